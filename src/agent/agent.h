@@ -1,0 +1,45 @@
+/* agent.h - the server inside the guest, and what its routes share. */
+#pragma once
+
+#include "agent/cgroup.h"
+#include "agent/identity.h"
+#include "agent/options.h"
+#include "agent/processes.h"
+#include "http/server.h"
+#include "net/listen.h"
+#include "net/signals.h"
+
+enum { AGENT_CONNECTIONS_MAX = 2048 };
+
+struct agent {
+	struct loop *loop;
+	struct listener door;
+	struct http_server http;
+	struct processes processes;
+	struct cgroup cgroup;
+	struct session session;
+	struct identity_place place;
+	int staging; /* folder for uploads that are not whole yet; -1: none */
+	struct signal_watch term, interrupt;
+	const struct agent_options *options;
+};
+
+/* Serve until SIGTERM or SIGINT. Returns an exit status. */
+int agent_serve(const struct agent_options *o, const struct identity_effects *effects);
+
+/* The whole program: main() with the effects it may have. */
+int agent_main(int argc, char **argv, const struct identity_effects *effects);
+
+/* The user named by a client; empty: the default one. */
+int agent_account(const struct agent *a, struct bytes name, struct account *ret,
+		  struct err *err) NODISCARD;
+
+/* The routes. Each answers the request or takes it. */
+void route(struct http_server *sv, struct http_request *rq);
+void route_start(struct agent *a, struct http_request *rq);
+void route_files_read(struct agent *a, struct http_request *rq);
+void route_files_write(struct agent *a, struct http_request *rq);
+void route_envs(struct agent *a, struct http_request *rq);
+void route_clock(struct agent *a, struct http_request *rq);
+void route_identity(struct agent *a, struct http_request *rq);
+void route_freeze(struct agent *a, struct http_request *rq);

@@ -1,0 +1,176 @@
+/* control.c - what the host asks for: the clock, a freeze, an identity.
+ *
+ * The order matters in one place: the answer to an identity leaves before the user's processes
+ * run again, so that the host knows the sandbox is itself before the sandbox can do anything.
+ */
+#include <inttypes.h>
+
+#include "agent/agent.h"
+#include "agent/reply.h"
+#include "base/clock.h"
+#include "base/log.h"
+
+enum { CLOCK_JSON_MAX = 128 };
+
+static void reply_clock(struct http_request *rq)
+{
+	char json[CLOCK_JSON_MAX];
+
+	snprintf(json, sizeof(json),
+		 "{\"monotonicNs\":\"%" PRIu64 "\",\"realtimeNs\":\"%" PRIu64 "\"}",
+		 clock_mono_ns(), clock_wall_ns());
+	reply_json(rq, bytes_str(json));
+}
+
+void route_clock(struct agent *a, struct http_request *rq)
+{
+	(void)a;
+	reply_clock(rq);
+}
+
+void route_envs(struct agent *a, struct http_request *rq)
+{
+	AUTO(buf_done) struct buf json = BUF_MAX(8 * SESSION_JSON_MAX);
+	struct err err;
+
+	if (json_encode(a->session.env, &json, &err) < 0)
+		reply_fail(rq, 500, "%s", err.msg);
+	else
+		reply_json(rq, buf_view(&json));
+}
+
+/* --- identity ----------------------------------------------------------------------------- */
+
+struct identity_call {
+	struct http_handler handler;
+	struct http_request *rq;
+	struct agent *agent;
+	struct buf body;
+};
+
+static void identity_call_free(struct identity_call *c)
+{
+	if (c->body.ptr) /* tokens and entropy */
+		explicit_bzero(c->body.ptr, c->body.len);
+	buf_done(&c->body);
+	free(c);
+}
+
+static void on_identity_body(struct http_handler *h, struct bytes piece)
+{
+	struct identity_call *c = CONTAINER_OF(h, struct identity_call, handler);
+	struct err err;
+
+	if (buf_add(&c->body, piece, &err) < 0) {
+		reply_fail(c->rq, 500, "%s", err.msg);
+		identity_call_free(c);
+	}
+}
+
+static void assume(struct agent *a, struct http_request *rq, struct bytes json)
+{
+	AUTO(identity_done) struct identity id = { 0 };
+	struct err err;
+
+	if (identity_parse(json, &a->session, &id, &err) < 0) {
+		reply_fail(rq, 400, "%s", err.msg);
+		return;
+	}
+	if (identity_assume(&id, &a->place, &a->session, &err) < 0) {
+		log_error("identity: %s", err.msg);
+		reply_fail(rq, 500, "%s", err.msg);
+		return;
+	}
+	reply_clock(rq);
+	if (cgroup_thaw(&a->cgroup, &err) < 0)
+		log_error("stays frozen: %s", err.msg);
+}
+
+static void on_identity_end(struct http_handler *h)
+{
+	struct identity_call *c = CONTAINER_OF(h, struct identity_call, handler);
+
+	assume(c->agent, c->rq, buf_view(&c->body));
+	identity_call_free(c);
+}
+
+static void on_nothing(struct http_handler *h)
+{
+	(void)h;
+}
+
+static void on_identity_gone(struct http_handler *h, const struct err *err)
+{
+	(void)err;
+	identity_call_free(CONTAINER_OF(h, struct identity_call, handler));
+}
+
+void route_identity(struct agent *a, struct http_request *rq)
+{
+	static const struct http_handler_ops ops = { on_identity_body, on_identity_end, on_nothing,
+						     on_identity_gone };
+	struct identity_call *c = calloc(1, sizeof(*c));
+
+	if (!c) {
+		reply_fail(rq, 500, "out of memory");
+		return;
+	}
+	*c = (struct identity_call){ { &ops }, rq, a, BUF_MAX(SESSION_JSON_MAX) };
+	http_request_take(rq, &c->handler);
+	http_body_start(rq, SESSION_JSON_MAX);
+}
+
+/* --- freeze ------------------------------------------------------------------------------- */
+
+struct freeze_call {
+	struct http_handler handler;
+	struct http_request *rq;
+	struct freeze freeze;
+};
+
+static void on_frozen(struct freeze *f, const struct err *err)
+{
+	struct freeze_call *c = CONTAINER_OF(f, struct freeze_call, freeze);
+
+	if (!err)
+		http_answer(c->rq, &(struct http_response){ .status = 204 }, (struct bytes){ 0 });
+	else
+		reply_fail(c->rq, err->code == ERR_TIMEOUT ? 504 : 500, "%s", err->msg);
+	free(c);
+}
+
+static void on_freeze_body(struct http_handler *h, struct bytes piece)
+{
+	(void)h;
+	(void)piece;
+}
+
+static void on_freeze_gone(struct http_handler *h, const struct err *err)
+{
+	struct freeze_call *c = CONTAINER_OF(h, struct freeze_call, handler);
+
+	(void)err;
+	freeze_cancel(&c->freeze);
+	free(c);
+}
+
+void route_freeze(struct agent *a, struct http_request *rq)
+{
+	static const struct http_handler_ops ops = { on_freeze_body, on_nothing, on_nothing,
+						     on_freeze_gone };
+	struct freeze_call *c = calloc(1, sizeof(*c));
+	struct err err;
+
+	if (!c) {
+		reply_fail(rq, 500, "out of memory");
+		return;
+	}
+	c->handler.ops = &ops;
+	c->rq = rq;
+	if (freeze_start(&c->freeze, a->loop, &a->cgroup, on_frozen, &err) < 0) {
+		reply_fail(rq, 500, "%s", err.msg);
+		free(c);
+		return;
+	}
+	http_request_take(rq, &c->handler);
+}

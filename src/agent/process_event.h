@@ -1,0 +1,17 @@
+/* process_event.h - what happens to a process, as the messages of process.Process say it. */
+#pragma once
+
+#include "agent/process.h"
+
+enum {
+	EVENT_PIECE_MAX = 32 * 1024, /* of output per message, in bytes */
+	EVENT_JSON_MAX = EVENT_PIECE_MAX / 3 * 4 + 1024,
+};
+
+/* Each appends one whole message. */
+int event_put_start(struct buf *out, pid_t pid, struct err *err) NODISCARD;
+int event_put_output(struct buf *out, enum process_output from, struct bytes piece,
+		     struct err *err) NODISCARD;
+int event_put_end(struct buf *out, const struct process_end *end, struct err *err) NODISCARD;
+
+#define EVENT_KEEPALIVE BYTES_LIT("{\"event\":{\"keepalive\":{}}}")

@@ -1,0 +1,109 @@
+/* route.c - which request goes where: one table. */
+#include "agent/access.h"
+#include "agent/agent.h"
+#include "agent/reply.h"
+#include "wire/target.h"
+
+enum guard {
+	GUARD_NONE,
+	GUARD_CLIENT,  /* the client's token: else 401 */
+	GUARD_CONTROL, /* the host's token: else 404, as for anything unknown below /control/ */
+};
+
+static void route_health(struct agent *a, struct http_request *rq)
+{
+	static const struct http1_field field = {
+		BYTES_LIT("cache-control"),
+		BYTES_LIT("no-store"),
+	};
+
+	(void)a;
+	http_answer(rq, &(struct http_response){ .status = 204, .fields = &field, .n_fields = 1 },
+		    (struct bytes){ 0 });
+}
+
+struct row {
+	const char *path, *method;
+	enum guard guard;
+	void (*run)(struct agent *a, struct http_request *rq);
+};
+
+static const struct row routes[] = {
+	{ "/health", "GET", GUARD_NONE, route_health },
+	{ "/control/clock", "GET", GUARD_NONE, route_clock },
+	{ "/control/identity", "POST", GUARD_CONTROL, route_identity },
+	{ "/control/freeze", "POST", GUARD_CONTROL, route_freeze },
+	{ "/envs", "GET", GUARD_CLIENT, route_envs },
+	{ "/files", "GET", GUARD_CLIENT, route_files_read },
+	{ "/files", "POST", GUARD_CLIENT, route_files_write },
+	{ "/process.Process/Start", "POST", GUARD_CLIENT, route_start },
+};
+
+static bool may_pass(const struct agent *a, enum guard guard, const struct http1_head *h)
+{
+	switch (guard) {
+	case GUARD_NONE:
+		return true;
+	case GUARD_CLIENT:
+		return access_client(&a->session, h);
+	case GUARD_CONTROL:
+		return access_control(&a->session, h);
+	}
+	abort();
+}
+
+/* Services whose methods are not all there yet. */
+static bool is_rpc(struct bytes path)
+{
+	return bytes_starts(path, BYTES_LIT("/process.Process/")) ||
+	       bytes_starts(path, BYTES_LIT("/filesystem.Filesystem/"));
+}
+
+/* What is not in the table gives nothing away to whoever has no token. */
+static void refuse(const struct agent *a, struct http_request *rq, struct bytes path, bool known)
+{
+	if (bytes_starts(path, BYTES_LIT("/control/")))
+		reply_fail(rq, 404, "not found");
+	else if (!access_client(&a->session, http_request_head(rq)))
+		reply_fail(rq, 401, "%s", ACCESS_DENIED);
+	else if (known)
+		reply_fail(rq, 405, "method not allowed");
+	else if (is_rpc(path))
+		reply_rpc_fail(rq, CONNECT_UNIMPLEMENTED, "not implemented");
+	else
+		reply_fail(rq, 404, "not found");
+}
+
+/* NULL: none. *ret_known: one of the same path, for another method. */
+static const struct row *find(const struct http1_head *h, struct bytes path, bool *ret_known)
+{
+	*ret_known = false;
+	for (size_t i = 0; i < COUNT(routes); i++) {
+		if (!bytes_eq(path, bytes_str(routes[i].path)))
+			continue;
+		if (bytes_eq(h->method, bytes_str(routes[i].method)))
+			return &routes[i];
+		*ret_known = true;
+	}
+	return NULL;
+}
+
+void route(struct http_server *sv, struct http_request *rq)
+{
+	struct agent *a = CONTAINER_OF(sv, struct agent, http);
+	const struct http1_head *h = http_request_head(rq);
+	const struct row *row;
+	struct target t;
+	struct err err;
+	bool known;
+
+	if (target_split(h->target, &t, &err) < 0) {
+		reply_fail(rq, 400, "%s", err.msg);
+		return;
+	}
+	row = find(h, t.path, &known);
+	if (row && may_pass(a, row->guard, h))
+		row->run(a, rq);
+	else
+		refuse(a, rq, t.path, known);
+}

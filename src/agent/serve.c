@@ -1,0 +1,163 @@
+/* serve.c - the server role: one loop, one listener, until it is told to stop. */
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <sys/resource.h>
+
+#include "agent/agent.h"
+#include "agent/files_small.h"
+#include "base/log.h"
+
+/* Idle connections may have been opened before a snapshot by a host that is long gone. All times
+ * are monotonic and only ever close something, so a clock that jumps does no harm. */
+static const struct http_limits limits = HTTP_LIMITS;
+
+static void on_accept(struct listener *ln, struct stream *s, const struct addr *peer)
+{
+	struct agent *a = CONTAINER_OF(ln, struct agent, door);
+	struct err err;
+
+	(void)peer;
+	if (http_server_add(&a->http, s, &err) < 0)
+		log_warn("%s", err.msg);
+}
+
+static int open_door_at(struct agent *a, const char *ip, struct err *err)
+{
+	static const struct listener_ops ops = { on_accept };
+	struct addr at;
+
+	if (addr_ip(ip, a->options->port, &at, err) < 0)
+		return -1;
+	return listener_open(&a->door, a->loop, &ops, &at, 0, AGENT_CONNECTIONS_MAX, err);
+}
+
+/* Both families through one socket; a kernel without IPv6 has only the other. */
+static int open_door(struct agent *a, struct err *err)
+{
+	if (a->options->listen)
+		return open_door_at(a, a->options->listen, err);
+	return open_door_at(a, "::", err) == 0 ? 0 : open_door_at(a, "0.0.0.0", err);
+}
+
+static void on_term(struct signal_watch *w)
+{
+	loop_stop(CONTAINER_OF(w, struct agent, term)->loop);
+}
+
+static void on_interrupt(struct signal_watch *w)
+{
+	loop_stop(CONTAINER_OF(w, struct agent, interrupt)->loop);
+}
+
+/* Descriptors for as many processes and connections as we allow; programs get a lower limit. */
+static void raise_limits(void)
+{
+	struct rlimit n;
+
+	if (getrlimit(RLIMIT_NOFILE, &n) < 0)
+		return;
+	n.rlim_cur = n.rlim_max;
+	(void)setrlimit(RLIMIT_NOFILE, &n);
+}
+
+static int load_session(struct agent *a, struct err *err)
+{
+	char path[IDENTITY_PATH_MAX];
+
+	if (session_init(&a->session, a->options->user, err) < 0)
+		return -1;
+	identity_session_path(&a->place, path);
+	return session_load(&a->session, path, err);
+}
+
+/* Without it uploads lie beside their targets, which is nearly as good. */
+static void open_staging(struct agent *a)
+{
+	char path[IDENTITY_PATH_MAX];
+	struct err err;
+
+	snprintf(path, sizeof(path), "%s/var/lib/hotcell", a->place.root);
+	if (dir_settle(path, 0700, &err) == 0)
+		a->staging = open(path, O_PATH | O_DIRECTORY | O_CLOEXEC);
+	else
+		log_warn("%s", err.msg);
+}
+
+static int open_agent(struct agent *a, struct err *err)
+{
+	static const struct http_server_ops ops = { route };
+
+	json_object_seed(0);
+	if (load_session(a, err) < 0 || identity_prepare(&a->place, err) < 0 ||
+	    loop_open(&a->loop, err) < 0)
+		return -1;
+	open_staging(a);
+	processes_init(&a->processes, a->loop);
+	http_server_init(&a->http, a->loop, &ops, &limits);
+	if (a->options->cgroup && cgroup_open(&a->cgroup, a->options->cgroup, err) < 0)
+		return -1;
+	if (signal_open(&a->term, a->loop, SIGTERM, on_term, err) < 0 ||
+	    signal_open(&a->interrupt, a->loop, SIGINT, on_interrupt, err) < 0)
+		return -1;
+	return open_door(a, err);
+}
+
+static void close_agent(struct agent *a)
+{
+	if (a->loop) {
+		listener_close(&a->door);
+		http_server_done(&a->http);
+		processes_done(&a->processes);
+		signal_close(&a->term);
+		signal_close(&a->interrupt);
+		loop_free(a->loop);
+	}
+	cgroup_close(&a->cgroup);
+	auto_close(&a->staging);
+	session_done(&a->session);
+}
+
+static void say_ready(const struct agent *a)
+{
+	struct addr at;
+
+	listener_addr(&a->door, &at);
+	printf("ready %u\n", addr_port(&at));
+	fflush(stdout);
+}
+
+int agent_serve(const struct agent_options *o, const struct identity_effects *effects)
+{
+	struct agent a = {
+		.options = o,
+		.place = { o->root, effects },
+		.cgroup = { .dir = -1 },
+		.staging = -1,
+	};
+	struct err err;
+	int rc = EXIT_FAILURE;
+
+	raise_limits();
+	if (open_agent(&a, &err) < 0) {
+		log_error("%s", err.msg);
+	} else {
+		if (o->port == 0)
+			say_ready(&a);
+		loop_run(a.loop);
+		rc = EXIT_SUCCESS;
+	}
+	close_agent(&a);
+	return rc;
+}
+
+int agent_account(const struct agent *a, struct bytes name, struct account *ret, struct err *err)
+{
+	char dir[IDENTITY_PATH_MAX];
+
+	if (snprintf(dir, sizeof(dir), "%s/etc", a->place.root) >= (int)sizeof(dir))
+		return err_set(err, ERR_INVALID, ENAMETOOLONG, "%s", a->place.root);
+	if (name.len == 0)
+		name = bytes_str(a->session.default_user);
+	return account_find(dir, name, ret, err);
+}

@@ -1,0 +1,26 @@
+/* start_request.h - the message of process.Process/Start, read and checked. */
+#pragma once
+
+#include "agent/strings.h"
+#include "wire/json.h"
+
+enum { START_JSON_DEPTH = 8 };
+
+struct start_request {
+	json_t *json;          /* owns what is borrowed below */
+	json_t *config;        /* its member "process" */
+	struct strings argv;   /* cmd, then args */
+	json_t *envs;          /* strings by name; NULL: none */
+	struct bytes cwd, tag; /* cwd may be empty */
+	bool has_tag, has_stdin, has_pty;
+};
+
+int start_request_parse(struct bytes json, size_t max, struct start_request *ret,
+			struct err *err) NODISCARD;
+void start_request_done(struct start_request *r);
+
+/* "cmd arg arg", for messages; cut to `size`. */
+void start_request_text(const struct start_request *r, char *ret, size_t size);
+
+/* Every string of `vars` into the environment, in place of what is there. NULL: nothing. */
+int env_add_all(struct strings *env, json_t *vars, struct err *err) NODISCARD;

@@ -1,0 +1,180 @@
+/* bytes.c - the only place that moves bytes by pointer. */
+#include "base/bytes.h"
+
+#include <assert.h>
+#include <errno.h>
+#include <stdarg.h>
+#include <strings.h>
+
+enum { FIRST_CAP = 256 };
+
+struct bytes bytes_str(const char *s)
+{
+	return (struct bytes){ (const uint8_t *)s, strlen(s) };
+}
+
+bool bytes_eq(struct bytes a, struct bytes b)
+{
+	return a.len == b.len && (a.len == 0 || memcmp(a.ptr, b.ptr, a.len) == 0);
+}
+
+static uint8_t lower(uint8_t c)
+{
+	return c >= 'A' && c <= 'Z' ? (uint8_t)(c - 'A' + 'a') : c;
+}
+
+bool bytes_eq_nocase(struct bytes a, struct bytes b)
+{
+	if (a.len != b.len)
+		return false;
+	for (size_t i = 0; i < a.len; i++)
+		if (lower(a.ptr[i]) != lower(b.ptr[i]))
+			return false;
+	return true;
+}
+
+bool bytes_starts(struct bytes b, struct bytes prefix)
+{
+	return b.len >= prefix.len && bytes_eq(bytes_head(b, prefix.len), prefix);
+}
+
+bool bytes_cut(struct bytes *in, uint8_t sep, struct bytes *ret)
+{
+	const uint8_t *at = in->len ? memchr(in->ptr, sep, in->len) : NULL;
+	size_t n;
+
+	if (!at)
+		return false;
+	n = (size_t)(at - in->ptr);
+	*ret = bytes_head(*in, n);
+	*in = bytes_tail(*in, n + 1);
+	return true;
+}
+
+static bool is_blank(uint8_t c)
+{
+	return c == ' ' || c == '\t';
+}
+
+struct bytes bytes_trim(struct bytes b)
+{
+	while (b.len > 0 && is_blank(b.ptr[0]))
+		b = bytes_tail(b, 1);
+	while (b.len > 0 && is_blank(b.ptr[b.len - 1]))
+		b.len--;
+	return b;
+}
+
+bool bytes_to_u64(struct bytes b, uint64_t *ret)
+{
+	uint64_t v = 0;
+
+	if (b.len == 0)
+		return false;
+	for (size_t i = 0; i < b.len; i++) {
+		uint8_t c = b.ptr[i];
+
+		if (c < '0' || c > '9' || __builtin_mul_overflow(v, 10u, &v) ||
+		    __builtin_add_overflow(v, (uint64_t)(c - '0'), &v))
+			return false;
+	}
+	*ret = v;
+	return true;
+}
+
+bool bytes_to_str(struct bytes b, char *ret, size_t size)
+{
+	if (b.len >= size || (b.len > 0 && memchr(b.ptr, 0, b.len)))
+		return false;
+	if (b.len > 0)
+		memcpy(ret, b.ptr, b.len);
+	ret[b.len] = '\0';
+	return true;
+}
+
+static int buf_grow(struct buf *b, size_t want, struct err *err)
+{
+	size_t cap = b->cap < FIRST_CAP ? FIRST_CAP : b->cap;
+	uint8_t *grown;
+
+	while (cap < want)
+		cap = cap > b->max / 2 ? b->max : cap * 2;
+	if (cap > b->max)
+		cap = b->max;
+	grown = realloc(b->ptr, cap);
+	if (!grown)
+		return err_set(err, ERR_EXHAUSTED, ENOMEM, "grow buffer to %zu bytes", cap);
+	b->ptr = grown;
+	b->cap = cap;
+	return 0;
+}
+
+int buf_reserve(struct buf *b, size_t n, uint8_t **ret, struct err *err)
+{
+	assert(b->len <= b->cap && b->cap <= b->max);
+
+	if (n > b->max - b->len)
+		return err_set(err, ERR_EXHAUSTED, 0, "buffer limit of %zu bytes reached", b->max);
+	if (b->len + n > b->cap && buf_grow(b, b->len + n, err) < 0)
+		return -1;
+	*ret = b->ptr ? b->ptr + b->len : NULL;
+	return 0;
+}
+
+void buf_claim(struct buf *b, size_t n)
+{
+	assert(n <= b->cap - b->len);
+	b->len += n;
+}
+
+int buf_add(struct buf *b, struct bytes add, struct err *err)
+{
+	uint8_t *room;
+
+	if (buf_reserve(b, add.len, &room, err) < 0)
+		return -1;
+	if (add.len > 0)
+		memcpy(room, add.ptr, add.len);
+	buf_claim(b, add.len);
+	return 0;
+}
+
+int buf_printf(struct buf *b, struct err *err, const char *fmt, ...)
+{
+	uint8_t *room;
+	va_list ap;
+	int n;
+
+	va_start(ap, fmt);
+	n = vsnprintf(NULL, 0, fmt, ap);
+	va_end(ap);
+	if (n < 0)
+		return err_set(err, ERR_INTERNAL, errno, "format text");
+	/* one more for the NUL that vsnprintf writes and nobody claims */
+	if (buf_reserve(b, (size_t)n + 1, &room, err) < 0)
+		return -1;
+	va_start(ap, fmt);
+	(void)vsnprintf((char *)room, (size_t)n + 1, fmt, ap);
+	va_end(ap);
+	buf_claim(b, (size_t)n);
+	return 0;
+}
+
+void buf_drop(struct buf *b, size_t n)
+{
+	assert(n <= b->len);
+	if (n > 0 && n < b->len)
+		memmove(b->ptr, b->ptr + n, b->len - n);
+	b->len -= n;
+}
+
+void buf_clear(struct buf *b)
+{
+	b->len = 0;
+}
+
+void buf_done(struct buf *b)
+{
+	free(b->ptr);
+	*b = (struct buf){ 0 };
+}

@@ -1,0 +1,24 @@
+/* clock.c - the two clocks anyone may read. */
+#include "base/clock.h"
+
+#include <assert.h>
+#include <time.h>
+
+static uint64_t read_clock(clockid_t id)
+{
+	struct timespec ts;
+	int rc = clock_gettime(id, &ts);
+
+	assert(rc == 0 && "a clock that always exists");
+	return (uint64_t)ts.tv_sec * NSEC_PER_SEC + (uint64_t)ts.tv_nsec;
+}
+
+uint64_t clock_mono_ns(void)
+{
+	return read_clock(CLOCK_MONOTONIC);
+}
+
+uint64_t clock_wall_ns(void)
+{
+	return read_clock(CLOCK_REALTIME);
+}

@@ -1,0 +1,95 @@
+/* body.c - a body is a length, a row of chunks, or what comes before the end. */
+#include "http/body.h"
+
+#include <assert.h>
+
+void body_in_init(struct body_in *b, const struct http1_head *h)
+{
+	*b = (struct body_in){ .kind = h->body, .left = h->length };
+	if (h->body == HTTP1_BODY_NONE || (h->body == HTTP1_BODY_LENGTH && h->length == 0))
+		b->over = true;
+}
+
+static enum decode next_of_length(struct body_in *b, struct bytes *in, struct bytes *ret)
+{
+	*ret = bytes_head(*in, b->left < SIZE_MAX ? (size_t)b->left : SIZE_MAX);
+	*in = bytes_tail(*in, ret->len);
+	b->left -= ret->len;
+	if (ret->len > 0)
+		return DECODE_OK;
+	return DECODE_MORE;
+}
+
+enum decode body_in_next(struct body_in *b, struct bytes *in, struct bytes *ret, struct err *err)
+{
+	enum decode d = DECODE_OK;
+
+	*ret = (struct bytes){ 0 };
+	if (b->over)
+		return DECODE_OK;
+	if (in->len == 0)
+		return DECODE_MORE;
+	if (b->kind == HTTP1_BODY_LENGTH) {
+		d = next_of_length(b, in, ret);
+		b->over = b->left == 0;
+	} else if (b->kind == HTTP1_BODY_CHUNKED) {
+		d = chunked_next(&b->chunked, in, ret, err);
+		b->over = d == DECODE_OK && ret->len == 0;
+	} else {
+		*ret = *in;
+		*in = (struct bytes){ 0 };
+	}
+	if (d == DECODE_OK)
+		b->seen += ret->len;
+	return d;
+}
+
+/* Kept free behind every piece, so that ending a body never fails for want of room. */
+enum { LAST_ROOM = 16 };
+
+static int send_chunk(struct stream *s, struct bytes piece, struct err *err)
+{
+	AUTO(buf_done) struct buf b = BUF_MAX(STREAM_QUEUE_MAX);
+	size_t room_left = stream_room(s), extra = CHUNKED_HEAD_MAX + 2 + LAST_ROOM;
+	uint8_t *room;
+
+	if (room_left < extra || piece.len > room_left - extra)
+		return err_set(err, ERR_EXHAUSTED, 0, "no room for a piece of %zu bytes",
+			       piece.len);
+	/* all of it at once, so that the buffer is not grown step by step */
+	if (buf_reserve(&b, piece.len + CHUNKED_HEAD_MAX + 2, &room, err) < 0 ||
+	    chunked_put_head(&b, piece.len, err) < 0 || buf_add(&b, piece, err) < 0 ||
+	    chunked_put_tail(&b, err) < 0)
+		return -1;
+	return stream_write_buf(s, &b, err);
+}
+
+int body_out_send(struct body_out *b, struct stream *s, struct bytes piece, struct err *err)
+{
+	if (piece.len == 0)
+		return 0;
+	if (b->kind == HTTP1_BODY_NONE || (b->kind == HTTP1_BODY_LENGTH && piece.len > b->left))
+		return err_set(err, ERR_INVALID, 0, "the body is longer than was promised");
+	if (!b->silent) {
+		int rc = b->kind == HTTP1_BODY_CHUNKED ? send_chunk(s, piece, err)
+						       : stream_write(s, piece, err);
+		if (rc < 0)
+			return -1;
+	}
+	if (b->kind == HTTP1_BODY_LENGTH)
+		b->left -= piece.len;
+	return 0;
+}
+
+int body_out_finish(struct body_out *b, struct stream *s, struct err *err)
+{
+	AUTO(buf_done) struct buf last = BUF_MAX(LAST_ROOM);
+
+	if (b->kind == HTTP1_BODY_LENGTH && b->left > 0 && !b->silent)
+		return err_set(err, ERR_INVALID, 0, "the body is shorter than was promised");
+	if (b->kind != HTTP1_BODY_CHUNKED || b->silent)
+		return 0;
+	if (chunked_put_last(&last, err) < 0)
+		return -1;
+	return stream_write(s, buf_view(&last), err);
+}

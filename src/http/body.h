@@ -1,0 +1,34 @@
+/* body.h - where a body ends, on the way in and on the way out; shared by server and client. */
+#pragma once
+
+#include "net/stream.h"
+#include "wire/chunked.h"
+#include "wire/http1_head.h"
+
+struct body_in {
+	enum http1_body kind;
+	uint64_t left; /* HTTP1_BODY_LENGTH */
+	uint64_t seen; /* payload so far */
+	struct chunked chunked;
+	bool over;
+};
+
+void body_in_init(struct body_in *b, const struct http1_head *h);
+
+/* Cut the next span of payload off *in. OK with an empty span: the body is over and *in begins
+ * with what follows. MORE: *in is used up. A body that ends with the connection never ends here. */
+enum decode body_in_next(struct body_in *b, struct bytes *in, struct bytes *ret,
+			 struct err *err) NODISCARD;
+
+struct body_out {
+	enum http1_body kind;
+	uint64_t left; /* HTTP1_BODY_LENGTH */
+	bool silent;   /* counted, not sent: the answer to HEAD */
+};
+
+/* One write for the whole piece. ERR_INVALID: more than was promised. */
+int body_out_send(struct body_out *b, struct stream *s, struct bytes piece,
+		  struct err *err) NODISCARD;
+
+/* ERR_INVALID: less than was promised. */
+int body_out_finish(struct body_out *b, struct stream *s, struct err *err) NODISCARD;

@@ -1,0 +1,404 @@
+/* client.c - asking: the calls, the life and the times of a client's connection. */
+#include <assert.h>
+#include <errno.h>
+
+#include "http/client_inside.h"
+#include "wire/http1_encode.h"
+
+enum { ASK_HEAD_MAX = HTTP1_HEAD_MAX };
+
+void exchange_free(struct http_exchange *x)
+{
+	if (!x)
+		return;
+	timer_stop(&x->deadline);
+	buf_done(&x->head_bytes);
+	free(x);
+}
+
+void client_drop_stream(struct http_client *c, bool graceful)
+{
+	timer_stop(&c->input);
+	timer_stop(&c->output);
+	c->wait = CLIENT_WAIT_NOTHING;
+	if (!c->s)
+		return;
+	if (graceful)
+		stream_close(c->s);
+	else
+		stream_abort(c->s);
+	c->s = NULL;
+}
+
+void client_fail(struct http_client *c, const struct err *why)
+{
+	struct http_exchange *x = c->x;
+
+	c->x = NULL;
+	client_drop_stream(c, false);
+	if (!x)
+		return;
+	x->reply->ops->on_fail(x->reply, why);
+	exchange_free(x);
+}
+
+static enum client_wait waits_for(const struct http_client *c)
+{
+	const struct http_exchange *x = c->x;
+
+	if (!x || !c->s)
+		return CLIENT_WAIT_NOTHING;
+	if (!x->has_head)
+		return x->sent ? CLIENT_WAIT_HEAD : CLIENT_WAIT_NOTHING;
+	return x->paused ? CLIENT_WAIT_NOTHING : CLIENT_WAIT_BODY;
+}
+
+static void update_timer(struct http_client *c, bool new_bytes)
+{
+	const uint64_t ms[] = {
+		[CLIENT_WAIT_NOTHING] = 0,
+		[CLIENT_WAIT_HEAD] = c->limits.reply_ms,
+		[CLIENT_WAIT_BODY] = c->limits.body_stall_ms,
+	};
+	enum client_wait now = waits_for(c);
+
+	if (now == c->wait && !(now == CLIENT_WAIT_BODY && new_bytes))
+		return;
+	c->wait = now;
+	if (ms[now] > 0)
+		timer_start(&c->input, ms[now]);
+	else
+		timer_stop(&c->input);
+}
+
+static void settle(struct http_client *c, bool new_bytes)
+{
+	const struct http_exchange *x = c->x;
+
+	if (!c->s)
+		return;
+	if (c->in.len == 0)
+		buf_done(&c->in); /* an idle connection holds nothing */
+	c->in.max = HTTP_INPUT_MAX;
+	update_timer(c, new_bytes);
+	stream_read(c->s, !(x && x->has_head && (x->paused || c->in.len > 0)));
+}
+
+static void feed(struct http_client *c, struct bytes in)
+{
+	c->view = in;
+	c->feeding = true;
+	while (client_step(c))
+		;
+	c->feeding = false;
+}
+
+static void feed_kept(struct http_client *c, bool new_bytes)
+{
+	feed(c, buf_view(&c->in));
+	buf_drop(&c->in, c->in.len - c->view.len);
+	settle(c, new_bytes);
+}
+
+static struct http_client *of(struct stream_user *u)
+{
+	return CONTAINER_OF(u, struct http_client, user);
+}
+
+static void on_data(struct stream_user *u, struct bytes in)
+{
+	struct http_client *c = of(u);
+	struct err err;
+
+	if (c->in.len > 0) {
+		if (buf_add(&c->in, in, &err) < 0)
+			client_fail(c, &err);
+		else
+			feed_kept(c, true);
+		return;
+	}
+	feed(c, in); /* straight from the stream: a body is not copied */
+	if (c->s && buf_add(&c->in, c->view, &err) < 0)
+		client_fail(c, &err);
+	else
+		settle(c, true);
+}
+
+static void on_end(struct stream_user *u)
+{
+	client_on_end(of(u));
+}
+
+static void on_drain(struct stream_user *u)
+{
+	struct http_exchange *x = of(u)->x;
+
+	if (x && !x->sent)
+		x->reply->ops->on_drain(x->reply);
+}
+
+static void on_fail(struct stream_user *u, const struct err *err)
+{
+	client_fail(of(u), err);
+}
+
+static void timed_out(struct http_client *c, const char *what)
+{
+	struct err why;
+
+	err_set(&why, ERR_TIMEOUT, 0, "%s", what);
+	client_fail(c, &why);
+}
+
+static void on_input_timeout(struct timer *t)
+{
+	struct http_client *c = CONTAINER_OF(t, struct http_client, input);
+
+	timed_out(c, c->wait == CLIENT_WAIT_HEAD ? "no answer in time" : "the answer stalled");
+}
+
+static void on_deadline(struct timer *t)
+{
+	timed_out(CONTAINER_OF(t, struct http_exchange, deadline)->client,
+		  "the deadline of the exchange passed");
+}
+
+static void watch_output(struct http_client *c)
+{
+	if (c->limits.write_stall_ms == 0 || c->output.active || stream_queued(c->s) == 0)
+		return;
+	c->sent_seen = stream_sent(c->s);
+	timer_start(&c->output, c->limits.write_stall_ms);
+}
+
+static void on_output_timeout(struct timer *t)
+{
+	struct http_client *c = CONTAINER_OF(t, struct http_client, output);
+
+	if (stream_queued(c->s) == 0 || stream_sent(c->s) != c->sent_seen)
+		watch_output(c);
+	else
+		timed_out(c, "the server does not take the request");
+}
+
+static void on_later(struct timer *t)
+{
+	struct http_client *c = CONTAINER_OF(t, struct http_client, later);
+
+	if (c->closed) {
+		buf_done(&c->in);
+		free(c);
+	} else if (c->why.code != ERR_NONE) {
+		client_fail(c, &c->why);
+	} else if (c->s) {
+		feed_kept(c, false);
+	}
+}
+
+int http_client_open(struct stream *s, const struct http_limits *limits, struct http_client **ret,
+		     struct err *err)
+{
+	static const struct stream_user_ops user_ops = { on_data, on_end, on_drain, on_fail };
+	struct http_client *c = calloc(1, sizeof(*c));
+
+	if (!c) {
+		stream_abort(s);
+		return err_set(err, ERR_EXHAUSTED, ENOMEM, "allocate client");
+	}
+	c->s = s;
+	c->user.ops = &user_ops;
+	c->loop = stream_loop(s);
+	c->limits = *limits;
+	timer_init(&c->input, c->loop, on_input_timeout);
+	timer_init(&c->output, c->loop, on_output_timeout);
+	timer_init(&c->later, c->loop, on_later);
+	stream_set_user(s, &c->user);
+	settle(c, false);
+	*ret = c;
+	return 0;
+}
+
+bool http_client_ready(const struct http_client *c)
+{
+	return c->s && !c->x && c->why.code == ERR_NONE;
+}
+
+void http_client_close(struct http_client *c)
+{
+	if (!c)
+		return;
+	assert(!c->closed);
+	client_drop_stream(c, !c->x);
+	exchange_free(c->x);
+	c->x = NULL;
+	c->closed = true;
+	timer_start(&c->later, 0);
+}
+
+static bool is_ours(struct bytes name)
+{
+	return bytes_eq_nocase(name, BYTES_LIT("host")) ||
+	       bytes_eq_nocase(name, BYTES_LIT("content-length")) ||
+	       bytes_eq_nocase(name, BYTES_LIT("transfer-encoding"));
+}
+
+static int put_fields(struct buf *out, const struct http_ask *ask, struct err *err)
+{
+	if (ask->n_fields > HTTP_FIELDS_OUT_MAX)
+		return err_set(err, ERR_EXHAUSTED, 0, "more than %d fields", HTTP_FIELDS_OUT_MAX);
+	for (size_t i = 0; i < ask->n_fields; i++) {
+		struct http1_field f = ask->fields[i];
+
+		if (is_ours(f.name))
+			return err_set(err, ERR_INVALID, 0, "%.*s is set by the client",
+				       (int)f.name.len, (const char *)f.name.ptr);
+		if (http1_put_field(out, f.name, f.value, err) < 0)
+			return -1;
+	}
+	if (ask->upgrade.len == 0)
+		return 0;
+	if (http1_put_field(out, BYTES_LIT("connection"), BYTES_LIT("upgrade"), err) < 0)
+		return -1;
+	return http1_put_field(out, BYTES_LIT("upgrade"), ask->upgrade, err);
+}
+
+/* A method that usually has a body says so when it has none. */
+static bool expects_body(struct bytes method)
+{
+	return bytes_eq(method, BYTES_LIT("POST")) || bytes_eq(method, BYTES_LIT("PUT")) ||
+	       bytes_eq(method, BYTES_LIT("PATCH"));
+}
+
+static struct body_out plan_body(const struct http_ask *ask)
+{
+	struct body_out b = { .kind = HTTP1_BODY_NONE };
+
+	if (ask->length == HTTP_CHUNKED && ask->body.len == 0) {
+		b.kind = HTTP1_BODY_CHUNKED;
+		return b;
+	}
+	b.left = ask->body.len > 0 ? ask->body.len : (uint64_t)ask->length;
+	if (b.left > 0 || expects_body(ask->method))
+		b.kind = HTTP1_BODY_LENGTH;
+	return b;
+}
+
+static int send_head(struct http_client *c, const struct http_ask *ask, struct body_out *body,
+		     struct err *err)
+{
+	AUTO(buf_done) struct buf out = BUF_MAX(STREAM_QUEUE_MAX);
+
+	if (http1_put_request_line(&out, ask->method, ask->target, err) < 0 ||
+	    http1_put_field(&out, BYTES_LIT("host"), ask->host, err) < 0 ||
+	    put_fields(&out, ask, err) < 0 ||
+	    http1_put_body(&out, body->kind, body->left, err) < 0 || http1_put_end(&out, err) < 0)
+		return -1;
+	if (out.len > ASK_HEAD_MAX)
+		return err_set(err, ERR_EXHAUSTED, 0, "head over %d bytes", ASK_HEAD_MAX);
+	if (buf_add(&out, ask->body, err) < 0 || stream_write_buf(c->s, &out, err) < 0)
+		return -1;
+	body->left -= ask->body.len;
+	return 0;
+}
+
+int http_ask(struct http_client *c, const struct http_ask *ask, struct http_reply *r,
+	     struct http_exchange **ret, struct err *err)
+{
+	AUTO(auto_free) struct http_exchange *x = NULL;
+
+	assert(ask->length >= HTTP_CHUNKED);
+	if (!http_client_ready(c))
+		return err_set(err, ERR_UNAVAILABLE, 0, "the connection is closed or in use");
+	x = calloc(1, sizeof(*x));
+	if (!x)
+		return err_set(err, ERR_EXHAUSTED, ENOMEM, "allocate exchange");
+	x->client = c;
+	x->reply = r;
+	x->out = plan_body(ask);
+	x->wants_switch = ask->upgrade.len > 0;
+	if (send_head(c, ask, &x->out, err) < 0)
+		return err_wrap(err, "ask");
+	x->method_len = ask->method.len; /* at most HTTP1_METHOD_MAX, or it was not sent */
+	memcpy(x->method, ask->method.ptr, x->method_len);
+	x->sent = x->out.kind != HTTP1_BODY_CHUNKED && x->out.left == 0;
+	timer_init(&x->deadline, c->loop, on_deadline);
+	if (ask->deadline_ms > 0)
+		timer_start(&x->deadline, ask->deadline_ms);
+	*ret = c->x = TAKE(x);
+	watch_output(c);
+	update_timer(c, false);
+	return 0;
+}
+
+int http_ask_send(struct http_exchange *x, struct bytes piece, struct err *err)
+{
+	struct http_client *c = x->client;
+
+	assert(!x->sent);
+	if (!c->s)
+		return err_set(err, ERR_UNAVAILABLE, 0, "the connection is closed");
+	if (body_out_send(&x->out, c->s, piece, err) < 0)
+		return -1;
+	watch_output(c);
+	return 0;
+}
+
+void http_ask_finish(struct http_exchange *x)
+{
+	struct http_client *c = x->client;
+
+	assert(!x->sent);
+	if (!c->s)
+		return;
+	if (body_out_finish(&x->out, c->s, &c->why) < 0) {
+		client_drop_stream(c, false);
+		timer_start(&c->later, 0);
+		return;
+	}
+	x->sent = true;
+	watch_output(c);
+	update_timer(c, false);
+}
+
+size_t http_ask_queued(struct http_exchange *x)
+{
+	return x->client->s ? stream_queued(x->client->s) : 0;
+}
+
+void http_ask_pause(struct http_exchange *x, bool on)
+{
+	struct http_client *c = x->client;
+
+	x->paused = on;
+	if (on && !c->feeding)
+		settle(c, false);
+	else if (!c->feeding)
+		timer_start(&c->later, 0);
+}
+
+void http_ask_cancel(struct http_exchange *x)
+{
+	struct http_client *c = x->client;
+
+	assert(c->x == x);
+	c->x = NULL;
+	client_drop_stream(c, false);
+	exchange_free(x);
+}
+
+void http_ask_take(struct http_exchange *x, struct stream **ret, struct buf *ret_early)
+{
+	struct http_client *c = x->client;
+	struct err err;
+
+	assert(c->feeding && c->x == x && x->head.status == 101);
+	*ret_early = BUF_MAX(HTTP_INPUT_MAX);
+	if (buf_add(ret_early, c->view, &err) < 0)
+		abort(); /* it fits; out of memory here cannot be told to anyone */
+	*ret = c->s;
+	stream_set_user(c->s, NULL);
+	c->s = NULL;
+	client_drop_stream(c, false);
+	c->x = NULL;
+	exchange_free(x);
+}

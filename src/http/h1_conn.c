@@ -1,0 +1,326 @@
+/* h1_conn.c - the life and the times of one HTTP/1.1 connection of a server. */
+#include "http/h1_conn.h"
+
+#include <assert.h>
+#include <errno.h>
+
+#include "wire/http1_encode.h"
+
+/* A part of a head, or of the next requests, may be kept when a whole read comes on top. */
+static_assert((int)HTTP_INPUT_MAX == (int)HTTP1_HEAD_MAX + (int)LOOP_READ_MAX, "input must fit");
+
+enum { PIPELINE_MAX = HTTP1_HEAD_MAX }; /* kept while a request is answered, in bytes */
+
+void h1_request_free(struct h1_request *rq)
+{
+	if (!rq)
+		return;
+	buf_done(&rq->head_bytes);
+	free(rq);
+}
+
+void h1_leave_stream(struct h1_conn *c)
+{
+	c->state = H1_CLOSED;
+	c->s = NULL;
+	timer_stop(&c->input);
+	timer_stop(&c->output);
+	h1_request_free(c->rq);
+	c->rq = NULL;
+	http_conn_leave(&c->conn);
+	timer_start(&c->later, 0);
+}
+
+void h1_close(struct h1_conn *c, bool graceful)
+{
+	if (graceful)
+		stream_close(c->s);
+	else
+		stream_abort(c->s);
+	h1_leave_stream(c);
+}
+
+void h1_refuse(struct h1_conn *c, unsigned int status, const char *message)
+{
+	AUTO(buf_done) struct buf out = BUF_MAX(4 * HTTP_ERROR_MAX + 1024);
+	AUTO(buf_done) struct buf body = http_error_body(status, message);
+	struct err err;
+
+	if (http1_put_status_line(&out, status, &err) < 0 ||
+	    http1_put_field(&out, BYTES_LIT("content-type"), BYTES_LIT("application/json"), &err) <
+		    0 ||
+	    http1_put_body(&out, HTTP1_BODY_LENGTH, body.len, &err) < 0 ||
+	    http1_put_field(&out, BYTES_LIT("connection"), BYTES_LIT("close"), &err) < 0 ||
+	    http1_put_end(&out, &err) < 0 || buf_add(&out, buf_view(&body), &err) < 0 ||
+	    stream_write_buf(c->s, &out, &err) < 0) {
+		h1_close(c, false);
+		return;
+	}
+	h1_close(c, true);
+}
+
+void h1_gone(struct h1_conn *c, const struct err *why, unsigned int status)
+{
+	struct h1_request *rq = c->rq;
+	struct http_handler *h = rq ? rq->base.handler : NULL;
+	bool may_answer = status != 0 && !(rq && rq->base.responded);
+
+	if (may_answer)
+		h1_refuse(c, status, why->msg);
+	else
+		h1_close(c, false);
+	if (h)
+		h->ops->on_gone(h, why);
+}
+
+/* What the input timer times is a function of the state. */
+static enum h1_wait waits_for(struct h1_conn *c)
+{
+	struct h1_request *rq = c->rq;
+
+	switch (c->state) {
+	case H1_HEAD:
+		if (h1_blocked(c))
+			return H1_WAIT_NOTHING;
+		return c->served && c->in.len == 0 ? H1_WAIT_IDLE : H1_WAIT_HEAD;
+	case H1_REQUEST:
+		return rq->started && !rq->paused && !rq->body.over ? H1_WAIT_BODY
+								    : H1_WAIT_NOTHING;
+	case H1_DRAIN:
+		return H1_WAIT_DRAIN;
+	case H1_CLOSED:
+		return H1_WAIT_NOTHING;
+	}
+	abort();
+}
+
+static void update_timer(struct h1_conn *c, bool new_bytes)
+{
+	const struct http_limits *lim = &c->conn.server->limits;
+	const uint64_t ms[] = {
+		[H1_WAIT_NOTHING] = 0,          [H1_WAIT_IDLE] = lim->idle_ms,
+		[H1_WAIT_HEAD] = lim->head_ms,  [H1_WAIT_BODY] = lim->body_stall_ms,
+		[H1_WAIT_DRAIN] = lim->head_ms,
+	};
+	enum h1_wait now = waits_for(c);
+
+	if (now == c->wait && !(now == H1_WAIT_BODY && new_bytes))
+		return;
+	c->wait = now;
+	if (ms[now] > 0)
+		timer_start(&c->input, ms[now]);
+	else
+		timer_stop(&c->input);
+}
+
+/* Whether we read is a function of the state, too. Bytes of a body that wait for the handler to go
+ * on stop us; so do too many of the next request. */
+void h1_update_reading(struct h1_conn *c)
+{
+	struct h1_request *rq = c->rq;
+	bool on = !c->ended;
+
+	if (c->state == H1_CLOSED)
+		return;
+	if (c->state == H1_HEAD && h1_blocked(c))
+		on = on && c->in.len <= PIPELINE_MAX;
+	if (c->state == H1_REQUEST && rq->body.over)
+		on = on && c->in.len <= PIPELINE_MAX;
+	if (c->state == H1_REQUEST && !rq->body.over)
+		on = on && rq->started && !rq->paused && c->in.len == 0;
+	stream_read(c->s, on);
+}
+
+static void settle(struct h1_conn *c, bool new_bytes)
+{
+	if (c->state == H1_HEAD && c->ended && !h1_blocked(c))
+		h1_close(c, true);
+	if (c->state == H1_CLOSED)
+		return;
+	if (c->in.len == 0)
+		buf_done(&c->in); /* an idle connection holds nothing */
+	c->in.max = HTTP_INPUT_MAX;
+	update_timer(c, new_bytes);
+	h1_update_reading(c);
+}
+
+static void feed(struct h1_conn *c, struct bytes in)
+{
+	c->view = in;
+	c->feeding = true;
+	while (h1_step(c))
+		;
+	c->feeding = false;
+}
+
+/* Use what is kept. */
+static void feed_kept(struct h1_conn *c, bool new_bytes)
+{
+	feed(c, buf_view(&c->in));
+	if (c->state != H1_CLOSED)
+		buf_drop(&c->in, c->in.len - c->view.len);
+	settle(c, new_bytes);
+}
+
+static struct h1_conn *of(struct stream_user *u)
+{
+	return CONTAINER_OF(u, struct h1_conn, user);
+}
+
+static void out_of_memory(struct h1_conn *c, const struct err *err)
+{
+	h1_gone(c, err, 0);
+}
+
+static void on_data(struct stream_user *u, struct bytes in)
+{
+	struct h1_conn *c = of(u);
+	struct err err;
+
+	if (c->in.len > 0) {
+		if (buf_add(&c->in, in, &err) < 0)
+			out_of_memory(c, &err);
+		else
+			feed_kept(c, true);
+		return;
+	}
+	feed(c, in); /* straight from the stream: a body is not copied */
+	if (c->state != H1_CLOSED && buf_add(&c->in, c->view, &err) < 0)
+		out_of_memory(c, &err);
+	else
+		settle(c, true);
+}
+
+static void on_end(struct stream_user *u)
+{
+	struct h1_conn *c = of(u);
+	struct err why;
+
+	c->ended = true;
+	if (c->state == H1_REQUEST && !c->rq->body.over) {
+		err_set(&why, ERR_UNAVAILABLE, 0, "the client closed inside the body");
+		h1_gone(c, &why, 0);
+	} else if (c->state == H1_REQUEST && !c->conn.server->limits.half_close) {
+		err_set(&why, ERR_UNAVAILABLE, 0, "the client closed");
+		h1_gone(c, &why, 0);
+	} else if (c->state == H1_DRAIN) {
+		h1_close(c, true);
+	}
+	settle(c, false);
+}
+
+static void on_drain(struct stream_user *u)
+{
+	struct h1_conn *c = of(u);
+	struct http_handler *h = c->state == H1_REQUEST ? c->rq->base.handler : NULL;
+
+	if (h)
+		h->ops->on_drain(h);
+	if (c->state == H1_HEAD)
+		feed_kept(c, false);
+}
+
+static void on_fail(struct stream_user *u, const struct err *err)
+{
+	h1_gone(of(u), err, 0);
+}
+
+static void on_input_timeout(struct timer *t)
+{
+	struct h1_conn *c = CONTAINER_OF(t, struct h1_conn, input);
+	struct err why;
+
+	err_set(&why, ERR_TIMEOUT, 0, "the request did not arrive in time");
+	switch (c->wait) {
+	case H1_WAIT_IDLE:
+	case H1_WAIT_DRAIN:
+		h1_close(c, true);
+		break;
+	case H1_WAIT_HEAD:
+		if (c->in.len == 0)
+			h1_close(c, true);
+		else
+			h1_refuse(c, 408, why.msg);
+		break;
+	case H1_WAIT_BODY:
+		h1_gone(c, &why, 408);
+		break;
+	case H1_WAIT_NOTHING:
+		break;
+	}
+}
+
+void h1_watch_output(struct h1_conn *c)
+{
+	uint64_t ms = c->conn.server->limits.write_stall_ms;
+
+	if (ms == 0 || c->output.active || stream_queued(c->s) == 0)
+		return;
+	c->sent_seen = stream_sent(c->s);
+	timer_start(&c->output, ms);
+}
+
+static void on_output_timeout(struct timer *t)
+{
+	struct h1_conn *c = CONTAINER_OF(t, struct h1_conn, output);
+	struct err why;
+
+	if (stream_queued(c->s) == 0 || stream_sent(c->s) != c->sent_seen) {
+		h1_watch_output(c);
+		return;
+	}
+	err_set(&why, ERR_TIMEOUT, 0, "the client does not take its answer");
+	h1_gone(c, &why, 0);
+}
+
+static void on_later(struct timer *t)
+{
+	struct h1_conn *c = CONTAINER_OF(t, struct h1_conn, later);
+
+	if (c->state != H1_CLOSED) {
+		feed_kept(c, false);
+		return;
+	}
+	buf_done(&c->in);
+	free(c);
+}
+
+void h1_kick(struct h1_conn *c)
+{
+	if (!c->feeding)
+		timer_start(&c->later, 0);
+}
+
+static void conn_quiesce(struct http_conn *conn)
+{
+	struct h1_conn *c = CONTAINER_OF(conn, struct h1_conn, conn);
+
+	if (c->state == H1_HEAD || c->state == H1_DRAIN)
+		h1_close(c, true);
+}
+
+static void conn_kill(struct http_conn *conn, const struct err *why)
+{
+	h1_gone(CONTAINER_OF(conn, struct h1_conn, conn), why, 0);
+}
+
+int h1_conn_open(struct http_server *sv, struct stream *s, struct err *err)
+{
+	static const struct stream_user_ops user_ops = { on_data, on_end, on_drain, on_fail };
+	static const struct http_conn_ops conn_ops = { conn_quiesce, conn_kill };
+	struct h1_conn *c = calloc(1, sizeof(*c));
+
+	if (!c) {
+		stream_abort(s);
+		return err_set(err, ERR_EXHAUSTED, ENOMEM, "allocate connection");
+	}
+	c->s = s;
+	c->user.ops = &user_ops;
+	timer_init(&c->input, sv->loop, on_input_timeout);
+	timer_init(&c->output, sv->loop, on_output_timeout);
+	timer_init(&c->later, sv->loop, on_later);
+	http_conn_join(&c->conn, &conn_ops, sv);
+	stream_set_user(s, &c->user);
+	settle(c, false);
+	return 0;
+}

@@ -1,0 +1,220 @@
+/* h1_response.c - what leaves an HTTP/1.1 connection of a server. */
+#include <assert.h>
+#include <time.h>
+
+#include "base/clock.h"
+#include "http/h1_conn.h"
+#include "wire/http1_encode.h"
+
+enum { HEAD_OUT_MAX = 64 * 1024, DATE_MAX = 64 };
+
+static struct h1_request *of(struct http_request *rq)
+{
+	return CONTAINER_OF(rq, struct h1_request, base);
+}
+
+static int put_date(struct buf *out, const struct http_response *r, struct err *err)
+{
+	time_t now = (time_t)(clock_wall_ns() / NSEC_PER_SEC);
+	char text[DATE_MAX];
+	struct tm tm;
+
+	for (size_t i = 0; i < r->n_fields; i++)
+		if (bytes_eq_nocase(r->fields[i].name, BYTES_LIT("date")))
+			return 0; /* relayed, with the date of its origin */
+	if (!gmtime_r(&now, &tm) ||
+	    strftime(text, sizeof(text), "%a, %d %b %Y %H:%M:%S GMT", &tm) == 0)
+		return 0;
+	return http1_put_field(out, BYTES_LIT("date"), bytes_str(text), err);
+}
+
+static int put_fields(struct buf *out, const struct http_response *r, struct err *err)
+{
+	if (put_date(out, r, err) < 0)
+		return -1;
+	for (size_t i = 0; i < r->n_fields; i++)
+		if (http1_put_field(out, r->fields[i].name, r->fields[i].value, err) < 0)
+			return -1;
+	return 0;
+}
+
+static int put_head(struct buf *out, const struct http_response *r, const struct body_out *body,
+		    bool keep, struct err *err)
+{
+	if (http1_put_status_line(out, r->status, err) < 0 || put_fields(out, r, err) < 0 ||
+	    http1_put_body(out, body->kind, body->left, err) < 0)
+		return -1;
+	if (!keep && http1_put_field(out, BYTES_LIT("connection"), BYTES_LIT("close"), err) < 0)
+		return -1;
+	return http1_put_end(out, err);
+}
+
+static struct body_out plan_body(const struct h1_request *rq, const struct http_response *r)
+{
+	struct body_out b = { .silent = bytes_eq(rq->base.head.method, BYTES_LIT("HEAD")) };
+
+	if (r->status == 204 || r->status == 304) {
+		b.kind = HTTP1_BODY_NONE;
+	} else if (r->length != HTTP_CHUNKED) {
+		b.kind = HTTP1_BODY_LENGTH;
+		b.left = (uint64_t)r->length;
+	} else if (rq->base.head.minor >= 1) {
+		b.kind = HTTP1_BODY_CHUNKED;
+	} else {
+		b.kind = HTTP1_BODY_CLOSE;
+	}
+	return b;
+}
+
+/* A client that was never told to continue may send its body or not: nobody knows what its next
+ * byte means, so that connection ends. So does one with too much body to throw away. */
+static bool plan_keep(const struct h1_request *rq)
+{
+	const struct http_server *sv = rq->conn->conn.server;
+	bool too_much = rq->body.kind == HTTP1_BODY_LENGTH && rq->body.left > sv->limits.drain_max;
+
+	return rq->base.head.minor >= 1 && http1_keep_alive(&rq->base.head) && !sv->quiet &&
+	       !rq->continue_due && (rq->started || !too_much);
+}
+
+static int h1_respond(struct http_request *base, const struct http_response *r, struct bytes first,
+		      struct err *err)
+{
+	AUTO(buf_done) struct buf out = BUF_MAX(STREAM_QUEUE_MAX);
+	struct h1_request *rq = of(base);
+	struct body_out body = plan_body(rq, r);
+	bool keep = plan_keep(rq);
+
+	if (put_head(&out, r, &body, keep, err) < 0)
+		return -1;
+	if (out.len > HEAD_OUT_MAX)
+		return err_set(err, ERR_EXHAUSTED, 0, "head over %d bytes", HEAD_OUT_MAX);
+	if (!body.silent && buf_add(&out, first, err) < 0)
+		return -1;
+	if (stream_write_buf(rq->conn->s, &out, err) < 0)
+		return -1;
+	if (body.kind == HTTP1_BODY_LENGTH)
+		body.left -= first.len;
+	rq->out = body;
+	rq->keep = keep;
+	h1_watch_output(rq->conn);
+	return 0;
+}
+
+static int h1_send(struct http_request *base, struct bytes piece, struct err *err)
+{
+	struct h1_request *rq = of(base);
+
+	if (body_out_send(&rq->out, rq->conn->s, piece, err) < 0)
+		return -1;
+	h1_watch_output(rq->conn);
+	return 0;
+}
+
+static size_t h1_queued(struct http_request *base)
+{
+	return stream_queued(of(base)->conn->s);
+}
+
+void h1_move_on(struct h1_conn *c, bool keep)
+{
+	struct h1_request *rq = c->rq;
+
+	c->unread = rq->body;
+	c->unread.seen = 0; /* from here on, what is thrown away */
+	c->state = rq->body.over ? H1_HEAD : H1_DRAIN;
+	c->rq = NULL;
+	h1_request_free(rq);
+	if (!keep || c->conn.server->quiet)
+		h1_close(c, true);
+	else
+		h1_kick(c);
+}
+
+static void h1_finish(struct http_request *base)
+{
+	struct h1_request *rq = of(base);
+	struct h1_conn *c = rq->conn;
+	struct err err;
+
+	if (body_out_finish(&rq->out, c->s, &err) < 0) {
+		h1_close(c, false);
+		return;
+	}
+	h1_watch_output(c);
+	h1_move_on(c, rq->keep && rq->out.kind != HTTP1_BODY_CLOSE);
+}
+
+static void h1_abort(struct http_request *base)
+{
+	h1_close(of(base)->conn, false);
+}
+
+static void h1_body_start(struct http_request *base, uint64_t max)
+{
+	struct h1_request *rq = of(base);
+
+	rq->started = true;
+	rq->body_max = max;
+	h1_kick(rq->conn);
+}
+
+static void h1_body_pause(struct http_request *base, bool on)
+{
+	struct h1_request *rq = of(base);
+
+	rq->paused = on;
+	if (on && !rq->conn->feeding)
+		h1_update_reading(rq->conn);
+	else
+		h1_kick(rq->conn);
+}
+
+static int put_switch(struct buf *out, const struct h1_request *rq, const struct http_response *r,
+		      struct err *err)
+{
+	struct bytes protocol = http1_upgrade(&rq->base.head);
+	bool named = false;
+
+	for (size_t i = 0; i < r->n_fields; i++)
+		named = named || bytes_eq_nocase(r->fields[i].name, BYTES_LIT("upgrade"));
+	if (http1_put_status_line(out, 101, err) < 0 || put_fields(out, r, err) < 0 ||
+	    http1_put_field(out, BYTES_LIT("connection"), BYTES_LIT("upgrade"), err) < 0)
+		return -1;
+	if (!named && http1_put_field(out, BYTES_LIT("upgrade"), protocol, err) < 0)
+		return -1;
+	return http1_put_end(out, err);
+}
+
+static int h1_upgrade(struct http_request *base, const struct http_response *r, struct stream **ret,
+		      struct buf *ret_early, struct err *err)
+{
+	struct h1_request *rq = of(base);
+	struct h1_conn *c = rq->conn;
+	AUTO(buf_done) struct buf out = BUF_MAX(HEAD_OUT_MAX);
+	AUTO(buf_done) struct buf early = BUF_MAX(HTTP_INPUT_MAX);
+
+	if (http1_upgrade(&base->head).len == 0 || !rq->body.over || c->ended)
+		return err_set(err, ERR_INVALID, 0, "the request does not ask for it");
+	if (put_switch(&out, rq, r, err) < 0 ||
+	    buf_add(&early, c->feeding ? c->view : buf_view(&c->in), err) < 0 ||
+	    stream_write_buf(c->s, &out, err) < 0)
+		return -1;
+	*ret = c->s;
+	*ret_early = early;
+	early = (struct buf){ 0 };
+	stream_set_user(c->s, NULL);
+	h1_leave_stream(c);
+	return 0;
+}
+
+const struct http_request_ops h1_request_ops = {
+	.body_start = h1_body_start,
+	.body_pause = h1_body_pause,
+	.respond = h1_respond,
+	.send = h1_send,
+	.queued = h1_queued,
+	.finish = h1_finish,
+	.abort = h1_abort,
+	.upgrade = h1_upgrade,
+};

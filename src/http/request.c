@@ -1,0 +1,158 @@
+/* request.c - the rules of answering, whatever version of HTTP is underneath. */
+#include <assert.h>
+
+#include "http/request_inside.h"
+
+const struct http1_head *http_request_head(const struct http_request *rq)
+{
+	return &rq->head;
+}
+
+void http_request_take(struct http_request *rq, struct http_handler *h)
+{
+	assert(!rq->handler);
+	rq->handler = h;
+}
+
+void http_body_start(struct http_request *rq, uint64_t max)
+{
+	assert(rq->handler);
+	rq->ops->body_start(rq, max);
+}
+
+void http_body_pause(struct http_request *rq, bool on)
+{
+	rq->ops->body_pause(rq, on);
+}
+
+static bool is_ours(struct bytes name)
+{
+	return bytes_eq_nocase(name, BYTES_LIT("content-length")) ||
+	       bytes_eq_nocase(name, BYTES_LIT("transfer-encoding")) ||
+	       bytes_eq_nocase(name, BYTES_LIT("connection"));
+}
+
+static int check(const struct http_response *r, struct err *err)
+{
+	if (r->n_fields > HTTP_FIELDS_OUT_MAX)
+		return err_set(err, ERR_EXHAUSTED, 0, "more than %d fields", HTTP_FIELDS_OUT_MAX);
+	for (size_t i = 0; i < r->n_fields; i++)
+		if (is_ours(r->fields[i].name))
+			return err_set(err, ERR_INVALID, 0, "%.*s is set by the server",
+				       (int)r->fields[i].name.len,
+				       (const char *)r->fields[i].name.ptr);
+	return 0;
+}
+
+static int respond(struct http_request *rq, const struct http_response *r, struct bytes first,
+		   struct err *err)
+{
+	assert(!rq->responded && r->status >= 200 && r->status <= 599);
+	assert(r->length >= HTTP_CHUNKED);
+	assert((r->status != 204 && r->status != 304) || r->length == 0);
+	if (check(r, err) < 0 || rq->ops->respond(rq, r, first, err) < 0)
+		return err_wrap(err, "respond");
+	rq->responded = true;
+	return 0;
+}
+
+int http_respond(struct http_request *rq, const struct http_response *r, struct err *err)
+{
+	return respond(rq, r, (struct bytes){ 0 }, err);
+}
+
+bool http_responded(const struct http_request *rq)
+{
+	return rq->responded;
+}
+
+int http_send(struct http_request *rq, struct bytes piece, struct err *err)
+{
+	assert(rq->responded);
+	return rq->ops->send(rq, piece, err);
+}
+
+size_t http_queued(struct http_request *rq)
+{
+	return rq->ops->queued(rq);
+}
+
+void http_finish(struct http_request *rq)
+{
+	assert(rq->responded);
+	rq->ops->finish(rq);
+}
+
+void http_abort(struct http_request *rq)
+{
+	rq->ops->abort(rq);
+}
+
+static int answer(struct http_request *rq, const struct http_response *r, struct bytes body,
+		  struct err *err)
+{
+	struct http_response sized = *r;
+
+	sized.length = (int64_t)body.len;
+	if (respond(rq, &sized, body, err) < 0)
+		return -1;
+	http_finish(rq);
+	return 0;
+}
+
+void http_answer(struct http_request *rq, const struct http_response *r, struct bytes body)
+{
+	struct err err;
+
+	if (answer(rq, r, body, &err) < 0)
+		http_fail(rq, 500, "the answer could not be sent");
+}
+
+void http_fail(struct http_request *rq, unsigned int status, const char *message)
+{
+	static const struct http1_field json = {
+		BYTES_LIT("content-type"),
+		BYTES_LIT("application/json"),
+	};
+	struct http_response r = { .status = status, .fields = &json, .n_fields = 1 };
+	AUTO(buf_done) struct buf body = http_error_body(status, message);
+	struct err err;
+
+	if (rq->responded || answer(rq, &r, buf_view(&body), &err) < 0)
+		http_abort(rq);
+}
+
+int http_upgrade(struct http_request *rq, const struct http_response *r, struct stream **ret,
+		 struct buf *ret_early, struct err *err)
+{
+	assert(!rq->responded);
+	if (check(r, err) < 0 || rq->ops->upgrade(rq, r, ret, ret_early, err) < 0)
+		return err_wrap(err, "upgrade");
+	return 0;
+}
+
+/* Text as it may stand in a JSON string; what may not is replaced. Messages are ours, in English:
+ * this is for the odd quote from a client in one of them. */
+static int put_text(struct buf *out, const char *text, struct err *err)
+{
+	for (size_t i = 0; text[i] != '\0' && i < HTTP_ERROR_MAX; i++) {
+		char c = text[i];
+		bool plain = c >= 0x20 && c < 0x7f && c != '"' && c != '\\';
+
+		if (buf_printf(out, err, "%s%c", c == '"' || c == '\\' ? "\\" : "",
+			       plain || c == '"' || c == '\\' ? c : '?') < 0)
+			return -1;
+	}
+	return 0;
+}
+
+struct buf http_error_body(unsigned int status, const char *message)
+{
+	struct buf b = BUF_MAX(4 * HTTP_ERROR_MAX);
+	struct err err;
+
+	if (buf_printf(&b, &err, "{\"code\":%u,\"message\":\"", status) < 0 ||
+	    put_text(&b, message, &err) < 0 || buf_add(&b, BYTES_LIT("\"}"), &err) < 0)
+		buf_done(&b); /* out of memory: an answer without a body */
+	return b;
+}

@@ -1,0 +1,48 @@
+/* request_inside.h - what every version of HTTP must provide to serve; for http/ only.
+ *
+ * server.c and request.c keep the rules that handlers see; h1_*.c speak HTTP/1.1 underneath, and
+ * HTTP/2 will do the same beside them.
+ */
+#pragma once
+
+#include "http/server.h"
+
+struct http_request_ops {
+	void (*body_start)(struct http_request *rq, uint64_t max);
+	void (*body_pause)(struct http_request *rq, bool on);
+	/* The head, and `first` (as much as r->length, or nothing) in the same write. */
+	int (*respond)(struct http_request *rq, const struct http_response *r, struct bytes first,
+		       struct err *err);
+	int (*send)(struct http_request *rq, struct bytes piece, struct err *err);
+	size_t (*queued)(struct http_request *rq);
+	/* These three free the request; upgrade only when it succeeds. */
+	void (*finish)(struct http_request *rq);
+	void (*abort)(struct http_request *rq);
+	int (*upgrade)(struct http_request *rq, const struct http_response *r, struct stream **ret,
+		       struct buf *ret_early, struct err *err);
+};
+
+struct http_request {
+	const struct http_request_ops *ops;
+	struct http_handler *handler; /* NULL until taken */
+	bool responded;
+	struct http1_head head; /* borrows from memory of the version underneath */
+};
+
+struct http_conn_ops {
+	void (*quiesce)(struct http_conn *c);
+	void (*kill)(struct http_conn *c, const struct err *why); /* tells the handlers */
+};
+
+struct http_conn {
+	const struct http_conn_ops *ops;
+	struct http_server *server;
+	struct http_conn *next, **prev;
+};
+
+void http_conn_join(struct http_conn *c, const struct http_conn_ops *ops, struct http_server *sv);
+void http_conn_leave(struct http_conn *c);
+
+/* The body of an error answer: {"code":404,"message":"..."}. Cut to HTTP_ERROR_MAX. */
+enum { HTTP_ERROR_MAX = 512 };
+struct buf http_error_body(unsigned int status, const char *message);

@@ -1,0 +1,131 @@
+/* vmm_filter.c - libseccomp rules, as a table. */
+#include "jail/vmm_filter.h"
+
+#include <errno.h>
+#include <sched.h>
+#include <seccomp.h>
+#include <sys/ioctl.h>
+#include <sys/socket.h>
+#include <linux/seccomp.h>
+
+#include "base/bytes.h"
+
+static const int denied[] = {
+	/* page faults, other processes, the kernel's own knobs */
+	SCMP_SYS(userfaultfd),
+	SCMP_SYS(ptrace),
+	SCMP_SYS(process_vm_readv),
+	SCMP_SYS(process_vm_writev),
+	SCMP_SYS(process_madvise),
+	SCMP_SYS(pidfd_getfd),
+	SCMP_SYS(kcmp),
+	SCMP_SYS(bpf),
+	SCMP_SYS(perf_event_open),
+	SCMP_SYS(io_uring_setup),
+	SCMP_SYS(io_uring_enter),
+	SCMP_SYS(io_uring_register),
+	SCMP_SYS(keyctl),
+	SCMP_SYS(add_key),
+	SCMP_SYS(request_key),
+	SCMP_SYS(syslog),
+	SCMP_SYS(acct),
+	SCMP_SYS(quotactl),
+	SCMP_SYS(swapon),
+	SCMP_SYS(swapoff),
+	SCMP_SYS(reboot),
+	SCMP_SYS(kexec_load),
+	SCMP_SYS(kexec_file_load),
+	SCMP_SYS(init_module),
+	SCMP_SYS(finit_module),
+	SCMP_SYS(delete_module),
+	SCMP_SYS(iopl),
+	SCMP_SYS(ioperm),
+	SCMP_SYS(modify_ldt),
+	SCMP_SYS(personality),
+	SCMP_SYS(settimeofday),
+	SCMP_SYS(clock_settime),
+	SCMP_SYS(adjtimex),
+	SCMP_SYS(sethostname),
+	SCMP_SYS(setdomainname),
+	SCMP_SYS(vhangup),
+	/* namespaces and mounts */
+	SCMP_SYS(unshare),
+	SCMP_SYS(setns),
+	SCMP_SYS(mount),
+	SCMP_SYS(umount2),
+	SCMP_SYS(pivot_root),
+	SCMP_SYS(chroot),
+	SCMP_SYS(open_tree),
+	SCMP_SYS(move_mount),
+	SCMP_SYS(fsopen),
+	SCMP_SYS(fsconfig),
+	SCMP_SYS(fsmount),
+	SCMP_SYS(fspick),
+	SCMP_SYS(mount_setattr),
+	SCMP_SYS(name_to_handle_at),
+	SCMP_SYS(open_by_handle_at),
+	/* new processes; threads are clone(2), below */
+	SCMP_SYS(fork),
+	SCMP_SYS(vfork),
+	/* ids: there is nothing to become */
+	SCMP_SYS(setuid),
+	SCMP_SYS(setgid),
+	SCMP_SYS(setreuid),
+	SCMP_SYS(setregid),
+	SCMP_SYS(setresuid),
+	SCMP_SYS(setresgid),
+	SCMP_SYS(setgroups),
+	SCMP_SYS(setfsuid),
+	SCMP_SYS(setfsgid),
+	SCMP_SYS(capset),
+};
+
+static int add_denied(scmp_filter_ctx ctx)
+{
+	for (size_t i = 0; i < COUNT(denied); i++)
+		if (seccomp_rule_add(ctx, SCMP_ACT_ERRNO(EPERM), denied[i], 0) < 0)
+			return -1;
+	return 0;
+}
+
+static int add_conditional(scmp_filter_ctx ctx)
+{
+	/* ENOSYS makes libc fall back to clone(2), whose flags a filter can read */
+	return seccomp_rule_add(ctx, SCMP_ACT_ERRNO(ENOSYS), SCMP_SYS(clone3), 0) < 0 ||
+			       seccomp_rule_add(ctx, SCMP_ACT_ERRNO(EPERM), SCMP_SYS(clone), 1,
+						SCMP_A0(SCMP_CMP_MASKED_EQ, CLONE_THREAD, 0)) < 0 ||
+			       seccomp_rule_add(ctx, SCMP_ACT_ERRNO(EPERM), SCMP_SYS(socket), 1,
+						SCMP_A0(SCMP_CMP_NE, AF_UNIX)) < 0 ||
+			       seccomp_rule_add(ctx, SCMP_ACT_NOTIFY, SCMP_SYS(execve), 0) < 0 ||
+			       seccomp_rule_add(ctx, SCMP_ACT_NOTIFY, SCMP_SYS(execveat), 0) < 0
+		       ? -1
+		       : 0;
+}
+
+int vmm_filter_load(struct err *err)
+{
+	scmp_filter_ctx ctx = seccomp_init(SCMP_ACT_ALLOW);
+	int listener = -1;
+
+	if (!ctx)
+		return err_set(err, ERR_EXHAUSTED, ENOMEM, "make the VMM's filter");
+	if (add_denied(ctx) < 0 || add_conditional(ctx) < 0 || seccomp_load(ctx) < 0)
+		err_set(err, ERR_INTERNAL, errno, "load the VMM's filter");
+	else if ((listener = seccomp_notify_fd(ctx)) < 0)
+		err_set(err, ERR_INTERNAL, errno, "listen for the VMM's exec");
+	seccomp_release(ctx);
+	return listener;
+}
+
+int vmm_filter_pass_exec(int listener, struct err *err)
+{
+	struct seccomp_notif call = { 0 };
+	struct seccomp_notif_resp pass = { .flags = SECCOMP_USER_NOTIF_FLAG_CONTINUE };
+
+	if (ioctl(listener, SECCOMP_IOCTL_NOTIF_RECV, &call) < 0)
+		return err_set(err, ERR_INTERNAL, errno, "wait for the VMM's exec");
+	pass.id = call.id;
+	if (ioctl(listener, SECCOMP_IOCTL_NOTIF_SEND, &pass) < 0)
+		return err_set(err, ERR_INTERNAL, errno, "let the VMM's exec pass");
+	return 0;
+}

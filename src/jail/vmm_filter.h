@@ -1,0 +1,16 @@
+/* vmm_filter.h - the system calls a VMM process may not make, on top of QEMU's own filter.
+ *
+ * It denies what would widen the guest's reach if QEMU fell: page-fault and tracing tricks, new
+ * namespaces, mounts, keys, BPF, io_uring, processes, and sockets other than AF_UNIX. exec is
+ * allowed exactly once: the filter hands it to a listener, whose holder lets the first one go on
+ * and then closes the listener; from then on the kernel answers ENOSYS.
+ */
+#pragma once
+
+#include "base/err.h"
+
+/* Load it into this process, for good. no_new_privs must be set. Returns the listener. */
+int vmm_filter_load(struct err *err) NODISCARD;
+
+/* In another process: let the one exec pass and close the listener. Blocks until it comes. */
+int vmm_filter_pass_exec(int listener, struct err *err) NODISCARD;

@@ -1,0 +1,117 @@
+/* addr.c - addresses as text and as the kernel wants them. */
+#include "net/addr.h"
+
+#include <arpa/inet.h>
+#include <errno.h>
+#include <netinet/in.h>
+#include <sys/un.h>
+
+int addr_unix(const char *path, struct addr *ret, struct err *err)
+{
+	struct sockaddr_un un = { .sun_family = AF_UNIX };
+
+	if (path[0] == '\0' || !bytes_to_str(bytes_str(path), un.sun_path, sizeof(un.sun_path)))
+		return err_set(err, ERR_INVALID, 0, "socket path is empty or longer than %zu",
+			       sizeof(un.sun_path) - 1);
+	*ret = (struct addr){ .len = sizeof(un) };
+	memcpy(&ret->at, &un, sizeof(un));
+	return 0;
+}
+
+int addr_ip(const char *ip, uint16_t port, struct addr *ret, struct err *err)
+{
+	struct sockaddr_in v4 = { .sin_family = AF_INET, .sin_port = htons(port) };
+	struct sockaddr_in6 v6 = { .sin6_family = AF_INET6, .sin6_port = htons(port) };
+
+	if (inet_pton(AF_INET, ip, &v4.sin_addr) == 1) {
+		*ret = (struct addr){ .len = sizeof(v4) };
+		memcpy(&ret->at, &v4, sizeof(v4));
+		return 0;
+	}
+	if (inet_pton(AF_INET6, ip, &v6.sin6_addr) == 1) {
+		*ret = (struct addr){ .len = sizeof(v6) };
+		memcpy(&ret->at, &v6, sizeof(v6));
+		return 0;
+	}
+	return err_set(err, ERR_INVALID, 0, "`%s` is not an IP address", ip);
+}
+
+static int bad_addr(struct bytes text, struct err *err)
+{
+	return err_set(err, ERR_INVALID, 0, "`%.*s` is not an address with a port",
+		       (int)bytes_head(text, ADDR_TEXT_MAX).len, (const char *)text.ptr);
+}
+
+int addr_parse(struct bytes text, struct addr *ret, struct err *err)
+{
+	char host[ADDR_TEXT_MAX];
+	struct bytes rest = text, ip;
+	uint64_t port;
+	bool v6;
+
+	if (bytes_starts(text, BYTES_LIT("unix:"))) {
+		if (!bytes_to_str(bytes_tail(text, 5), host, sizeof(host)))
+			return err_set(err, ERR_INVALID, 0, "socket path is too long");
+		return addr_unix(host, ret, err);
+	}
+	v6 = bytes_starts(text, BYTES_LIT("["));
+	if (v6) {
+		rest = bytes_tail(rest, 1);
+		if (!bytes_cut(&rest, ']', &ip) || !bytes_starts(rest, BYTES_LIT(":")))
+			return bad_addr(text, err);
+		rest = bytes_tail(rest, 1);
+	} else if (!bytes_cut(&rest, ':', &ip)) {
+		return bad_addr(text, err);
+	}
+	if (!bytes_to_u64(rest, &port) || port > UINT16_MAX ||
+	    !bytes_to_str(ip, host, sizeof(host)) || v6 != (strchr(host, ':') != NULL))
+		return bad_addr(text, err);
+	return addr_ip(host, (uint16_t)port, ret, err);
+}
+
+uint16_t addr_port(const struct addr *a)
+{
+	struct sockaddr_in v4;
+	struct sockaddr_in6 v6;
+
+	if (a->at.ss_family == AF_INET) {
+		memcpy(&v4, &a->at, sizeof(v4));
+		return ntohs(v4.sin_port);
+	}
+	if (a->at.ss_family == AF_INET6) {
+		memcpy(&v6, &a->at, sizeof(v6));
+		return ntohs(v6.sin6_port);
+	}
+	return 0;
+}
+
+static void unix_text(const struct addr *a, char *ret)
+{
+	struct sockaddr_un un;
+
+	memcpy(&un, &a->at, sizeof(un));
+	if (a->len <= offsetof(struct sockaddr_un, sun_path) || un.sun_path[0] == '\0')
+		(void)snprintf(ret, ADDR_TEXT_MAX, "unix");
+	else
+		(void)snprintf(ret, ADDR_TEXT_MAX, "unix:%.*s", (int)sizeof(un.sun_path),
+			       un.sun_path);
+}
+
+void addr_text(const struct addr *a, char ret[static ADDR_TEXT_MAX])
+{
+	char host[INET6_ADDRSTRLEN] = "?";
+	struct sockaddr_in v4;
+	struct sockaddr_in6 v6;
+
+	if (a->at.ss_family == AF_INET) {
+		memcpy(&v4, &a->at, sizeof(v4));
+		(void)inet_ntop(AF_INET, &v4.sin_addr, host, sizeof(host));
+		(void)snprintf(ret, ADDR_TEXT_MAX, "%s:%u", host, addr_port(a));
+	} else if (a->at.ss_family == AF_INET6) {
+		memcpy(&v6, &a->at, sizeof(v6));
+		(void)inet_ntop(AF_INET6, &v6.sin6_addr, host, sizeof(host));
+		(void)snprintf(ret, ADDR_TEXT_MAX, "[%s]:%u", host, addr_port(a));
+	} else {
+		unix_text(a, ret);
+	}
+}

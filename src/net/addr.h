@@ -1,0 +1,25 @@
+/* addr.h - where to listen or connect: an IP address with a port, or the path of a socket. */
+#pragma once
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/socket.h>
+
+#include "base/bytes.h"
+
+enum { ADDR_TEXT_MAX = 128 };
+
+struct addr {
+	socklen_t len;
+	struct sockaddr_storage at;
+};
+
+/* "127.0.0.1:80", "[::1]:80", "unix:/run/x.sock". Numbers only, no names. */
+int addr_parse(struct bytes text, struct addr *ret, struct err *err) NODISCARD;
+int addr_ip(const char *ip, uint16_t port, struct addr *ret, struct err *err) NODISCARD;
+int addr_unix(const char *path, struct addr *ret, struct err *err) NODISCARD;
+
+/* The form that addr_parse() reads; "unix" for a socket without a path. */
+void addr_text(const struct addr *a, char ret[static ADDR_TEXT_MAX]);
+
+uint16_t addr_port(const struct addr *a); /* 0 for anything but IP */

@@ -1,0 +1,17 @@
+/* fd_stream.h - the bottom layer: a stream over a descriptor, be it TCP, unix, pipe or terminal.
+ *
+ * Idle, it holds no buffer: reads go through one buffer of the loop, and the write queue exists
+ * only while it holds something.
+ *
+ * A terminal (pty) whose other side is gone reads as an end. Half close is for sockets, and for a
+ * descriptor that is only written, which is closed; for a pty it does nothing.
+ */
+#pragma once
+
+#include "net/stream.h"
+
+enum fd_stream_use { FD_STREAM_BOTH, FD_STREAM_READ_ONLY, FD_STREAM_WRITE_ONLY };
+
+/* Takes fd, which becomes non-blocking; on failure it is closed. No regular files. */
+int fd_stream_open(struct loop *l, int fd, enum fd_stream_use use, struct stream **ret,
+		   struct err *err) NODISCARD;

@@ -1,0 +1,221 @@
+/* listen.c - accepting, within limits.
+ *
+ * The door outlives its listener while streams that came through it are alive: they count down
+ * when they go.
+ */
+#include "net/listen.h"
+
+#include <assert.h>
+#include <errno.h>
+#include <sys/stat.h>
+#include <sys/un.h>
+
+#include "net/fd_stream.h"
+#include "net/fd_stream_inside.h"
+#include "net/loop_inside.h"
+#include "net/watch.h"
+
+struct listener_door {
+	struct fd_gate gate;
+	struct listener *owner; /* NULL: closed */
+	struct loop *loop;
+	struct watch ready;
+	struct timer rest;
+	size_t alive, limit;
+	int fd;
+	bool paused;
+	bool busy; /* in on_ready, where a callback may close listener and streams */
+	struct addr at;
+	bool made_path; /* at is a unix path of ours, to be removed */
+};
+
+static bool may_accept(const struct listener_door *d)
+{
+	return d->owner && !d->paused && !d->rest.active && d->alive < d->limit;
+}
+
+static void update_interest(struct listener_door *d)
+{
+	watch_set(&d->ready, may_accept(d) ? WATCH_READ : 0);
+}
+
+static void on_rested(struct timer *t)
+{
+	update_interest(CONTAINER_OF(t, struct listener_door, rest));
+}
+
+static void free_if_unused(struct listener_door *d)
+{
+	if (!d->owner && d->alive == 0 && !d->busy)
+		free(d);
+}
+
+static void on_stream_gone(struct fd_gate *g)
+{
+	struct listener_door *d = CONTAINER_OF(g, struct listener_door, gate);
+
+	d->alive--;
+	update_interest(d);
+	free_if_unused(d);
+}
+
+static void hand_out(struct listener_door *d, int fd, const struct addr *peer)
+{
+	struct stream *s;
+	struct err err;
+
+	if (fd_stream_open(d->loop, fd, FD_STREAM_BOTH, &s, &err) < 0)
+		return; /* no memory: the client sees its connection close */
+	fd_stream_set_gate(s, &d->gate);
+	d->alive++;
+	d->owner->ops->on_accept(d->owner, s, peer);
+}
+
+/* False when there is no use in trying again in this turn. */
+static bool accept_one(struct listener_door *d)
+{
+	struct addr peer = { .len = sizeof(peer.at) };
+	/* SAFETY: sockaddr_storage is made to be seen as sockaddr */
+	int fd = accept4(d->fd, (struct sockaddr *)&peer.at, &peer.len,
+			 SOCK_CLOEXEC | SOCK_NONBLOCK);
+
+	if (fd >= 0) {
+		hand_out(d, fd, &peer);
+		return true;
+	}
+	if (errno == EAGAIN)
+		return false;
+	if (errno == EMFILE || errno == ENFILE || errno == ENOBUFS || errno == ENOMEM ||
+	    errno == EBADF || errno == EINVAL || errno == ENOTSOCK) {
+		timer_start(&d->rest, LISTEN_RETRY_MS);
+		return false;
+	}
+	return true; /* that one client's connection failed before we saw it */
+}
+
+static void on_ready(struct watch *w, unsigned int events)
+{
+	struct listener_door *d = CONTAINER_OF(w, struct listener_door, ready);
+
+	if (events & WATCH_ERROR)
+		timer_start(&d->rest, LISTEN_RETRY_MS);
+	d->busy = true;
+	for (int i = 0; i < LISTEN_BATCH && may_accept(d); i++)
+		if (!accept_one(d))
+			break;
+	d->busy = false;
+	update_interest(d);
+	free_if_unused(d);
+}
+
+int listener_open_fd(struct listener *ln, struct loop *l, const struct listener_ops *ops, int fd,
+		     size_t limit, struct err *err)
+{
+	AUTO(auto_close) int own = fd;
+	AUTO(auto_free) struct listener_door *d = calloc(1, sizeof(*d));
+	int listening = 0;
+	socklen_t len = sizeof(listening);
+
+	assert(limit > 0);
+	if (!d)
+		return err_set(err, ERR_EXHAUSTED, ENOMEM, "allocate listener");
+	if (getsockopt(fd, SOL_SOCKET, SO_ACCEPTCONN, &listening, &len) < 0 || !listening)
+		return err_set(err, ERR_INVALID, 0, "descriptor %d does not listen", fd);
+	d->at.len = sizeof(d->at.at);
+	if (getsockname(fd, (struct sockaddr *)&d->at.at, &d->at.len) < 0)
+		return err_set(err, ERR_INTERNAL, errno, "ask for the address listened on");
+	d->gate.on_gone = on_stream_gone;
+	d->owner = ln;
+	d->loop = l;
+	d->limit = limit;
+	timer_init(&d->rest, l, on_rested);
+	if (watch_open(&d->ready, l, fd, WATCH_READ, on_ready, err) < 0)
+		return err_wrap(err, "listen");
+	d->fd = take_fd(&own);
+	*ln = (struct listener){ ops, TAKE(d) };
+	return 0;
+}
+
+/* A path left behind by a process that died: a socket that refuses. */
+static bool is_stale(const struct addr *at)
+{
+	AUTO(auto_close) int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+
+	return fd >= 0 && connect(fd, (const struct sockaddr *)&at->at, at->len) < 0 &&
+	       errno == ECONNREFUSED;
+}
+
+static const char *unix_path(const struct addr *at)
+{
+	return ((const struct sockaddr_un *)(const void *)&at->at)->sun_path;
+}
+
+static int bind_to(int fd, const struct addr *at)
+{
+	int rc = bind(fd, (const struct sockaddr *)&at->at, at->len);
+
+	if (rc < 0 && errno == EADDRINUSE && at->at.ss_family == AF_UNIX && is_stale(at)) {
+		(void)unlink(unix_path(at));
+		rc = bind(fd, (const struct sockaddr *)&at->at, at->len);
+	}
+	return rc;
+}
+
+int listener_open(struct listener *ln, struct loop *l, const struct listener_ops *ops,
+		  const struct addr *at, unsigned int mode, size_t limit, struct err *err)
+{
+	bool is_unix = at->at.ss_family == AF_UNIX;
+	AUTO(auto_close)
+	int fd = socket(at->at.ss_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+	char text[ADDR_TEXT_MAX];
+	int on = 1;
+
+	addr_text(at, text);
+	if (fd < 0)
+		return err_set(err, ERR_INTERNAL, errno, "make a socket for %s", text);
+	if (!is_unix)
+		(void)setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof(on));
+	if (bind_to(fd, at) < 0)
+		return err_set(err, ERR_UNAVAILABLE, errno, "bind to %s", text);
+	/* before listen(), so that nobody connects under the wrong mode */
+	if (is_unix && chmod(unix_path(at), mode) < 0)
+		return err_set(err, ERR_INTERNAL, errno, "set the mode of %s", text);
+	if (listen(fd, LISTEN_BACKLOG) < 0)
+		return err_set(err, ERR_UNAVAILABLE, errno, "listen on %s", text);
+	if (listener_open_fd(ln, l, ops, take_fd(&fd), limit, err) < 0)
+		return err_wrap(err, "listen on %s", text);
+	ln->door->made_path = is_unix;
+	return 0;
+}
+
+void listener_addr(const struct listener *ln, struct addr *ret)
+{
+	*ret = ln->door->at;
+}
+
+size_t listener_alive(const struct listener *ln)
+{
+	return ln->door->alive;
+}
+
+void listener_pause(struct listener *ln, bool on)
+{
+	ln->door->paused = on;
+	update_interest(ln->door);
+}
+
+void listener_close(struct listener *ln)
+{
+	struct listener_door *d = ln->door;
+
+	if (!d)
+		return;
+	ln->door = NULL;
+	d->owner = NULL;
+	timer_stop(&d->rest);
+	watch_close(&d->ready);
+	close(d->fd);
+	if (d->made_path)
+		(void)unlink(unix_path(&d->at));
+	free_if_unused(d);
+}

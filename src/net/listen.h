@@ -1,0 +1,46 @@
+/* listen.h - a door: accepts connections and hands them out as streams.
+ *
+ * A listener pauses by itself at its limit and goes on when one of its streams is gone; out of
+ * descriptors, it waits a moment. It never spins, and the waiting clients wait in the kernel.
+ */
+#pragma once
+
+#include "net/addr.h"
+#include "net/stream.h"
+
+enum {
+	LISTEN_BACKLOG = 1024,
+	LISTEN_BATCH = 16,     /* accepted per turn, so that the others get theirs */
+	LISTEN_RETRY_MS = 100, /* after the system had no descriptor or memory left */
+};
+
+struct listener;
+struct listener_ops {
+	/* The stream is the callee's. `peer` is borrowed. May close the listener. */
+	void (*on_accept)(struct listener *ln, struct stream *s, const struct addr *peer);
+};
+
+struct listener_door;
+struct listener { /* all zero: closed */
+	const struct listener_ops *ops;
+	struct listener_door *door;
+};
+
+/* `limit`: streams alive at once, those still being closed included. A port of 0 lets the system
+ * choose. A unix path is created with `mode`, after removing a socket nobody listens on, and
+ * removed by listener_close(). */
+int listener_open(struct listener *ln, struct loop *l, const struct listener_ops *ops,
+		  const struct addr *at, unsigned int mode, size_t limit,
+		  struct err *err) NODISCARD;
+
+/* A socket that already listens, from a supervisor or another process. Takes fd, also on failure.
+ */
+int listener_open_fd(struct listener *ln, struct loop *l, const struct listener_ops *ops, int fd,
+		     size_t limit, struct err *err) NODISCARD;
+
+void listener_addr(const struct listener *ln, struct addr *ret); /* with the real port */
+size_t listener_alive(const struct listener *ln);                /* streams it counts */
+void listener_pause(struct listener *ln, bool on);
+
+/* The streams live on. The owner may be freed at once. A second time does nothing. */
+void listener_close(struct listener *ln);

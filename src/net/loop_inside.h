@@ -1,0 +1,23 @@
+/* loop_inside.h - what a loop is made of; for the sources of net/ only. */
+#pragma once
+
+#include <uv.h>
+
+#include "net/loop.h"
+#include "net/timer.h"
+
+struct fd_stream;
+
+struct loop {
+	uv_loop_t uv;
+	uv_timer_t clock;  /* runs until the first timer that is not due yet */
+	uv_idle_t soon;    /* runs while a timer is due: libuv then does not wait */
+	struct timer *top; /* of the heap: the next to fire */
+	uint64_t timer_seq;
+	bool running;
+	uint64_t linger_ms;           /* STREAM_LINGER_MS, but for tests */
+	struct fd_stream *lingering;  /* closed by their owners, not yet gone */
+	uint8_t input[LOOP_READ_MAX]; /* every stream reads into this one */
+};
+
+void timers_fire(struct loop *l); /* those due now, in order */

@@ -1,0 +1,121 @@
+/* pump.c - two streams, each writing what the other reads. */
+#include "net/pump.h"
+
+#include <assert.h>
+
+static struct pump_side *side_of(struct stream_user *u)
+{
+	return CONTAINER_OF(u, struct pump_side, user);
+}
+
+static struct pump_side *other(struct pump_side *side)
+{
+	return side == &side->pump->a ? &side->pump->b : &side->pump->a;
+}
+
+static void drop_streams(struct pump *p, bool graceful)
+{
+	timer_stop(&p->idle);
+	if (graceful) {
+		stream_close(p->a.s);
+		stream_close(p->b.s);
+	} else {
+		stream_abort(p->a.s);
+		stream_abort(p->b.s);
+	}
+	p->a.s = NULL;
+	p->b.s = NULL;
+}
+
+static void fail(struct pump *p, const struct err *err)
+{
+	drop_streams(p, false);
+	p->ops->on_done(p, err);
+}
+
+static void on_data(struct stream_user *u, struct bytes in)
+{
+	struct pump_side *from = side_of(u), *to = other(from);
+	struct err err;
+
+	if (stream_write(to->s, in, &err) < 0) {
+		fail(from->pump, &err);
+		return;
+	}
+	from->moved += in.len;
+	if (stream_queued(to->s) > STREAM_LOW_WATER)
+		stream_read(from->s, false);
+}
+
+static void on_end(struct stream_user *u)
+{
+	struct pump_side *from = side_of(u);
+	struct pump *p = from->pump;
+
+	from->ended = true;
+	stream_shut(other(from)->s);
+	if (!p->a.ended || !p->b.ended)
+		return;
+	drop_streams(p, true);
+	p->ops->on_done(p, NULL);
+}
+
+static void on_drain(struct stream_user *u)
+{
+	struct pump_side *from = other(side_of(u));
+
+	if (!from->ended)
+		stream_read(from->s, true);
+}
+
+static void on_fail(struct stream_user *u, const struct err *err)
+{
+	fail(side_of(u)->pump, err);
+}
+
+static const struct stream_user_ops side_ops = { on_data, on_end, on_drain, on_fail };
+
+static uint64_t progress(const struct pump *p)
+{
+	return p->a.moved + p->b.moved + stream_sent(p->a.s) + stream_sent(p->b.s);
+}
+
+static void on_idle(struct timer *t)
+{
+	struct pump *p = CONTAINER_OF(t, struct pump, idle);
+	uint64_t now = progress(p);
+	struct err err;
+
+	if (now != p->seen) {
+		p->seen = now;
+		return;
+	}
+	err_set(&err, ERR_TIMEOUT, 0, "nothing moved for %llu ms", (unsigned long long)p->idle_ms);
+	fail(p, &err);
+}
+
+static void side_start(struct pump *p, struct pump_side *side, struct stream *s)
+{
+	*side = (struct pump_side){ .s = s, .user = { &side_ops }, .pump = p };
+	stream_set_user(s, &side->user);
+}
+
+void pump_start(struct pump *p, const struct pump_ops *ops, struct stream *a, struct stream *b,
+		uint64_t idle_ms)
+{
+	*p = (struct pump){ .ops = ops, .idle_ms = idle_ms };
+	side_start(p, &p->a, a);
+	side_start(p, &p->b, b);
+	timer_init(&p->idle, stream_loop(a), on_idle);
+	if (idle_ms > 0)
+		timer_repeat(&p->idle, idle_ms);
+	p->seen = progress(p);
+	stream_read(a, true);
+	stream_read(b, true);
+}
+
+void pump_abort(struct pump *p)
+{
+	if (p->a.s)
+		drop_streams(p, false);
+}

@@ -1,0 +1,41 @@
+/* pump.h - relay two streams, both ways, until both directions have ended.
+ *
+ * Each direction holds at most PUMP_HOLD bytes: when the receiver is slow, the sender is no longer
+ * read. An end is passed on as a half close while the other direction lives on. A broken stream
+ * breaks the other one too: both are reset.
+ */
+#pragma once
+
+#include "net/stream.h"
+#include "net/timer.h"
+
+enum { PUMP_HOLD = STREAM_LOW_WATER + LOOP_READ_MAX };
+
+struct pump;
+struct pump_ops {
+	/* The last call: both directions ended (NULL), or what broke. The streams are closed. */
+	void (*on_done)(struct pump *p, const struct err *err);
+};
+
+struct pump_side {
+	struct stream *s;
+	struct stream_user user;
+	struct pump *pump;
+	uint64_t moved; /* bytes received from this side and passed on */
+	bool ended;
+};
+
+struct pump { /* embedded by the caller, who may free it in on_done */
+	const struct pump_ops *ops;
+	struct pump_side a, b;
+	struct timer idle;
+	uint64_t idle_ms, seen; /* seen: bytes moved when last looked */
+};
+
+/* Takes both streams. Bytes that were read off one of them before belong written to the other
+ * first. idle_ms: end with ERR_TIMEOUT when nothing moved for so long (at most twice as long);
+ * 0: never. */
+void pump_start(struct pump *p, const struct pump_ops *ops, struct stream *a, struct stream *b,
+		uint64_t idle_ms);
+
+void pump_abort(struct pump *p); /* resets both; on_done will not come */

@@ -1,0 +1,19 @@
+/* signals.h - a signal as a callback on the loop: SIGTERM, SIGCHLD, SIGHUP.
+ *
+ * After signal_close() no call comes and the owner may be freed at once, also from inside
+ * on_signal. When the last one for a signal closes, its default action is back.
+ */
+#pragma once
+
+#include "net/loop.h"
+
+struct signal_handle;
+struct signal_watch { /* all zero: closed */
+	struct signal_handle *handle;
+	void (*on_signal)(struct signal_watch *w);
+};
+
+/* Signals of one kind that arrive together are one call: reap children until none is left. */
+int signal_open(struct signal_watch *w, struct loop *l, int signo,
+		void (*on_signal)(struct signal_watch *w), struct err *err) NODISCARD;
+void signal_close(struct signal_watch *w); /* a second time does nothing */

@@ -1,0 +1,35 @@
+/* agent_dial.h - reach the guest's agent, however long its guest still boots.
+ *
+ * One socket, made inside the sandbox's network by someone who may, is used for every attempt: a
+ * guest that is not up drops what it is sent, one without an agent refuses, and both end.
+ */
+#pragma once
+
+#include "net/dial.h"
+
+#define AGENT_ADDRESS "169.254.77.2"
+
+enum {
+	AGENT_PORT = 49983,
+	AGENT_DIAL_FIRST_MS = 250,     /* the first attempt; each next takes twice as long, */
+	AGENT_DIAL_LAST_MS = 4 * 1000, /* but no longer than this */
+	AGENT_DIAL_PAUSE_MS = 20,      /* between two attempts */
+};
+
+struct agent_dial { /* embedded by the caller; all zero: nothing under way */
+	/* Once, from the loop: a stream that is now the callee's, or NULL and why. */
+	void (*on_done)(struct agent_dial *d, struct stream *s, const struct err *err);
+	struct loop *loop;
+	struct addr to;
+	int fd; /* kept for the next attempt */
+	uint64_t until_ms, attempt_ms;
+	struct dial dial;
+	struct timer again;
+};
+
+/* Takes fd, unconnected, also on failure. Failure (-1) means that on_done will not come. */
+int agent_dial_start(struct agent_dial *d, struct loop *l, int fd, const struct addr *to,
+		     uint64_t deadline_ms,
+		     void (*on_done)(struct agent_dial *d, struct stream *s, const struct err *err),
+		     struct err *err) NODISCARD;
+void agent_dial_cancel(struct agent_dial *d); /* fine when nothing is under way */

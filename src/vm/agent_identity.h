@@ -1,0 +1,35 @@
+/* agent_identity.h - who a restored machine is told to be. Holds secrets: end it with _done(). */
+#pragma once
+
+#include "base/bytes.h"
+#include "wire/json.h"
+
+enum {
+	AGENT_NAME_MAX = 63,
+	AGENT_TOKEN_LENGTH = 32, /* of [0-9a-z]: 165 bits */
+	AGENT_TOKEN_MAX = 127,
+	AGENT_ENTROPY_BYTES = 64,
+	AGENT_IDENTITY_MAX = 64 * 1024, /* as JSON, in bytes */
+};
+
+struct agent_identity {
+	char sandbox_id[AGENT_NAME_MAX + 1];
+	char template_id[AGENT_NAME_MAX + 1];
+	char hostname[AGENT_NAME_MAX + 1];
+	char machine_id[32 + 1];                 /* hexadecimal */
+	char boot_id[36 + 1];                    /* a UUID */
+	char access_token[AGENT_TOKEN_MAX + 1];  /* of the sandbox's owner; empty: anyone */
+	char control_token[AGENT_TOKEN_MAX + 1]; /* of the host */
+	uint8_t entropy[AGENT_ENTROPY_BYTES];
+	json_t *env; /* owned; an object of strings, or NULL */
+};
+
+/* Everything but the two ids and env is drawn anew; the hostname is the sandbox's id. */
+int agent_identity_make(struct agent_identity *ret, struct bytes sandbox_id,
+			struct bytes template_id, struct err *err) NODISCARD;
+void agent_identity_done(struct agent_identity *id);
+
+/* The message of /control/identity. The offset is of the host's real time to the guest's
+ * monotonic clock. */
+int agent_identity_put(const struct agent_identity *id, int64_t clock_offset_ns, struct buf *out,
+		       struct err *err) NODISCARD;

@@ -1,0 +1,127 @@
+/* agent_wake.c - probe, probe again if need be, tell, and see that it answers. */
+#include "vm/agent_wake.h"
+
+#include "base/clock.h"
+
+bool agent_clock_read(const struct agent_answer *a, struct agent_clock *ret)
+{
+	uint64_t half;
+	int64_t offset;
+
+	if (a->got_wall_ns < a->sent_wall_ns) /* the host's clock was set back meanwhile */
+		return false;
+	half = (a->got_wall_ns - a->sent_wall_ns) / 2;
+	if (__builtin_sub_overflow((int64_t)(a->sent_wall_ns + half), a->monotonic_ns, &offset))
+		return false;
+	*ret = (struct agent_clock){ offset, half, 1 };
+	return true;
+}
+
+int64_t agent_clock_skew(const struct agent_answer *a, uint64_t *ret_uncertainty_ns)
+{
+	uint64_t half = (a->got_wall_ns - a->sent_wall_ns) / 2;
+	int64_t skew;
+
+	*ret_uncertainty_ns = half;
+	if (__builtin_sub_overflow(a->realtime_ns, (int64_t)(a->sent_wall_ns + half), &skew))
+		return INT64_MAX;
+	return skew;
+}
+
+void agent_wake_cancel(struct agent_wake *w)
+{
+	w->on_done = NULL;
+	agent_link_close(&w->link);
+}
+
+static void finish(struct agent_wake *w, const struct err *err)
+{
+	__auto_type on_done = w->on_done;
+
+	agent_wake_cancel(w);
+	on_done(w, err ? NULL : &w->clock, err);
+}
+
+static void on_health(struct agent_link *l, const struct agent_answer *a, const struct err *err)
+{
+	struct agent_wake *w = CONTAINER_OF(l, struct agent_wake, link);
+
+	(void)a;
+	if (!err)
+		steps_add(w->steps, "health");
+	finish(w, err);
+}
+
+static void on_identity(struct agent_link *l, const struct agent_answer *a, const struct err *err)
+{
+	struct agent_wake *w = CONTAINER_OF(l, struct agent_wake, link);
+	struct err mine;
+
+	(void)a;
+	if (err) {
+		finish(w, err);
+		return;
+	}
+	steps_add(w->steps, "identity");
+	if (!w->check_health)
+		finish(w, NULL);
+	else if (agent_link_health(l, AGENT_QUESTION_MS, on_health, &mine) < 0)
+		finish(w, &mine);
+}
+
+static void tell(struct agent_wake *w)
+{
+	struct err err;
+
+	steps_add(w->steps, "clock");
+	if (w->clock.uncertainty_ns > AGENT_CLOCK_BAD_MS * NSEC_PER_MSEC) {
+		err_set(&err, ERR_TIMEOUT, 0, "agent: no clock probe within %d ms",
+			2 * AGENT_CLOCK_BAD_MS);
+		finish(w, &err);
+		return;
+	}
+	if (agent_link_identity(&w->link, w->identity, w->clock.offset_ns, AGENT_QUESTION_MS,
+				on_identity, &err) < 0)
+		finish(w, &err);
+}
+
+static void on_clock(struct agent_link *l, const struct agent_answer *a, const struct err *err)
+{
+	struct agent_wake *w = CONTAINER_OF(l, struct agent_wake, link);
+	unsigned int probes = w->clock.probes + 1;
+	struct agent_clock found;
+	struct err mine;
+
+	if (err) {
+		finish(w, err);
+		return;
+	}
+	if (agent_clock_read(a, &found) && found.uncertainty_ns < w->clock.uncertainty_ns)
+		w->clock = found;
+	w->clock.probes = probes;
+	if (w->clock.uncertainty_ns <= AGENT_CLOCK_GOOD_MS * NSEC_PER_MSEC ||
+	    probes == AGENT_CLOCK_PROBES_MAX)
+		tell(w);
+	else if (agent_link_clock(l, AGENT_QUESTION_MS, on_clock, &mine) < 0)
+		finish(w, &mine);
+}
+
+int agent_wake_start(struct agent_wake *w, struct stream *s, const struct agent_identity *id,
+		     bool check_health, struct steps *steps,
+		     void (*on_done)(struct agent_wake *w, const struct agent_clock *ret,
+				     const struct err *err),
+		     struct err *err)
+{
+	*w = (struct agent_wake){ .on_done = on_done,
+				  .identity = id,
+				  .steps = steps,
+				  .clock = { .uncertainty_ns = UINT64_MAX },
+				  .check_health = check_health };
+	if (agent_link_open(&w->link, s, err) < 0)
+		return -1;
+	if (agent_link_clock(&w->link, AGENT_QUESTION_MS, on_clock, err) < 0) {
+		agent_link_close(&w->link);
+		return -1;
+	}
+	return 0;
+}

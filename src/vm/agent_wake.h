@@ -1,0 +1,48 @@
+/* agent_wake.h - give a machine that just began to run its time and its identity.
+ *
+ * The clock: ask for the guest's monotonic time m and note the host's real time before (t1) and
+ * after (t2). The offset (t1 + t2) / 2 - m is wrong by (t2 - t1) / 2 at most, however long the
+ * message that carries it takes. A slow answer is asked again; the best of the probes counts.
+ */
+#pragma once
+
+#include "vm/agent_link.h"
+#include "vm/steps.h"
+
+enum {
+	AGENT_CLOCK_PROBES_MAX = 4,
+	AGENT_CLOCK_GOOD_MS = 40,      /* of uncertainty: enough, no further probe */
+	AGENT_CLOCK_BAD_MS = 2 * 1000, /* of the best: the guest is not given such a time */
+	AGENT_QUESTION_MS = 5 * 1000,  /* one question, on a machine that crawls */
+};
+
+struct agent_clock {
+	int64_t offset_ns;       /* host's real time minus guest's monotonic time */
+	uint64_t uncertainty_ns; /* of it, either way */
+	unsigned int probes;
+};
+
+struct agent_wake { /* embedded by the caller; all zero: nothing under way */
+	/* Once: the clock that was set, or NULL and why. The link is closed. */
+	void (*on_done)(struct agent_wake *w, const struct agent_clock *ret, const struct err *err);
+	struct agent_link link;
+	const struct agent_identity *identity;
+	struct steps *steps;
+	struct agent_clock clock; /* the best so far */
+	bool check_health;
+};
+
+/* Takes the stream in any case. `id` and `steps` are borrowed until it is over. Steps: clock,
+ * identity, and health when it is asked for after the identity was confirmed. */
+int agent_wake_start(struct agent_wake *w, struct stream *s, const struct agent_identity *id,
+		     bool check_health, struct steps *steps,
+		     void (*on_done)(struct agent_wake *w, const struct agent_clock *ret,
+				     const struct err *err),
+		     struct err *err) NODISCARD;
+void agent_wake_cancel(struct agent_wake *w); /* fine when nothing is under way */
+
+/* What one answer says about the clock. False when the answer makes no sense. */
+bool agent_clock_read(const struct agent_answer *a, struct agent_clock *ret);
+
+/* How far the guest's real time is ahead of the host's, known to +-*ret_uncertainty_ns. */
+int64_t agent_clock_skew(const struct agent_answer *a, uint64_t *ret_uncertainty_ns);

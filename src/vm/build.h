@@ -1,0 +1,59 @@
+/* build.h - from a QEMU that waits to boot to a sealed template.
+ *
+ *	monitor -> greeting -> overlay -> cont -> healthy [-> started] -> frozen -> settled
+ *	        -> stopped -> saved -> quit -> (the caller ends the process) -> sealed
+ *
+ * These are also the names in the machine's table of times.
+ */
+#pragma once
+
+#include "vm/agent_dial.h"
+#include "vm/agent_exec.h"
+#include "vm/agent_link.h"
+#include "vm/machine.h"
+#include "vm/template_job.h"
+
+enum {
+	BUILD_BOOT_MS = 120 * 1000, /* until the agent is healthy, under emulation */
+	BUILD_START_MS = 60 * 1000, /* until the start command runs */
+	BUILD_FREEZE_MS = 5 * 1000, /* the agent itself allows 200 ms */
+	BUILD_SETTLE_MS = 200,      /* between the two, for the guest to go idle */
+	BUILD_SAVE_MS = 60 * 1000,  /* the device state */
+	BUILD_OVERLAY_MS = 30 * 1000,
+	BUILD_MS = 10 * 60 * 1000, /* all of it */
+};
+
+struct build_user;
+struct build_user_ops {
+	/* Bring that many unconnected sockets of its network: build_socket() for each. Once. */
+	void (*want_sockets)(struct build_user *u, size_t count);
+	/* QEMU has quit. End the process for good, then build_stopped(). Once. */
+	void (*want_stop)(struct build_user *u);
+	/* The last call. Success: what was written. Failure: the process is the callee's to end. */
+	void (*on_done)(struct build_user *u, const struct manifest *m, const struct err *err);
+};
+struct build_user { /* embedded by the owner */
+	const struct build_user_ops *ops;
+};
+
+struct build_spec { /* what it points to is borrowed until the build is over */
+	const char *qmp_path, *state_uri, *overlay_node;
+	uint64_t disk_bytes; /* the size of the overlay */
+	struct addr agent;
+	struct bytes start_command, start_user; /* no command: none */
+	struct manifest manifest;               /* but for the files and the kernel's version */
+};
+
+struct build; /* one build */
+
+/* The machine must be new and outlive the build. Failure (-1): no callback follows. */
+int build_start(struct machine *m, struct loop *l, const struct build_spec *spec,
+		struct build_user *u, struct build **ret, struct err *err) NODISCARD;
+
+/* These may fail the build, and then call on_done before they return. */
+void build_socket(struct build *b, int fd); /* takes fd */
+/* After want_stop; takes the template's files and the empty manifest file. */
+void build_stopped(struct build *b, struct template_files *files, int manifest);
+void build_fail(struct build *b, const struct err *err);
+
+void build_cancel(struct build *b); /* closes the machine; no callback; NULL is fine */

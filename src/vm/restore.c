@@ -1,0 +1,237 @@
+/* restore.c - one step after the other, and two of them at once. */
+#include "vm/restore.h"
+
+#include <assert.h>
+
+static struct restore *of(struct machine_user *u)
+{
+	return CONTAINER_OF(u, struct restore, machine_user);
+}
+
+bool restore_running(const struct restore *r)
+{
+	return r->user != NULL;
+}
+
+static void release(struct restore *r)
+{
+	r->user = NULL;
+	timer_stop(&r->deadline);
+	agent_dial_cancel(&r->dial);
+	agent_wake_cancel(&r->wake);
+	if (r->socket >= 0)
+		close(take_fd(&r->socket));
+}
+
+void restore_cancel(struct restore *r)
+{
+	if (!r->user)
+		return;
+	release(r);
+	machine_close(r->machine);
+}
+
+void restore_fail(struct restore *r, const struct err *why)
+{
+	struct restore_user *u = r->user;
+	struct err err = *why;
+
+	assert(u);
+	err_wrap(&err, "restore");
+	restore_cancel(r);
+	u->ops->on_done(u, NULL, &err);
+}
+
+static void on_deadline(struct timer *t)
+{
+	struct restore *r = CONTAINER_OF(t, struct restore, deadline);
+	struct err err;
+
+	err_set(&err, ERR_TIMEOUT, 0, "not done in %d ms, %s", RESTORE_MS,
+		vm_state_name(r->machine->life.state));
+	restore_fail(r, &err);
+}
+
+/* --- the agent ------------------------------------------------------------------------------- */
+
+static void on_awake(struct agent_wake *w, const struct agent_clock *clock, const struct err *err)
+{
+	struct restore *r = CONTAINER_OF(w, struct restore, wake);
+	struct restore_user *u = r->user;
+
+	if (err) {
+		restore_fail(r, err);
+		return;
+	}
+	release(r);
+	machine_set_user(r->machine, NULL);
+	u->ops->on_done(u, clock, NULL);
+}
+
+static void on_dialled(struct agent_dial *d, struct stream *s, const struct err *err)
+{
+	struct restore *r = CONTAINER_OF(d, struct restore, dial);
+	struct err mine;
+
+	if (!s) {
+		restore_fail(r, err);
+		return;
+	}
+	steps_add(&r->machine->steps, "connected");
+	if (agent_wake_start(&r->wake, s, r->spec.identity, r->spec.check_health,
+			     &r->machine->steps, on_awake, &mine) < 0)
+		restore_fail(r, &mine);
+}
+
+static void dial_agent(struct restore *r)
+{
+	struct err err;
+
+	if (!r->may_run || r->socket < 0)
+		return;
+	if (agent_dial_start(&r->dial, r->machine->loop, take_fd(&r->socket), &r->spec.agent,
+			     RESTORE_AGENT_MS, on_dialled, &err) < 0)
+		restore_fail(r, &err);
+}
+
+void restore_socket(struct restore *r, int fd)
+{
+	assert(r->user && r->socket < 0);
+	r->socket = fd;
+	steps_add(&r->machine->steps, "socket");
+	dial_agent(r);
+}
+
+/* --- QEMU ------------------------------------------------------------------------------------ */
+
+static void on_cont(struct qmp_call *c, const json_t *ret, const struct err *err)
+{
+	struct restore *r = CONTAINER_OF(c, struct restore, cont);
+
+	(void)ret;
+	if (err) {
+		if (r->user)
+			restore_fail(r, err);
+		return;
+	}
+	vm_life_enter(&r->machine->life, VM_RUNNING);
+	steps_add(&r->machine->steps, "cont");
+}
+
+void restore_go(struct restore *r)
+{
+	struct err err;
+
+	assert(r->user && r->machine->life.state == VM_PAUSED);
+	r->may_run = true;
+	if (machine_ask(r->machine, &r->cont, "cont", NULL, on_cont, &err) < 0) {
+		restore_fail(r, &err);
+		return;
+	}
+	/* the first packet waits in the tap until the guest runs */
+	dial_agent(r);
+}
+
+/* Saved state says "running". What QEMU made of it decides, not what we hope. */
+static void on_status(struct qmp_call *c, const json_t *ret, const struct err *failed)
+{
+	struct restore *r = CONTAINER_OF(c, struct restore, status);
+	char status[32] = "?";
+	struct err err;
+
+	if (failed) {
+		if (r->user)
+			restore_fail(r, failed);
+		return;
+	}
+	if (!machine_status(ret, status, sizeof(status)) || strcmp(status, "paused") != 0) {
+		err_set(&err, ERR_INTERNAL, 0, "QEMU is %s after loading, not paused", status);
+		restore_fail(r, &err);
+		return;
+	}
+	vm_life_enter(&r->machine->life, VM_PAUSED);
+	steps_add(&r->machine->steps, "paused");
+	if (r->spec.hold)
+		r->user->ops->on_held(r->user);
+	else
+		restore_go(r);
+}
+
+static void on_loading(struct qmp_call *c, const json_t *ret, const struct err *err)
+{
+	struct restore *r = CONTAINER_OF(c, struct restore, incoming);
+
+	(void)ret;
+	if (err && r->user)
+		restore_fail(r, err);
+}
+
+static void on_capable(struct qmp_call *c, const json_t *ret, const struct err *err)
+{
+	struct restore *r = CONTAINER_OF(c, struct restore, capabilities);
+
+	(void)ret;
+	if (err && r->user)
+		restore_fail(r, err);
+}
+
+static void on_open(struct machine_user *mu)
+{
+	struct restore *r = of(mu);
+	struct machine *m = r->machine;
+	struct err err;
+
+	vm_life_enter(&m->life, VM_LOADING);
+	if (machine_ask(m, &r->capabilities, "migrate-set-capabilities", machine_capabilities(),
+			on_capable, &err) < 0 ||
+	    machine_ask(m, &r->incoming, "migrate-incoming",
+			json_pack("{s:s}", "uri", r->spec.state_uri), on_loading, &err) < 0)
+		restore_fail(r, &err);
+	else
+		r->user->ops->want_socket(r->user);
+}
+
+static void on_ready(struct machine_user *mu)
+{
+	(void)mu;
+}
+
+static void on_event(struct machine_user *mu, const struct qmp_message *event)
+{
+	struct restore *r = of(mu);
+	struct bytes now = machine_migration(event);
+	struct err err;
+
+	if (r->machine->life.state != VM_LOADING || r->status.link)
+		return;
+	if (bytes_eq(now, BYTES_LIT("failed"))) {
+		err_set(&err, ERR_INTERNAL, 0, "QEMU could not load the device state");
+		restore_fail(r, &err);
+	} else if (bytes_eq(now, BYTES_LIT("completed"))) {
+		steps_add(&r->machine->steps, "loaded");
+		if (machine_ask(r->machine, &r->status, "query-status", NULL, on_status, &err) < 0)
+			restore_fail(r, &err);
+	}
+}
+
+static void on_gone(struct machine_user *mu, const struct err *err)
+{
+	restore_fail(of(mu), err);
+}
+
+int restore_start(struct restore *r, struct machine *m, struct loop *l,
+		  const struct restore_spec *spec, struct restore_user *u, struct err *err)
+{
+	static const struct machine_user_ops ops = { on_open, on_ready, on_event, on_gone };
+
+	*r = (struct restore){
+		.user = u, .machine = m, .machine_user = { &ops }, .spec = *spec, .socket = -1
+	};
+	if (machine_connect(m, l, spec->qmp_path, &r->machine_user, err) < 0) {
+		r->user = NULL;
+		return err_wrap(err, "restore");
+	}
+	timer_init(&r->deadline, l, on_deadline);
+	timer_start(&r->deadline, RESTORE_MS);
+	return 0;
+}

@@ -1,0 +1,9 @@
+/* adopt.h - after a restart: which VMs on this host are whole. */
+#pragma once
+
+#include "warden/cell.h"
+#include "warden/cgroup.h"
+
+/* Put every VM whose process runs under the uid of its record into the table, as running. What is
+ * not whole is left for remove_rest_job. */
+int adopt_all(struct cells *t, const struct cgroups *g, int vms, struct err *err) NODISCARD;

@@ -1,0 +1,111 @@
+/* clients.c - the door: one unix socket, known peers, fixed messages. */
+#include "warden/warden.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/un.h>
+
+#include "base/log.h"
+
+int clients_listen(struct warden *w, struct err *err)
+{
+	struct sockaddr_un a = { .sun_family = AF_UNIX };
+	int n = snprintf(a.sun_path, sizeof(a.sun_path), "%s/warden.sock",
+			 w->set[SET_RUN_DIR].text);
+
+	if (n < 0 || (size_t)n >= sizeof(a.sun_path))
+		return err_set(err, ERR_INVALID, 0, "run_dir is too long for a socket name");
+	unlink(a.sun_path);
+	w->listener = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+	if (w->listener < 0 || bind(w->listener, (const struct sockaddr *)&a, sizeof(a)) < 0 ||
+	    chown(a.sun_path, 0, (gid_t)w->set[SET_CLIENT_GID].number) < 0 ||
+	    chmod(a.sun_path, 0660) < 0 || listen(w->listener, CLIENTS_MAX) < 0)
+		return err_set(err, ERR_INTERNAL, errno, "listen on %s", a.sun_path);
+	return warden_watch(w, w->listener, EVENT_LISTEN, 0, err);
+}
+
+static bool may_enter(const struct warden *w, int sock)
+{
+	struct ucred peer;
+	socklen_t len = sizeof(peer);
+
+	if (getsockopt(sock, SOL_SOCKET, SO_PEERCRED, &peer, &len) < 0)
+		return false;
+	return peer.uid == 0 || peer.uid == w->set[SET_CLIENT_UID].number;
+}
+
+void clients_accept(struct warden *w)
+{
+	AUTO(auto_close) int sock = accept4(w->listener, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
+	struct err err = { 0 };
+
+	if (sock < 0 || !may_enter(w, sock))
+		return;
+	for (uint32_t i = 0; i < CLIENTS_MAX; i++) {
+		struct client *c = &w->clients[i];
+
+		if (c->sock >= 0)
+			continue;
+		if (warden_watch(w, sock, EVENT_CLIENT, i, &err) < 0)
+			return;
+		c->sock = take_fd(&sock);
+		c->generation++;
+		return;
+	}
+	log_warn("a client was turned away: %d are connected", CLIENTS_MAX);
+}
+
+static void drop(struct client *c)
+{
+	close(c->sock);
+	c->sock = -1;
+}
+
+void clients_readable(struct warden *w, uint32_t index)
+{
+	struct client *from = &w->clients[index];
+	struct call c = { .who = { .client = index, .generation = from->generation } };
+	struct err err = { 0 };
+
+	if (from->sock < 0)
+		return;
+	if (fdmsg_recv(from->sock, &c.rq, sizeof(c.rq), c.fds, WARDEN_FDS_MAX, &c.n_fds, &err) <
+	    0) {
+		if (err.sys != EAGAIN)
+			drop(from);
+		return;
+	}
+	c.who.tag = c.rq.tag;
+	verbs_handle(w, &c);
+	while (c.n_fds > 0)
+		close(c.fds[--c.n_fds]);
+}
+
+void clients_reply(struct warden *w, const struct waiting *who, struct warden_reply *r,
+		   const int *fds, size_t n_fds)
+{
+	struct err err = { 0 };
+	struct client *c;
+
+	if (who->client >= CLIENTS_MAX)
+		return;
+	c = &w->clients[who->client];
+	if (c->sock < 0 || c->generation != who->generation)
+		return;
+	r->tag = who->tag;
+	/* A client that does not read its answers would have to be waited for: it goes. */
+	if (fdmsg_send(c->sock, r, sizeof(*r), fds, n_fds, &err) < 0) {
+		log_warn("a client that does not read was dropped: %s", err.msg);
+		drop(c);
+	}
+}
+
+void clients_reply_err(struct warden *w, const struct waiting *who, const struct err *e)
+{
+	struct warden_reply r = { .code = e->code, .sys = e->sys };
+
+	memcpy(r.msg, e->msg, sizeof(r.msg));
+	clients_reply(w, who, &r, NULL, 0);
+}

@@ -1,0 +1,30 @@
+/* launch.h - from nothing to a jailed VMM: the whole of what starting one VM takes.
+ *
+ * Runs in a job. In order, each a named step: record, overlay, socket, cgroup, clone, jail, exec.
+ * The VMM becomes warden's own child (CLONE_PARENT) in namespaces of its own, and waits for the job
+ * at every step up to exec: when warden dies, so does the job, and with it a half-made VM.
+ */
+#pragma once
+
+#include "jail/vmm_filter.h"
+#include "warden/cgroup.h"
+#include "warden/job.h"
+#include "warden/record.h"
+#include "warden/slot.h"
+#include "warden/view.h"
+#include "warden/vmm.h"
+
+struct launch {
+	struct record record;
+	struct warden_sizes sizes;
+	const struct vmm *vmm;
+	const struct cgroups *cgroups;
+	const char *view_at;
+	struct slot slot;
+	int vms, templates; /* folders */
+	gid_t client_gid;   /* may connect to QMP */
+	bool build;
+};
+
+/* A job: on success ret->pid is the VMM, ret->fds[0] its pidfd. */
+job_fn launch_job;

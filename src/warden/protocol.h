@@ -1,0 +1,102 @@
+/* protocol.h - what may be asked of warden: fixed messages over a SOCK_SEQPACKET unix socket.
+ *
+ * A request carries ids, integers and descriptors, nothing else; warden derives every path, uid and
+ * argument itself. One request is one datagram, answered by one reply with the same tag, in any
+ * order: a slow start never holds up the answer to another verb.
+ *
+ * This header is the only part of warden/ that others may include.
+ */
+#pragma once
+
+#include <stdint.h>
+
+enum {
+	WARDEN_VERSION = 1,
+	WARDEN_ID_MAX = 63,
+	WARDEN_FDS_MAX = 16, /* descriptors in one message */
+	WARDEN_LIST_MAX = 16,
+	WARDEN_NO_SLOT = UINT32_MAX,
+};
+
+enum warden_verb {
+	WARDEN_FACTS,     /* vcpus, memory_mib -> facts */
+	WARDEN_SLOT_MAKE, /* -> slot */
+	WARDEN_SLOT_DROP, /* slot */
+	WARDEN_BUILD,     /* id, template_id, slot, sizes: boot inside an open template */
+	WARDEN_RESTORE,   /* id, template_id, slot, sizes: a copy waiting for its state */
+	WARDEN_STOP,      /* id: end it and remove all it had; also for one that ended itself */
+	WARDEN_SOCKETS,   /* id, count -> that many unconnected TCP sockets in its namespace */
+	WARDEN_LIST,      /* id: list what comes after it, "" for the first -> cells */
+	WARDEN_TEMPLATE_BEGIN, /* template_id, sizes, fds: kernel, disk -> fd: manifest to write */
+	WARDEN_TEMPLATE_PUBLISH, /* template_id: make it read-only, durable, visible */
+	WARDEN_TEMPLATE_WARM,    /* template_id: read its memory into the page cache */
+	WARDEN_TEMPLATE_DROP,    /* template_id: remove it, open or published */
+	WARDEN_VERBS,
+};
+
+/* Names under which a VM's QEMU knows what warden gave it. */
+#define WARDEN_NODE_OVERLAY_FILE "overlay-file"      /* block node; empty while building */
+#define WARDEN_STATE_URI         "file:/dev/fdset/3" /* where the device state goes, or comes from */
+
+/* Where QEMU listens for QMP, below the state folder. Only warden's client may connect. */
+#define WARDEN_QMP_PATH "vms/%s/qmp.sock"
+/* A published template's files, below the state folder; readable by all, writable by nobody. */
+#define WARDEN_TEMPLATE_PATH  "templates/%s"
+#define WARDEN_TEMPLATE_FILES "kernel", "disk", "overlay", "memory", "state", "manifest"
+
+/* The sandbox's side and the guest's side of its only link. */
+#define WARDEN_GUEST_ADDR "169.254.77.2"
+#define WARDEN_HOST_ADDR  "169.254.77.1"
+#define WARDEN_GUEST_MAC  "02:48:43:00:00:02"
+
+/* A VM's size and limits. The arguments QEMU gets depend on vcpus and memory_mib alone. */
+struct warden_sizes {
+	uint32_t vcpus;
+	uint32_t memory_mib;
+	uint32_t overhead_mib; /* for QEMU itself, on top of the guest's memory */
+	uint32_t cpu_percent;  /* of one host cpu; 0 is no limit */
+	uint32_t pids_max;     /* threads of QEMU */
+};
+
+struct warden_request {
+	uint32_t version;
+	uint32_t verb;
+	uint64_t tag;
+	char id[WARDEN_ID_MAX + 1];
+	char template_id[WARDEN_ID_MAX + 1];
+	struct warden_sizes sizes;
+	uint32_t slot;
+	uint32_t count;
+};
+
+/* What a snapshot taken here depends on. Two hosts with equal facts can share it. */
+struct warden_facts {
+	char vmm_version[128];
+	char cpu_model[128];
+	char accel[16];       /* "kvm" or "tcg" */
+	char arguments[1536]; /* of the machine, space separated, the accelerator left out */
+	uint32_t emulated;    /* 1: software emulation, no security boundary */
+};
+
+enum warden_cell_state { WARDEN_STARTING, WARDEN_RUNNING, WARDEN_STOPPING, WARDEN_EXITED };
+
+struct warden_cell {
+	char id[WARDEN_ID_MAX + 1];
+	uint32_t state;
+	uint32_t slot;
+	int32_t pid; /* in warden's pid namespace */
+	uint32_t uid;
+};
+
+struct warden_reply {
+	uint64_t tag;
+	uint32_t code; /* enum err_code, 0 is success */
+	int32_t sys;   /* errno, 0 if none */
+	char msg[256];
+	uint32_t slot;
+	uint32_t count; /* descriptors passed, or cells listed */
+	union {
+		struct warden_facts facts;
+		struct warden_cell cells[WARDEN_LIST_MAX];
+	};
+};

@@ -1,0 +1,32 @@
+/* record.c - a fixed struct in a file; the writer and the readers are the same program. */
+#include "warden/record.h"
+
+#include <errno.h>
+#include <fcntl.h>
+
+#include "base/folder.h"
+
+static const char name[] = "record";
+
+int record_write(int folder, const struct record *r, struct err *err)
+{
+	AUTO(auto_close) int fd = folder_open(folder, name, O_WRONLY | O_CREAT | O_EXCL, 0600, err);
+
+	if (fd < 0)
+		return -1;
+	if (write(fd, r, sizeof(*r)) != (ssize_t)sizeof(*r))
+		return err_set(err, ERR_INTERNAL, errno, "write the record");
+	return 0;
+}
+
+int record_read(int folder, struct record *ret, struct err *err)
+{
+	AUTO(auto_close) int fd = folder_open(folder, name, O_RDONLY, 0, err);
+
+	if (fd < 0)
+		return -1;
+	if (read(fd, ret, sizeof(*ret)) != (ssize_t)sizeof(*ret) ||
+	    ret->version != RECORD_VERSION || !folder_name_ok(ret->id, sizeof(ret->id)))
+		return err_set(err, ERR_INVALID, 0, "the record is not whole");
+	return 0;
+}

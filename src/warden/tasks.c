@@ -1,0 +1,85 @@
+/* tasks.c - jobs in flight. */
+#include "warden/warden.h"
+
+#include "base/clock.h"
+#include "base/log.h"
+#include "warden/remove.h"
+
+struct task *tasks_start(struct warden *w, job_fn *fn, const void *args, task_done_fn *done,
+			 const struct waiting *who, struct err *err)
+{
+	uint32_t i = 0;
+	struct task *t;
+
+	while (i < TASKS_MAX && w->tasks[i].done)
+		i++;
+	if (i == TASKS_MAX) {
+		err_set(err, ERR_EXHAUSTED, 0, "%d jobs already", TASKS_MAX);
+		return NULL;
+	}
+	t = &w->tasks[i];
+	*t = (struct task){ .who = *who, .slot = WARDEN_NO_SLOT };
+	if (job_start(&t->job, fn, args, err) < 0)
+		return NULL;
+	if (warden_watch(w, t->job.result, EVENT_TASK, i, err) < 0) {
+		struct job_result r;
+
+		job_expire(&t->job);
+		job_finish(&t->job, &r);
+		job_result_close(&r);
+		return NULL;
+	}
+	t->done = done;
+	return t;
+}
+
+void tasks_readable(struct warden *w, uint32_t index)
+{
+	struct task t = w->tasks[index];
+	struct job_result r;
+
+	if (!t.done)
+		return;
+	job_finish(&t.job, &r);
+	w->tasks[index].done = NULL; /* its place may be taken by what `done` starts */
+	t.done(w, &t, &r);
+}
+
+int tasks_expire(struct warden *w)
+{
+	uint64_t now = clock_mono_ns(), first = UINT64_MAX;
+
+	for (size_t i = 0; i < TASKS_MAX; i++) {
+		struct task *t = &w->tasks[i];
+
+		if (!t->done)
+			continue;
+		if (t->job.deadline_ns <= now)
+			job_expire(&t->job);
+		if (t->job.deadline_ns < first)
+			first = t->job.deadline_ns;
+	}
+	return first == UINT64_MAX ? -1 : (int)((first - now) / NSEC_PER_MSEC) + 1;
+}
+
+static void sweep_done(struct warden *w, struct task *t, const struct job_result *r)
+{
+	(void)t;
+	if (r->err.code != ERR_NONE)
+		log_error("remove leftovers: %s", r->err.msg);
+	w->serving = true;
+	log_info("serving; %u vms adopted", w->cells.count);
+}
+
+void tasks_sweep(struct warden *w)
+{
+	const struct removal rest = {
+		.cgroups = &w->cgroups, .vms = w->vms, .templates = w->templates, .keep = &w->cells
+	};
+	struct err err = { 0 };
+
+	if (!tasks_start(w, remove_rest_job, &rest, sweep_done, &NOBODY_WAITS, &err)) {
+		log_error("remove leftovers: %s", err.msg);
+		w->serving = true;
+	}
+}

@@ -1,0 +1,46 @@
+/* vmm.h - QEMU's arguments: the one place that knows them. */
+#pragma once
+
+#include <stdbool.h>
+
+#include "base/bytes.h"
+#include "warden/protocol.h"
+
+enum vmm_accel { VMM_KVM, VMM_TCG };
+
+/* Descriptors QEMU finds open when it starts. */
+enum vmm_fd {
+	VMM_FD_QMP = 3, /* listening */
+	VMM_FD_TAP,
+	VMM_FD_DISK,
+	VMM_FD_OVERLAY,
+	VMM_FD_STATE,
+	VMM_FD_KVM, /* only with VMM_KVM */
+	VMM_FD_END,
+};
+
+struct vmm {
+	const char *path;
+	const char *cpu_model;
+	char cmdline[512]; /* of the guest kernel */
+	enum vmm_accel accel;
+};
+
+enum { VMM_ARGS_MAX = 64, VMM_TEXT_MAX = 4096 };
+
+struct vmm_args {
+	char *argv[VMM_ARGS_MAX + 1]; /* ends with NULL; points into text */
+	size_t n;
+	char text[VMM_TEXT_MAX];
+	size_t used;
+	bool overflow;
+};
+
+/* Build: boots the kernel, memory shared with the file, the disk itself writable.
+ * Otherwise: waits for device state, memory private, an overlay on the disk. */
+int vmm_arguments(const struct vmm *v, const struct warden_sizes *sizes, bool build,
+		  struct vmm_args *ret, struct err *err) NODISCARD;
+
+/* The arguments a snapshot depends on, as text: equal text, same machine. */
+int vmm_machine_text(const struct vmm *v, const struct warden_sizes *sizes, char *ret, size_t size,
+		     struct err *err) NODISCARD;

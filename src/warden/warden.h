@@ -1,0 +1,102 @@
+/* warden.h - the state of the running warden, and how its parts find each other.
+ *
+ *	clients.c    accepts and answers         verbs.c  decides what a request means
+ *	lifecycle.c  starts and stops one VM     tasks.c  jobs in flight
+ *	main.c       sets it up and turns the loop
+ *
+ * One thread, one epoll. Nothing here waits: whatever may block is a job.
+ */
+#pragma once
+
+#include "jail/fdmsg.h"
+#include "warden/cell.h"
+#include "warden/cgroup.h"
+#include "warden/job.h"
+#include "warden/settings.h"
+#include "warden/slot.h"
+#include "warden/view.h"
+#include "warden/vmm.h"
+
+enum { CLIENTS_MAX = 16, TASKS_MAX = 256 };
+
+#define NOBODY_WAITS ((struct waiting){ .client = CLIENTS_MAX })
+
+/* What an epoll event is about: kind in the upper half, index in the lower. */
+enum event_kind { EVENT_LISTEN, EVENT_CLIENT, EVENT_TASK, EVENT_CELL, EVENT_CHILD };
+
+struct client {
+	int sock; /* -1: free */
+	uint32_t generation;
+};
+
+enum slot_state { SLOT_FREE, SLOT_MAKING, SLOT_READY, SLOT_USED };
+
+struct slot_place {
+	enum slot_state state;
+	struct slot slot;
+};
+
+struct warden;
+struct task;
+typedef void task_done_fn(struct warden *w, struct task *t, const struct job_result *r);
+
+struct task {
+	task_done_fn *done; /* NULL: free */
+	struct job job;
+	struct waiting who;
+	uint32_t slot;
+	struct cell *cell;
+};
+
+struct warden {
+	struct config_value set[SETTINGS];
+	struct view view;
+	char view_at[VIEW_PATH_MAX * 2];
+	struct vmm vmm;
+	char vmm_version[128];
+	struct cgroups cgroups;
+	int vms, templates; /* folders */
+	int epoll, listener, child_signals;
+	bool serving; /* false until what an earlier warden left is removed */
+	struct cells cells;
+	struct slot_place slots[CELLS_MAX];
+	uint32_t next_slot;
+	struct client clients[CLIENTS_MAX];
+	struct task tasks[TASKS_MAX];
+};
+
+/* main.c */
+int warden_watch(struct warden *w, int fd, enum event_kind kind, uint32_t index,
+		 struct err *err) NODISCARD;
+
+/* clients.c */
+int clients_listen(struct warden *w, struct err *err) NODISCARD;
+void clients_accept(struct warden *w);
+void clients_readable(struct warden *w, uint32_t index);
+void clients_reply(struct warden *w, const struct waiting *who, struct warden_reply *r,
+		   const int *fds, size_t n_fds);
+void clients_reply_err(struct warden *w, const struct waiting *who, const struct err *e);
+
+/* One request, and where its answer goes. */
+struct call {
+	struct waiting who;
+	struct warden_request rq;
+	int fds[WARDEN_FDS_MAX]; /* closed when the call returns */
+	size_t n_fds;
+};
+
+/* verbs.c */
+void verbs_handle(struct warden *w, const struct call *c);
+
+/* lifecycle.c */
+struct slot_place *lifecycle_ready_slot(struct warden *w, uint32_t i, struct err *err);
+int lifecycle_start(struct warden *w, const struct call *call, struct err *err) NODISCARD;
+int lifecycle_stop(struct warden *w, const struct call *call, struct err *err) NODISCARD;
+void lifecycle_exited(struct warden *w, struct cell *c);
+
+/* tasks.c */
+struct task *tasks_start(struct warden *w, job_fn *fn, const void *args, task_done_fn *done,
+			 const struct waiting *who, struct err *err) NODISCARD;
+void tasks_readable(struct warden *w, uint32_t index);
+int tasks_expire(struct warden *w); /* returns how long epoll may wait, in ms; -1 is for ever */
+void tasks_sweep(struct warden *w); /* remove what belongs to no cell, then serve */

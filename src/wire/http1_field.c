@@ -1,0 +1,76 @@
+/* http1_field.c - questions about the fields of a parsed head. */
+#include "wire/http1_field.h"
+
+#include "wire/http1_chars.h"
+
+size_t http1_find(const struct http1_head *h, const char *name, struct bytes *ret)
+{
+	struct bytes want = bytes_str(name);
+	size_t n = 0;
+
+	for (size_t i = 0; i < h->n_fields; i++)
+		if (bytes_eq_nocase(h->fields[i].name, want) && n++ == 0)
+			*ret = h->fields[i].value;
+	return n;
+}
+
+static bool list_has(struct bytes list, struct bytes token)
+{
+	struct bytes element;
+
+	while (bytes_cut(&list, ',', &element))
+		if (bytes_eq_nocase(bytes_trim(element), token))
+			return true;
+	return bytes_eq_nocase(bytes_trim(list), token);
+}
+
+static bool any_list_has(const struct http1_head *h, const char *name, struct bytes token)
+{
+	struct bytes want = bytes_str(name);
+
+	for (size_t i = 0; i < h->n_fields; i++)
+		if (bytes_eq_nocase(h->fields[i].name, want) && list_has(h->fields[i].value, token))
+			return true;
+	return false;
+}
+
+bool http1_list_has(const struct http1_head *h, const char *name, const char *token)
+{
+	return any_list_has(h, name, bytes_str(token));
+}
+
+bool http1_keep_alive(const struct http1_head *h)
+{
+	if (h->body == HTTP1_BODY_CLOSE || http1_list_has(h, "connection", "close"))
+		return false;
+	return h->minor >= 1 || http1_list_has(h, "connection", "keep-alive");
+}
+
+bool http1_expects_continue(const struct http1_head *h)
+{
+	/* a client of HTTP/1.0 cannot read the answer */
+	return h->minor >= 1 && http1_list_has(h, "expect", "100-continue");
+}
+
+struct bytes http1_upgrade(const struct http1_head *h)
+{
+	struct bytes protocol = { 0 };
+
+	if (h->minor == 0 || !http1_list_has(h, "connection", "upgrade") ||
+	    http1_find(h, "upgrade", &protocol) != 1)
+		return (struct bytes){ 0 };
+	return protocol;
+}
+
+bool http1_is_hop_field(const struct http1_head *h, struct bytes name)
+{
+	static const char *const fixed[] = {
+		"connection", "keep-alive",        "proxy-connection", "te",
+		"trailer",    "transfer-encoding", "upgrade",
+	};
+
+	for (size_t i = 0; i < COUNT(fixed); i++)
+		if (bytes_eq_nocase(name, bytes_str(fixed[i])))
+			return true;
+	return any_list_has(h, "connection", name);
+}
