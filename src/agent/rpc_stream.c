@@ -53,7 +53,7 @@ static int one_message(struct rpc_stream *s, struct bytes *ret, struct err *err)
 static void on_body_end(struct http_handler *h)
 {
 	struct rpc_stream *s = of(h);
-	struct bytes message;
+	struct bytes message = { 0 };
 	struct err err;
 
 	if (one_message(s, &message, &err) == 0) {

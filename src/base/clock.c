@@ -3,6 +3,7 @@
 
 #include <assert.h>
 #include <time.h>
+#include <x86intrin.h>
 
 static uint64_t read_clock(clockid_t id)
 {
@@ -21,4 +22,15 @@ uint64_t clock_mono_ns(void)
 uint64_t clock_wall_ns(void)
 {
 	return read_clock(CLOCK_REALTIME);
+}
+
+uint64_t clock_tsc_khz(void)
+{
+	const struct timespec wait = { .tv_nsec = 50 * NSEC_PER_MSEC };
+	uint64_t ns = clock_mono_ns(), ticks = __rdtsc();
+
+	nanosleep(&wait, NULL);
+	ns = clock_mono_ns() - ns;
+	ticks = __rdtsc() - ticks;
+	return ticks * 1000000 / ns;
 }

@@ -8,3 +8,6 @@
 
 uint64_t clock_mono_ns(void); /* never jumps; means nothing outside this boot */
 uint64_t clock_wall_ns(void); /* since 1970, UTC; may jump */
+
+/* The rate of the processor's time stamp counter, measured over a twentieth of a second. */
+uint64_t clock_tsc_khz(void);

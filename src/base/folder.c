@@ -11,7 +11,7 @@
 #include <sys/stat.h>
 #include <sys/syscall.h>
 
-enum { DEPTH_MAX = 8, PATH_SIZE = 512 };
+enum { PATH_SIZE = 512 };
 
 int folder_open(int dir, const char *path, int flags, mode_t mode, struct err *err)
 {
@@ -78,30 +78,62 @@ int folder_each(int dir, folder_each_fn *each, void *context, struct err *err)
 	return failed;
 }
 
-static int remove_tree(int dir, const char *name, void *depth, struct err *err)
+/* Where folders found on the way are moved to, so that no depth of nesting costs any of ours. */
+struct removal_place {
+	int top;
+	unsigned int moved;
+};
+
+/* An entry of a folder that is being emptied: gone, or, if it is a folder, moved to the top. */
+static int hoist(int dir, const char *name, void *context, struct err *err)
 {
-	AUTO(auto_close) int fd = -1;
-	int below = *(int *)depth + 1;
+	struct removal_place *p = context;
+	char to[32];
 
 	if (unlinkat(dir, name, 0) == 0 || errno == ENOENT)
 		return 0;
-	if (errno != EISDIR && errno != EPERM)
+	snprintf(to, sizeof(to), ".removed-%u", p->moved++);
+	if (renameat(dir, name, p->top, to) < 0)
 		return err_set(err, ERR_INTERNAL, errno, "remove %s", name);
-	if (below > DEPTH_MAX)
-		return err_set(err, ERR_EXHAUSTED, 0, "folders nested deeper than %d", DEPTH_MAX);
-	fd = folder_open(dir, name, O_RDONLY | O_DIRECTORY, 0, err);
-	if (fd < 0 || folder_each(fd, remove_tree, &below, err) < 0)
+	return 0;
+}
+
+/* An entry of the top: gone, what was in it as well, but for the folders in it, which are now
+ * entries of the top themselves. */
+static int remove_level(int top, const char *name, void *context, struct err *err)
+{
+	AUTO(auto_close) int fd = -1;
+
+	if (unlinkat(top, name, 0) == 0 || errno == ENOENT)
+		return 0;
+	fd = folder_open(top, name, O_RDONLY | O_DIRECTORY, 0, err);
+	if (fd < 0 || folder_each(fd, hoist, context, err) < 0)
 		return -1;
-	if (unlinkat(dir, name, AT_REMOVEDIR) < 0 && errno != ENOENT)
+	if (unlinkat(top, name, AT_REMOVEDIR) < 0 && errno != ENOENT)
 		return err_set(err, ERR_INTERNAL, errno, "remove folder %s", name);
 	return 0;
 }
 
 int folder_remove(int dir, const char *name, struct err *err)
 {
-	int depth = 0;
+	AUTO(auto_close) int fd = -1;
+	struct removal_place p = { 0 };
 
-	return remove_tree(dir, name, &depth, err);
+	if (unlinkat(dir, name, 0) == 0 || errno == ENOENT)
+		return 0;
+	fd = folder_open(dir, name, O_RDONLY | O_DIRECTORY, 0, err);
+	if (fd < 0)
+		return -1;
+	p.top = fd;
+	while (unlinkat(dir, name, AT_REMOVEDIR) < 0) {
+		if (errno == ENOENT)
+			return 0;
+		if (errno != ENOTEMPTY)
+			return err_set(err, ERR_INTERNAL, errno, "remove folder %s", name);
+		if (folder_each(fd, remove_level, &p, err) < 0)
+			return -1;
+	}
+	return 0;
 }
 
 int folder_write(int dir, const char *path, const char *text, struct err *err)

@@ -15,7 +15,7 @@ int folder_make(int dir, const char *name, mode_t mode, struct err *err) NODISCA
 /* Make every missing folder of an absolute path; returns it opened. */
 int folder_ensure(const char *path, mode_t mode, struct err *err) NODISCARD;
 
-/* Remove a file or a tree. Absent is success. */
+/* Remove a file or a tree, however deep and whoever made it. Absent is success. */
 int folder_remove(int dir, const char *name, struct err *err) NODISCARD;
 
 /* Call `each` with every name in it, "." and ".." left out, until one call returns -1. */

@@ -293,8 +293,9 @@ static int send_head(struct http_client *c, const struct http_ask *ask, struct b
 	    put_fields(&out, ask, err) < 0 ||
 	    http1_put_body(&out, body->kind, body->left, err) < 0 || http1_put_end(&out, err) < 0)
 		return -1;
-	if (out.len > ASK_HEAD_MAX)
-		return err_set(err, ERR_EXHAUSTED, 0, "head over %d bytes", ASK_HEAD_MAX);
+	if (out.len > ASK_HEAD_MAX || ask->body.len > HTTP_WHOLE_MAX)
+		return err_set(err, ERR_EXHAUSTED, 0, "a request of %zu + %zu bytes", out.len,
+			       ask->body.len);
 	if (buf_add(&out, ask->body, err) < 0 || stream_write_buf(c->s, &out, err) < 0)
 		return -1;
 	body->left -= ask->body.len;

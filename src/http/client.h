@@ -38,7 +38,7 @@ struct http_ask {
 	struct bytes method, target, host;
 	const struct http1_field *fields; /* not Host, Content-Length, Transfer-Encoding */
 	size_t n_fields;
-	struct bytes body;    /* all of it, if small: it leaves with the head */
+	struct bytes body;    /* all of it, at most HTTP_WHOLE_MAX: it leaves with the head */
 	int64_t length;       /* else: of the body to come, 0 for none, or HTTP_CHUNKED */
 	struct bytes upgrade; /* ask to switch to this protocol; empty: no */
 	uint64_t deadline_ms; /* for the whole exchange; 0: only the limits apply */

@@ -29,6 +29,8 @@ static unsigned int status_of(const struct err *err, struct bytes head)
 {
 	if (err->code == ERR_EXHAUSTED)
 		return 431;
+	if (err->code == ERR_INTERNAL)
+		return 500;
 	if (is_other_version(head))
 		return 505;
 	if (bytes_starts(bytes_str(err->msg), BYTES_LIT("transfer-encoding is not")))
@@ -36,24 +38,26 @@ static unsigned int status_of(const struct err *err, struct bytes head)
 	return 400;
 }
 
-static int parse(struct h1_conn *c, struct bytes head, struct h1_request **ret, struct err *err)
+/* NULL and *err, or a request. */
+static struct h1_request *parse(struct h1_conn *c, struct bytes head, struct err *err)
 {
 	struct h1_request *rq = calloc(1, sizeof(*rq));
 
-	if (!rq)
-		return err_set(err, ERR_INTERNAL, ENOMEM, "allocate request");
+	if (!rq) {
+		err_set(err, ERR_INTERNAL, ENOMEM, "allocate request");
+		return NULL;
+	}
 	rq->base.ops = &h1_request_ops;
 	rq->conn = c;
 	rq->head_bytes = BUF_MAX(HTTP1_HEAD_MAX);
 	if (buf_add(&rq->head_bytes, head, err) < 0 ||
 	    http1_parse_request(buf_view(&rq->head_bytes), &rq->base.head, err) < 0) {
 		h1_request_free(rq);
-		return -1;
+		return NULL;
 	}
 	body_in_init(&rq->body, &rq->base.head);
 	rq->continue_due = !rq->body.over && http1_expects_continue(&rq->base.head);
-	*ret = rq;
-	return 0;
+	return rq;
 }
 
 static void present(struct h1_conn *c, struct h1_request *rq)
@@ -95,7 +99,8 @@ static bool step_head(struct h1_conn *c)
 	head = bytes_head(c->view, used);
 	c->view = bytes_tail(c->view, used);
 	c->scanned = 0;
-	if (parse(c, head, &rq, &err) < 0) {
+	rq = parse(c, head, &err);
+	if (!rq) {
 		h1_refuse(c, status_of(&err, head), err.msg);
 		return false;
 	}

@@ -14,6 +14,7 @@ enum {
 	HTTP_DRAIN_MAX = 256 * 1024,     /* bytes of a body nobody reads, to keep the connection */
 	HTTP_INTERIM_MAX = 8,            /* 1xx replies before the final one */
 	HTTP_INPUT_MAX = 80 * 1024,      /* received and not yet given on, per connection */
+	HTTP_WHOLE_MAX = 192 * 1024,     /* a body given in one piece; what is larger is streamed */
 	HTTP_FIELDS_OUT_MAX = 64,        /* fields that a handler or a caller may add */
 };
 

@@ -93,6 +93,8 @@ static int answer(struct http_request *rq, const struct http_response *r, struct
 {
 	struct http_response sized = *r;
 
+	if (body.len > HTTP_WHOLE_MAX)
+		return err_set(err, ERR_EXHAUSTED, 0, "an answer of %zu bytes", body.len);
 	sized.length = (int64_t)body.len;
 	if (respond(rq, &sized, body, err) < 0)
 		return -1;

@@ -93,7 +93,9 @@ size_t http_queued(struct http_request *rq);
 void http_finish(struct http_request *rq);
 void http_abort(struct http_request *rq); /* reset: the client sees that the answer is not whole */
 
-/* Everything in one call. http_fail: {"code":404,"message":"..."}. If that cannot be sent, 500. */
+/* Everything in one call: r->length is taken from `body`, at most HTTP_WHOLE_MAX bytes. What cannot
+ * be sent becomes a 500. http_fail() answers {"code":404,"message":"..."}, or resets the connection
+ * when an answer was already begun. */
 void http_answer(struct http_request *rq, const struct http_response *r, struct bytes body);
 void http_fail(struct http_request *rq, unsigned int status, const char *message);
 

@@ -109,7 +109,10 @@ int vmm_filter_load(struct err *err)
 
 	if (!ctx)
 		return err_set(err, ERR_EXHAUSTED, ENOMEM, "make the VMM's filter");
-	if (add_denied(ctx) < 0 || add_conditional(ctx) < 0 || seccomp_load(ctx) < 0)
+	/* another architecture's numbers would pass by the rules: not a way, not even for a thread
+	 */
+	if (seccomp_attr_set(ctx, SCMP_FLTATR_ACT_BADARCH, SCMP_ACT_KILL_PROCESS) < 0 ||
+	    add_denied(ctx) < 0 || add_conditional(ctx) < 0 || seccomp_load(ctx) < 0)
 		err_set(err, ERR_INTERNAL, errno, "load the VMM's filter");
 	else if ((listener = seccomp_notify_fd(ctx)) < 0)
 		err_set(err, ERR_INTERNAL, errno, "listen for the VMM's exec");

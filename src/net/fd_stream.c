@@ -17,8 +17,6 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/sockios.h>
-#include <netinet/in.h>
-#include <netinet/tcp.h>
 #include <sys/ioctl.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
@@ -26,11 +24,10 @@
 #include "net/fd_stream_inside.h"
 #include "net/loop_inside.h"
 #include "net/stream_layer.h"
+#include "net/tcp.h"
 #include "net/watch.h"
 #include "net/write_queue.h"
 
-enum { KERNEL_UNSENT = 128 * 1024 }; /* bytes the kernel holds before it sends them */
-enum { KEEPALIVE_IDLE_S = 60, KEEPALIVE_EVERY_S = 15, KEEPALIVE_TRIES = 4 };
 enum fd_state { FD_OPEN, FD_LINGER, FD_DEAD };
 
 struct fd_stream {
@@ -425,27 +422,6 @@ void fd_stream_set_gate(struct stream *s, struct fd_gate *g)
 	of(s)->gate = g;
 }
 
-static void set_up_tcp(int fd)
-{
-	static const struct {
-		int level, name, value;
-	} options[] = {
-		{ IPPROTO_TCP, TCP_NODELAY, 1 }, /* each write leaves at once */
-		/* what waits for a slow reader waits here, where it is counted */
-		{ IPPROTO_TCP, TCP_NOTSENT_LOWAT, KERNEL_UNSENT },
-		{ SOL_SOCKET, SO_KEEPALIVE, 1 }, /* a host that vanished is noticed */
-		{ IPPROTO_TCP, TCP_KEEPIDLE, KEEPALIVE_IDLE_S },
-		{ IPPROTO_TCP, TCP_KEEPINTVL, KEEPALIVE_EVERY_S },
-		{ IPPROTO_TCP, TCP_KEEPCNT, KEEPALIVE_TRIES },
-	};
-
-	/* the first is refused by sockets that are not TCP */
-	for (size_t i = 0; i < COUNT(options); i++)
-		if (setsockopt(fd, options[i].level, options[i].name, &options[i].value,
-			       sizeof(options[i].value)) < 0)
-			return;
-}
-
 static int learn_kind(struct fd_stream *f, struct err *err)
 {
 	struct stat st;
@@ -454,7 +430,7 @@ static int learn_kind(struct fd_stream *f, struct err *err)
 		return err_set(err, ERR_INTERNAL, errno, "look at descriptor %d", f->fd);
 	f->is_socket = S_ISSOCK(st.st_mode);
 	if (f->is_socket)
-		set_up_tcp(f->fd);
+		tcp_set_up(f->fd);
 	return 0;
 }
 

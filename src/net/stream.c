@@ -14,10 +14,9 @@ void stream_set_user(struct stream *s, struct stream_user *u)
 {
 	assert(!s->closed);
 	s->user = u;
-	if (u)
-		s->ops->read(s, s->reading);
-	else
+	if (!u)
 		s->reading = false;
+	s->ops->read(s, s->reading);
 }
 
 void stream_read(struct stream *s, bool on)

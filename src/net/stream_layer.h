@@ -12,7 +12,8 @@
 #include "net/stream.h"
 
 struct stream_ops {
-	/* Also called when a user arrives: what could not be told to nobody is told to that one. */
+	/* Also called when a user comes or goes: what could not be told to nobody is told to the
+	 * next one. */
 	void (*read)(struct stream *s, bool on);
 	/* Exactly one of the two is used: copy `b`, or take the memory of `take`. */
 	int (*write)(struct stream *s, struct bytes b, struct buf *take, struct err *err);

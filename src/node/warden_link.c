@@ -193,7 +193,8 @@ int warden_link_call(struct warden_link *w, struct warden_call *c,
 
 	assert(!c->link && n_fds <= WARDEN_FDS_MAX && deadline_ms > 0);
 	*c = (struct warden_call){ .on_done = on_done, .request = *request, .n_fds = n_fds };
-	memcpy(c->fds, fds, n_fds * sizeof(int));
+	if (n_fds > 0)
+		memcpy(c->fds, fds, n_fds * sizeof(int));
 	c->request.version = WARDEN_VERSION;
 	c->request.tag = w->next_tag++;
 	if (w->broken || w->n_calls == WARDEN_CALLS_MAX) {
@@ -244,6 +245,11 @@ int warden_link_open(struct loop *l, const char *path, struct warden_link_user *
 	w->sock = take_fd(&sock);
 	*ret = TAKE(w);
 	return 0;
+}
+
+void warden_link_hang_up(struct warden_link *w)
+{
+	shutdown(w->sock, SHUT_RDWR); /* fails only where it is over already */
 }
 
 void warden_link_close(struct warden_link *w)

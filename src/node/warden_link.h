@@ -53,5 +53,8 @@ int warden_link_call(struct warden_link *w, struct warden_call *c,
 		     struct err *err) NODISCARD;
 void warden_call_cancel(struct warden_call *c); /* on_done will not come; fine when over */
 
+/* End the connection: as if warden had, with all that follows from the loop. */
+void warden_link_hang_up(struct warden_link *w);
+
 /* No callback follows, of the link or of its calls. From inside a callback too. NULL is fine. */
 void warden_link_close(struct warden_link *w);

@@ -37,7 +37,7 @@ static void refuse(struct agent_exec *e, const char *what)
 	finish(e, &err);
 }
 
-/* --- events ---------------------------------------------------------------------------------- */
+/* --- events ------------------------------------------------------------------------------- */
 
 static int keep(struct agent_exec *e, struct bytes text, struct buf *into, struct err *err)
 {
@@ -170,7 +170,7 @@ static bool one_envelope(struct agent_exec *e)
 	return true;
 }
 
-/* --- the exchange ---------------------------------------------------------------------------- */
+/* --- the exchange ------------------------------------------------------------------------- */
 
 static struct agent_exec *of(struct http_reply *r)
 {

@@ -45,14 +45,15 @@ void agent_identity_done(struct agent_identity *id)
 static json_t *identity_json(const struct agent_identity *id, int64_t offset_ns,
 			     const char *entropy)
 {
+	json_t *env = id->env ? json_incref(id->env) : json_object();
 	char offset[24];
 
 	snprintf(offset, sizeof(offset), "%" PRId64, offset_ns);
-	return json_pack("{s:s, s:s, s:s, s:s, s:s, s:s, s:s, s:s, s:s, s:O*}", "clockOffsetNs",
+	return json_pack("{s:s, s:s, s:s, s:s, s:s, s:s, s:s, s:s, s:s, s:o}", "clockOffsetNs",
 			 offset, "entropy", entropy, "hostname", id->hostname, "machineId",
 			 id->machine_id, "bootId", id->boot_id, "sandboxId", id->sandbox_id,
 			 "templateId", id->template_id, "accessToken", id->access_token,
-			 "controlToken", id->control_token, "env", id->env);
+			 "controlToken", id->control_token, "env", env);
 }
 
 int agent_identity_put(const struct agent_identity *id, int64_t clock_offset_ns, struct buf *out,

@@ -13,7 +13,7 @@ enum {
 	AGENT_CLOCK_PROBES_MAX = 4,
 	AGENT_CLOCK_GOOD_MS = 40,      /* of uncertainty: enough, no further probe */
 	AGENT_CLOCK_BAD_MS = 2 * 1000, /* of the best: the guest is not given such a time */
-	AGENT_QUESTION_MS = 5 * 1000,  /* one question, on a machine that crawls */
+	AGENT_QUESTION_MS = 20 * 1000, /* one question, on a machine that crawls */
 };
 
 struct agent_clock {

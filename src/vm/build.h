@@ -1,7 +1,7 @@
 /* build.h - from a QEMU that waits to boot to a sealed template.
  *
- *	monitor -> greeting -> overlay -> cont -> healthy [-> started] -> frozen -> settled
- *	        -> stopped -> saved -> quit -> (the caller ends the process) -> sealed
+ *	monitor -> greeting -> overlay -> cont -> healthy [-> started [-> ready]] -> frozen
+ *	        -> settled -> stopped -> saved -> quit -> (the caller ends it) -> sealed
  *
  * These are also the names in the machine's table of times.
  */
@@ -14,11 +14,12 @@
 #include "vm/template_job.h"
 
 enum {
-	BUILD_BOOT_MS = 120 * 1000, /* until the agent is healthy, under emulation */
-	BUILD_START_MS = 60 * 1000, /* until the start command runs */
-	BUILD_FREEZE_MS = 5 * 1000, /* the agent itself allows 200 ms */
-	BUILD_SETTLE_MS = 200,      /* between the two, for the guest to go idle */
-	BUILD_SAVE_MS = 60 * 1000,  /* the device state */
+	BUILD_BOOT_MS = 120 * 1000,  /* until the agent is healthy, under emulation */
+	BUILD_START_MS = 60 * 1000,  /* until the start command runs */
+	BUILD_READY_MS = 120 * 1000, /* until the ready command ends */
+	BUILD_FREEZE_MS = 5 * 1000,  /* the agent itself allows 200 ms */
+	BUILD_SETTLE_MS = 200,       /* between the two, for the guest to go idle */
+	BUILD_SAVE_MS = 60 * 1000,   /* the device state */
 	BUILD_OVERLAY_MS = 30 * 1000,
 	BUILD_MS = 10 * 60 * 1000, /* all of it */
 };
@@ -41,7 +42,8 @@ struct build_spec { /* what it points to is borrowed until the build is over */
 	uint64_t disk_bytes; /* the size of the overlay */
 	struct addr agent;
 	struct bytes start_command, start_user; /* no command: none */
-	struct manifest manifest;               /* but for the files and the kernel's version */
+	struct bytes ready_command; /* ends with status 0 when the start command is ready */
+	struct manifest manifest;   /* but for the files and the kernel's version */
 };
 
 struct build; /* one build */

@@ -52,7 +52,7 @@ static void on_deadline(struct timer *t)
 	restore_fail(r, &err);
 }
 
-/* --- the agent ------------------------------------------------------------------------------- */
+/* --- the agent ---------------------------------------------------------------------------- */
 
 static void on_awake(struct agent_wake *w, const struct agent_clock *clock, const struct err *err)
 {
@@ -102,7 +102,7 @@ void restore_socket(struct restore *r, int fd)
 	dial_agent(r);
 }
 
-/* --- QEMU ------------------------------------------------------------------------------------ */
+/* --- QEMU --------------------------------------------------------------------------------- */
 
 static void on_cont(struct qmp_call *c, const json_t *ret, const struct err *err)
 {

@@ -68,8 +68,7 @@ int template_manifest_read(int dir, struct manifest *ret, struct err *err)
 	return manifest_parse(buf_view(&text), ret, err);
 }
 
-/* --- on the thread -----------------------------------------------------------------------------
- */
+/* --- on the thread ------------------------------------------------------------------------ */
 
 static int sum_up(struct template_job *j, struct checksum *ret, struct err *err)
 {
@@ -111,8 +110,7 @@ static int verify_run(struct work *w, struct err *err)
 	return manifest_check_files(&j->manifest, found, &j->reason, err);
 }
 
-/* --- on the loop -------------------------------------------------------------------------------
- */
+/* --- on the loop -------------------------------------------------------------------------- */
 
 static void on_done(struct work *w, const struct err *err)
 {

@@ -19,6 +19,7 @@
 #include "warden/adopt.h"
 #include "base/folder.h"
 #include "jail/oneshot.h"
+#include "base/clock.h"
 #include "base/kvm_probe.h"
 #include "warden/step.h"
 
@@ -76,15 +77,25 @@ static int choose_accel(struct warden *w, struct err *err)
 	return 0;
 }
 
+/* An emulated guest sees the host's time stamp counter and cannot tell its rate by itself: without
+ * it, the guest's clock does not keep time. */
+static void add_tsc_rate(struct warden *w)
+{
+	size_t n = strlen(w->vmm.cmdline);
+
+	snprintf(w->vmm.cmdline + n, sizeof(w->vmm.cmdline) - n, " tsc_early_khz=%lu",
+		 clock_tsc_khz());
+}
+
 static int prepare_vmm(struct warden *w, struct err *err)
 {
 	w->vmm.path = w->set[SET_QEMU].text;
 	w->vmm.cpu_model = w->set[SET_CPU_MODEL].text;
 	if (choose_accel(w, err) < 0 || read_version(w, err) < 0)
 		return -1;
-	snprintf(w->vmm.cmdline, sizeof(w->vmm.cmdline), "%s%s%s", w->set[SET_CMDLINE].text,
-		 w->vmm.accel == VMM_TCG ? " " : "",
-		 w->vmm.accel == VMM_TCG ? w->set[SET_CMDLINE_EMULATED].text : "");
+	snprintf(w->vmm.cmdline, sizeof(w->vmm.cmdline), "%s", w->set[SET_CMDLINE].text);
+	if (w->vmm.accel == VMM_TCG)
+		add_tsc_rate(w);
 	snprintf(w->view_at, sizeof(w->view_at), "%s/view", w->set[SET_RUN_DIR].text);
 	if (view_list(&w->view, w->vmm.path, w->set[SET_FIRMWARE_DIRS].text, err) < 0)
 		return -1;

@@ -26,8 +26,8 @@ int base64_encode(struct bytes in, struct buf *out, struct err *err)
 		return err_set(err, ERR_EXHAUSTED, 0, "%zu bytes do not fit base64", in.len);
 	if (buf_reserve(out, size, &room, err) < 0)
 		return err_wrap(err, "encode base64");
-	for (size_t i = 0; i < groups; i++)
-		encode_group(bytes_head(bytes_tail(in, 3 * i), 3), &room[4 * i]);
+	for (size_t i = 0; in.len > 0; i++, in = bytes_tail(in, 3))
+		encode_group(bytes_head(in, 3), &room[4 * i]);
 	buf_claim(out, size);
 	return 0;
 }

@@ -150,7 +150,7 @@ int target_find_param(struct bytes query, const char *name, struct buf *out, boo
 	bool found = false;
 
 	while (target_next_param(&query, &raw_name, &raw_value)) {
-		bool match;
+		bool match = false;
 
 		if (n++ == TARGET_PARAMS_MAX)
 			return err_set(err, ERR_EXHAUSTED, 0, "more than %d query parameters",

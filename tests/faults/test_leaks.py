@@ -67,7 +67,9 @@ def spawn(prepare):
     theirs.close()
     said = ours.recv(1000)
     ours.close()
-    assert said == b"+", said
+    if said != b"+":
+        end(pid)
+        pytest.fail(f"the child could not prepare: {said}")
     return pid
 
 
@@ -169,9 +171,11 @@ def test_namespace_held_by_a_client(place):
     end(pid)
     assert place.kinds() == set()
     assert place.kinds(also=[os.getpid()]) == {"namespace"}
+    home = os.open("/proc/self/ns/net", os.O_RDONLY)
     sock = spawn(lambda: (check(libc.setns(fd, 0)), socket.socket().detach(), os.close(fd),
-                          check(libc.setns(os.open("/proc/1/ns/net", os.O_RDONLY), 0))))
+                          check(libc.setns(home, 0))))
     os.close(fd)
+    os.close(home)
     assert place.kinds(also=[os.getpid()]) == set()
     assert place.kinds(also=[sock]) == {"namespace"}
     end(sock)
@@ -200,10 +204,10 @@ def test_socket(place):
 
 
 def test_deleted_file(place):
-    with tempfile.NamedTemporaryFile(dir=place.scope.state) as f:
-        os.unlink(f.name)
+    path = place.scope.state / "gone"
+    with open(path, "wb"):
+        path.unlink()
         assert place.kinds() == {"deleted file"}
-        f.delete = False
 
 
 def run_program(place, *more):

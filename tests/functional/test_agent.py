@@ -444,6 +444,43 @@ def test_a_failed_identity_leaves_it_frozen(tmp_path, cgroup):
     agent.stop()
 
 
+def fake_cgroup(tmp_path):
+    """A folder with the files of a cgroup that never freezes."""
+    path = tmp_path / "cgroup"
+    path.mkdir()
+    (path / "cgroup.freeze").write_text("0\n")
+    (path / "cgroup.events").write_text("populated 1\nfrozen 0\n")
+    return path
+
+
+def test_a_freeze_that_takes_too_long_is_told(tmp_path):
+    path = fake_cgroup(tmp_path)
+    agent = Agent(tmp_path, "--cgroup", str(path))
+    before = time.monotonic()
+    r = agent.ask("POST", "/control/freeze")
+    assert r.status == 504 and json.loads(r.data)["code"] == 504
+    assert 0.2 <= time.monotonic() - before < 5
+    assert (path / "cgroup.freeze").read_text() == "1\n"  # and is still wanted
+    # seen as soon as it happens
+    conn = agent.connect()
+    conn.request("POST", "/control/freeze")
+    (path / "cgroup.events").write_text("populated 1\nfrozen 1\n")
+    assert conn.getresponse().status == 204
+    conn.close()
+    agent.stop()
+
+
+def test_the_answer_to_an_identity_leaves_before_the_thaw(tmp_path):
+    path = fake_cgroup(tmp_path)
+    (path / "cgroup.freeze").unlink()
+    os.mkfifo(path / "cgroup.freeze")  # whoever opens it for writing waits for a reader
+    agent = Agent(tmp_path, "--cgroup", str(path))
+    assert give_identity(agent).status == 200
+    with open(path / "cgroup.freeze", "rb") as f:
+        assert f.read(1) == b"0"
+    agent.stop()
+
+
 def test_there_is_no_freeze_without_a_cgroup(agent):
     r = agent.ask("POST", "/control/freeze")
     assert r.status == 500
@@ -711,6 +748,38 @@ def test_many_streams_at_once(agent):
         assert out == b"%d\n" % i
     for s in streams:
         s.drop()
+
+
+def test_it_stops_cleanly_in_the_middle_of_everything(tmp_path):
+    path = fake_cgroup(tmp_path)
+    agent = Agent(tmp_path, "--cgroup", str(path))
+    (tmp_path / "big").write_bytes(bytes(30 * MIB))
+    conns = []
+    for head in ["GET /files?path=big HTTP/1.1\r\nHost: x\r\n\r\n",
+                 "POST /files?path=new HTTP/1.1\r\nHost: x\r\nContent-Length: 9\r\n"
+                 "Content-Type: application/octet-stream\r\n\r\nabc",
+                 "POST /control/identity HTTP/1.1\r\nHost: x\r\nContent-Length: 9\r\n\r\n{",
+                 "POST /control/freeze HTTP/1.1\r\nHost: x\r\n\r\n",
+                 "POST /process.Process/Start HTTP/1.1\r\nHost: x\r\nContent-Length: 9\r\n"
+                 "Content-Type: application/connect+json\r\n\r\n",
+                 "GET /hea"]:
+        conns.append(socket.create_connection(("127.0.0.1", agent.port)))
+        conns[-1].sendall(head.encode())
+    assert agent.ask("GET", "/health").status == 204
+    agent.stop()
+    assert not (tmp_path / "new").exists()
+
+
+def test_it_stops_cleanly_while_processes_run(tmp_path):
+    agent = Agent(tmp_path)
+    go, done = fifo(tmp_path / "go"), fifo(tmp_path / "done")
+    s = Stream(agent, start_body("sh", ["-c", "read x < go; echo finished > done"]))
+    assert "start" in s.next()[1]["event"]
+    late = Stream(agent, start_body("sh", ["-c", "exec cat"], stdin=True))
+    assert "start" in late.next()[1]["event"]
+    agent.stop()
+    os.write(go, b"go\n")
+    assert read_line(done) == b"finished\n"  # they live on
 
 
 # --- files -----------------------------------------------------------------------------------

@@ -1,6 +1,8 @@
 /* test_agent_process.c - one process and the table: start, output, end, time, backpressure. */
 #include "tests/unit/check.h"
 
+#include <fcntl.h>
+#include <poll.h>
 #include <signal.h>
 #include <sys/wait.h>
 
@@ -86,6 +88,7 @@ struct bench {
 	struct processes table;
 	struct account me;
 	struct ear ear;
+	pid_t pid; /* of the last process, and of its group */
 };
 
 static void open_bench(struct bench *b)
@@ -109,6 +112,7 @@ static void close_bench(struct bench *b)
 	buf_done(&b->ear.log);
 	buf_done(&b->ear.out[0]);
 	buf_done(&b->ear.out[1]);
+	(void)kill(-b->pid, SIGKILL); /* what it may have left behind */
 	while (waitpid(-1, NULL, WNOHANG) > 0)
 		;
 }
@@ -131,6 +135,7 @@ static struct process *start_with(struct bench *b, const char *program, const ch
 			 0);
 	assert_int_equal(processes_start(&b->table, &spec, &p, &err), 0);
 	process_listen(p, &b->ear.listener, &ear_ops);
+	b->pid = p->pid;
 	return p;
 }
 
@@ -202,9 +207,11 @@ static void a_signal_is_not_an_exit(void **state)
 
 static void the_child_has_nothing_of_ours(void **state)
 {
+	int ours = fcntl(STDERR_FILENO, F_DUPFD, 20); /* not even close-on-exec */
 	struct bench b;
 
 	(void)state;
+	assert_true(ours >= 0);
 	open_bench(&b); /* which ignores SIGPIPE */
 	(void)start(&b, "ls /proc/self/fd | wc -l; grep -E 'Sig(Ign|Blk)' /proc/self/status; "
 			"cat /proc/self/oom_score_adj; ps -o pid=,sid= -p $$ | "
@@ -218,6 +225,24 @@ static void the_child_has_nothing_of_ours(void **state)
 	assert_non_null(memmem(b.ear.out[0].ptr, b.ear.out[0].len, "own session\n0022\n/\n", 19));
 	/* yes was killed by SIGPIPE: 128 + 13 */
 	assert_true(bytes_eq(buf_view(&b.ear.out[PROCESS_STDERR]), BYTES_LIT("141\n")));
+	close(ours);
+	close_bench(&b);
+}
+
+static void nothing_is_heard_before_the_start(void **state)
+{
+	struct process *p;
+	struct pollfd over;
+	struct bench b;
+
+	(void)state;
+	open_bench(&b);
+	p = start(&b, "echo said at once");
+	process_hold(&b.ear.listener, false); /* no reason to read before it runs */
+	over = (struct pollfd){ .fd = p->pidfd, .events = POLLIN };
+	assert_int_equal(poll(&over, 1, 10000), 1);
+	loop_run(b.loop); /* everything has happened by now, and is told in order */
+	expect_log(&b, "SoE");
 	close_bench(&b);
 }
 
@@ -371,6 +396,7 @@ int main(void)
 		cmocka_unit_test(what_cannot_run_fails_before_it_started),
 		cmocka_unit_test(a_signal_is_not_an_exit),
 		cmocka_unit_test(the_child_has_nothing_of_ours),
+		cmocka_unit_test(nothing_is_heard_before_the_start),
 		cmocka_unit_test(the_end_waits_for_whoever_holds_the_pipes),
 		cmocka_unit_test(killed_by_us_it_does_not_wait),
 		cmocka_unit_test(a_signal_also_ends_the_wait_for_pipes_of_the_dead),

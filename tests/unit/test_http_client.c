@@ -13,6 +13,7 @@ struct asker { /* one who asks and writes down what comes back */
 	struct err why;
 	struct stream *taken;
 	struct buf early;
+	bool ready_at_end;
 	bool take, cancel_at_head, close_at_end, pause_at_body;
 	const struct http_ask *again; /* asked in on_end, at once */
 };
@@ -47,6 +48,7 @@ static void asker_on_end(struct http_reply *r)
 	struct err err = { 0 };
 
 	a->ends++;
+	a->ready_at_end = http_client_ready(a->client);
 	a->again = NULL;
 	if (again && http_ask(a->client, again, &a->reply, &a->x, &err) < 0)
 		fail_msg("%s", err.msg);
@@ -259,6 +261,7 @@ static void check_answer(struct scene *sc, const struct answer *row)
 	assert_int_equal(sc->a.status, row->status);
 	if (row->body)
 		assert_true(bytes_eq(buf_view(&sc->a.body), bytes_str(row->body)));
+	assert_int_equal(sc->a.ready_at_end, row->reusable);
 	assert_int_equal(http_client_ready(sc->a.client), row->reusable);
 }
 
@@ -680,6 +683,28 @@ static void a_call_is_one_callback(void **state)
 	}
 }
 
+/* On a connection that is not the call's own, nothing of it may stay behind. */
+static void a_call_that_fails_leaves_the_shared_client(void **state)
+{
+	const struct http_limits lim = HTTP_LIMITS;
+	struct caller me = { .body = BUF_MAX(100) };
+	struct scene sc;
+	struct err err;
+
+	(void)state;
+	scene_open(&sc, &lim, 1);
+	assert_int_equal(
+		http_call_start(&me.call, sc.a.client, &get, BYTES_LIT(""), 2, on_called, &err), 0);
+	server_says(&sc, BYTES_LIT("HTTP/1.1 200 OK\r\ncontent-length: 9\r\n\r\n123456789"));
+	RUN_UNTIL(sc.l, me.dones == 1);
+	assert_int_equal(me.why.code, ERR_EXHAUSTED);
+	RUN_UNTIL(sc.l, sc.server.ends + sc.server.fails > 0);
+	assert_int_equal(me.dones, 1);
+	assert_false(http_client_ready(sc.a.client));
+	scene_close(&sc);
+	buf_done(&me.body);
+}
+
 static void a_cancelled_call_is_silent(void **state)
 {
 	struct loop *l = test_loop();
@@ -723,6 +748,7 @@ int main(void)
 		cmocka_unit_test(one_may_ask_again_in_on_end),
 		cmocka_unit_test(a_switched_connection_belongs_to_the_caller),
 		cmocka_unit_test(a_call_is_one_callback),
+		cmocka_unit_test(a_call_that_fails_leaves_the_shared_client),
 		cmocka_unit_test(a_cancelled_call_is_silent),
 	};
 

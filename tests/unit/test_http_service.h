@@ -5,7 +5,7 @@
  *	/hold    waits for the test          /big     sends BIG_SIZE bytes as fast as they are taken
  *	/short   promises more than it sends /half    begins an answer and aborts
  *	/switch  takes the stream            /forget  does nothing at all
- *	/limit   reads at most LIMIT_MAX bytes /field answers with a field that cannot be sent
+ *	/limit   reads LIMIT_MAX at most     /field   answers with a field that cannot be sent
  */
 #pragma once
 
@@ -33,7 +33,7 @@ struct job { /* one request being answered */
 	struct http_request *rq;
 	struct job *next;
 	char kind;
-	uint64_t seen, left;
+	uint64_t seen, left, max;
 	bool body_over;
 };
 
@@ -97,6 +97,7 @@ static inline void job_on_body(struct http_handler *h, struct bytes piece)
 
 	assert_true(piece.len > 0);
 	j->seen += piece.len;
+	assert_true(j->seen <= j->max);
 	if (j->kind != 'e')
 		return;
 	job_send(j, piece);
@@ -147,6 +148,7 @@ static inline struct job *job_take(struct service *sv, struct http_request *rq, 
 
 	assert_non_null(j);
 	*j = (struct job){ .handler = { &ops }, .sv = sv, .rq = rq, .kind = kind };
+	j->max = is_path(rq, "/limit") ? LIMIT_MAX : BODY_MAX;
 	j->next = sv->jobs;
 	sv->jobs = j;
 	http_request_take(rq, &j->handler);
@@ -200,8 +202,8 @@ static inline void service_on_request(struct http_server *http, struct http_requ
 		job_respond(j, 200, HTTP_CHUNKED);
 		http_body_start(rq, BODY_MAX);
 	} else if (is_path(rq, "/length") || is_path(rq, "/limit")) {
-		(void)job_take(sv, rq, 'l');
-		http_body_start(rq, is_path(rq, "/limit") ? LIMIT_MAX : BODY_MAX);
+		j = job_take(sv, rq, 'l');
+		http_body_start(rq, j->max);
 	} else if (is_path(rq, "/hold")) {
 		(void)job_take(sv, rq, 'h');
 	} else if (is_path(rq, "/big")) {

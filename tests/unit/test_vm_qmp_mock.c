@@ -164,7 +164,7 @@ static void peer_end(void)
 	mock = (struct mock){ 0 };
 }
 
-/* --- what only a hostile peer does ------------------------------------------------------------ */
+/* --- what only a hostile peer does -------------------------------------------------------- */
 
 static void a_breach_ends_the_link(void **state)
 {

@@ -170,7 +170,7 @@ static bool until_event(struct scene *s)
 	return s->n_events >= 1 && s->n_done >= 1;
 }
 
-/* --- the scenes ----------------------------------------------------------------------------- */
+/* --- the scenes --------------------------------------------------------------------------- */
 
 static void it_greets(void **state)
 {

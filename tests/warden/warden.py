@@ -172,27 +172,23 @@ class Warden:
         return self
 
     def wait_ready(self):
-        """Until it serves: connects, and is done with what an earlier one left."""
-        self.client = wait_for(self.try_connect, "warden listens")
+        """Until it serves: it listens, and is done with what an earlier one left."""
         wait_for(self.serves, "warden serves")
 
-    def try_connect(self):
+    def serves(self):
         assert self.process.poll() is None, f"warden ended: {self.log()[-2000:]}"
         try:
-            return Client(self.socket_path)
-        except (FileNotFoundError, ConnectionRefusedError):
-            return None
-
-    def serves(self):
-        try:
+            self.client = self.client or Client(self.socket_path)
             self.facts()
             return True
         except WardenError as e:
             if e.code != "unavailable":
                 raise
-            return False
-        except Gone:
-            assert False, f"warden hung up: {self.log()[-2000:]}"
+        except (FileNotFoundError, ConnectionRefusedError):
+            pass
+        except Gone:  # a dying job of the warden before held its socket open a little longer
+            self.hang_up()
+        return False
 
     def connect(self):
         return Client(self.socket_path)
@@ -220,6 +216,17 @@ class Warden:
     def restart(self, **changes):
         self.kill()
         return self.start(**changes)
+
+    def jobs(self):
+        """The pids of its jobs: its children but for the VMs, which have their own pid 1."""
+        def namespace(pid):
+            try:
+                return os.readlink(f"/proc/{pid}/ns/pid")
+            except OSError:
+                return None
+
+        home = namespace(self.pid)
+        return [pid for pid in children(self.pid) if is_alive(pid) and namespace(pid) == home]
 
     def log(self):
         return self.log_path.read_text() if self.log_path.exists() else ""

@@ -1,0 +1,40 @@
+/* build_inside.h - what a build is made of; for the sources of build.h only. */
+#pragma once
+
+#include "vm/build.h"
+
+enum { BUILD_SOCKETS = 3 }; /* for the agent, the start command and the ready command */
+
+struct build {
+	struct build_user *user;
+	struct machine *machine;
+	struct machine_user machine_user;
+	struct build_spec spec;
+	const char *step_name; /* a literal */
+	struct timer step, deadline, settle;
+	struct qmp_call call;
+	bool job_ended, saved; /* told by events, which may overtake the command's own answer */
+	int sockets[BUILD_SOCKETS]; /* -1: not here yet, or in use */
+	size_t n_sockets;
+	struct agent_dial dial;
+	struct agent_link agent;
+	struct agent_exec exec;
+	struct template_watcher watcher;
+	struct template_job *job;
+	bool quitting;
+};
+
+struct build *build_of_call(struct qmp_call *c);
+
+/* Each step has a deadline of its own, and a name for errors; what was reached has a time. */
+void build_begin(struct build *b, const char *name, uint64_t ms);
+void build_reached(struct build *b, const char *name);
+
+/* These may fail the build: b is gone then, so each is the last thing its caller does. */
+void build_ask(struct build *b, const char *command, json_t *arguments,
+	       void (*on_done)(struct qmp_call *c, const json_t *ret, const struct err *err));
+void build_fail_with(struct build *b, const char *what);
+
+/* build_save.c: from a healthy guest to a sealed template. */
+void build_freeze(struct build *b);
+void build_saved(struct build *b);

@@ -1,0 +1,660 @@
+/* test_vm_agent.c - calls to the agent: reaching it, its clock, its identity, hostile answers. */
+#include "tests/unit/vm_mock_agent.h"
+
+#include <errno.h>
+
+#include "vm/agent_dial.h"
+#include "vm/agent_exec.h"
+#include "vm/agent_files.h"
+#include "vm/agent_wake.h"
+
+enum { GUARD_MS = 20000, MS = 5000 };
+
+static struct scene {
+	struct loop *loop;
+	struct mock_agent agent;
+	struct timer guard, later;
+	struct agent_dial dial;
+	struct agent_wake wake;
+	struct agent_exec exec;
+	struct agent_files files;
+	struct agent_identity identity;
+	struct steps steps;
+	struct stream *stream;
+	struct agent_clock clock;
+	struct agent_exec_result result;
+	char out[64], said[64];
+	int done;
+	struct err err;
+} s;
+
+static void on_guard(struct timer *t)
+{
+	(void)t;
+	fail_msg("nothing more happened in %d ms", GUARD_MS);
+}
+
+static void scene_open(const struct mock_route *routes, size_t n)
+{
+	struct err err;
+
+	s = (struct scene){ 0 };
+	assert_int_equal(loop_open(&s.loop, &err), 0);
+	mock_agent_start(&s.agent, s.loop, routes, n);
+	timer_init(&s.guard, s.loop, on_guard);
+	timer_start(&s.guard, GUARD_MS);
+	steps_begin(&s.steps);
+	assert_int_equal(
+		agent_identity_make(&s.identity, BYTES_LIT("box-1"), BYTES_LIT("base"), &err), 0);
+}
+
+static void scene_end(void)
+{
+	timer_stop(&s.guard);
+	mock_agent_end(&s.agent);
+	agent_identity_done(&s.identity);
+	loop_free(s.loop);
+}
+
+static void finished(const struct err *err)
+{
+	s.done++;
+	if (err)
+		s.err = *err;
+	loop_stop(s.loop);
+}
+
+static void on_dialled(struct agent_dial *d, struct stream *stream, const struct err *err)
+{
+	(void)d;
+	s.stream = stream;
+	finished(err);
+}
+
+static struct stream *dial(void)
+{
+	struct err err;
+
+	assert_int_equal(
+		agent_dial_start(&s.dial, s.loop, mock_socket(), &s.agent.at, MS, on_dialled, &err),
+		0);
+	loop_run(s.loop);
+	if (!s.stream)
+		fail_msg("%s", s.err.msg);
+	s.done = 0;
+	return TAKE(s.stream);
+}
+
+/* --- reaching it -------------------------------------------------------------------------- */
+
+static void nobody_there_is_a_failure_in_time(void **state)
+{
+	static const struct mock_route routes[] = { MOCK_AGENT_ROUTES };
+	uint64_t began, took;
+	struct err err;
+
+	(void)state;
+	scene_open(routes, COUNT(routes));
+	listener_close(&s.agent.door);
+	began = clock_mono_ns();
+	assert_int_equal(agent_dial_start(&s.dial, s.loop, mock_socket(), &s.agent.at, 100,
+					  on_dialled, &err),
+			 0);
+	loop_run(s.loop);
+	took = (clock_mono_ns() - began) / NSEC_PER_MSEC;
+	assert_null(s.stream);
+	assert_int_equal(s.done, 1);
+	assert_int_equal(s.err.code, ERR_UNAVAILABLE);
+	assert_true(took >= 60 && took < 5000);
+	scene_end();
+}
+
+static void open_the_door(struct timer *t)
+{
+	static const struct listener_ops ops = { mock_accept };
+	struct err err;
+
+	(void)t;
+	assert_int_equal(
+		listener_open(&s.agent.door, s.loop, &ops, &s.agent.at, 0, MOCK_CONNS, &err), 0);
+}
+
+/* One socket serves for every attempt: refused at first, accepted when the agent is up. */
+static void an_agent_that_comes_up_later_is_reached(void **state)
+{
+	static const struct mock_route routes[] = { MOCK_AGENT_ROUTES };
+
+	(void)state;
+	scene_open(routes, COUNT(routes));
+	listener_close(&s.agent.door);
+	timer_init(&s.later, s.loop, open_the_door);
+	timer_start(&s.later, 150);
+	stream_abort(dial());
+	scene_end();
+}
+
+static struct {
+	int fd, first;
+} silent = { -1, -1 }; /* a door that hears nothing while one waits before it */
+
+static void hear_again(struct timer *t)
+{
+	(void)t;
+	close(accept4(silent.fd, NULL, NULL, SOCK_CLOEXEC));
+}
+
+/* A packet that was dropped is not waited for: the next attempt sends another. */
+static void a_silent_guest_is_tried_again(void **state)
+{
+	static const struct mock_route routes[] = { MOCK_AGENT_ROUTES };
+	struct sockaddr *at = (struct sockaddr *)&s.agent.at.at;
+	uint64_t began;
+
+	(void)state;
+	scene_open(routes, COUNT(routes));
+	listener_close(&s.agent.door);
+	silent.fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+	silent.first = mock_socket();
+	assert_int_equal(setsockopt(silent.fd, SOL_SOCKET, SO_REUSEADDR, &(int){ 1 }, sizeof(int)),
+			 0);
+	assert_int_equal(bind(silent.fd, at, s.agent.at.len), 0);
+	assert_int_equal(listen(silent.fd, 0), 0);
+	assert_true(connect(silent.first, at, s.agent.at.len) == 0 || errno == EINPROGRESS);
+	timer_init(&s.later, s.loop, hear_again);
+	timer_start(&s.later, AGENT_DIAL_FIRST_MS - 100);
+	began = clock_mono_ns();
+	stream_abort(dial());
+	/* the system itself would have tried again after a second */
+	assert_true(clock_mono_ns() - began < 950 * NSEC_PER_MSEC);
+	close(silent.fd);
+	close(silent.first);
+	scene_end();
+}
+
+static void a_cancelled_dial_leaves_nothing(void **state)
+{
+	static const struct mock_route routes[] = { MOCK_AGENT_ROUTES };
+	struct err err;
+
+	(void)state;
+	scene_open(routes, COUNT(routes));
+	assert_int_equal(
+		agent_dial_start(&s.dial, s.loop, mock_socket(), &s.agent.at, MS, on_dialled, &err),
+		0);
+	agent_dial_cancel(&s.dial);
+	agent_dial_cancel(&s.dial);
+	scene_end();
+	assert_int_equal(s.done, 0);
+}
+
+/* --- waking ------------------------------------------------------------------------------- */
+
+static void on_awake(struct agent_wake *w, const struct agent_clock *clock, const struct err *err)
+{
+	(void)w;
+	assert_true((clock == NULL) == (err != NULL));
+	if (clock)
+		s.clock = *clock;
+	finished(err);
+}
+
+static void wake(bool health)
+{
+	struct err err;
+
+	if (agent_wake_start(&s.wake, dial(), &s.identity, health, &s.steps, on_awake, &err) < 0)
+		fail_msg("%s", err.msg);
+	loop_run(s.loop);
+	assert_int_equal(s.done, 1);
+}
+
+static json_t *told(const char *member)
+{
+	static json_t *v;
+	struct err err;
+
+	json_decref(v);
+	v = NULL;
+	if (member)
+		assert_int_equal(json_decode(buf_view(&s.agent.body), 65536, 4, &v, &err), 0);
+	return member ? json_object_get(v, member) : NULL;
+}
+
+static void a_machine_is_given_its_time_and_identity(void **state)
+{
+	static const struct mock_route routes[] = { MOCK_AGENT_ROUTES };
+	int64_t truth, offset, wrong;
+
+	(void)state;
+	scene_open(routes, COUNT(routes));
+	s.identity.env = json_pack("{s:s}", "A", "1");
+	wake(false);
+	assert_int_equal(s.err.code, ERR_NONE);
+	assert_int_equal(s.agent.n_log, 2);
+	assert_string_equal(s.agent.log[0], "GET /control/clock");
+	assert_string_equal(s.agent.log[1], "POST /control/identity");
+	assert_null(memmem(s.agent.head.ptr, s.agent.head.len, "x-hotcell-control", 17));
+	assert_string_equal(json_string_value(told("hostname")), "box-1");
+	assert_string_equal(json_string_value(told("machineId")), s.identity.machine_id);
+	assert_string_equal(json_string_value(told("bootId")), s.identity.boot_id);
+	assert_string_equal(json_string_value(told("controlToken")), s.identity.control_token);
+	assert_string_equal(json_string_value(json_object_get(told("env"), "A")), "1");
+	assert_int_equal(strlen(json_string_value(told("entropy"))), 88);
+	offset = strtoll(json_string_value(told("clockOffsetNs")), NULL, 10);
+	assert_true(offset == s.clock.offset_ns);
+	truth = (int64_t)(clock_wall_ns() - clock_mono_ns());
+	wrong = offset > truth ? offset - truth : truth - offset;
+	assert_true(wrong <= (int64_t)s.clock.uncertainty_ns + 1000000);
+	assert_true(steps_find(&s.steps, "identity") >= steps_find(&s.steps, "clock"));
+	told(NULL);
+	scene_end();
+}
+
+static void health_is_asked_with_the_new_token(void **state)
+{
+	static const struct mock_route routes[] = { MOCK_AGENT_ROUTES };
+
+	(void)state;
+	scene_open(routes, COUNT(routes));
+	wake(true);
+	assert_int_equal(s.agent.n_log, 3);
+	assert_int_equal(s.agent.n_conns, 1);
+	assert_string_equal(s.agent.log[2], "GET /health");
+	assert_non_null(memmem(s.agent.head.ptr, s.agent.head.len, s.identity.control_token,
+			       AGENT_TOKEN_LENGTH));
+	scene_end();
+}
+
+static void a_slow_probe_is_asked_again_and_the_best_counts(void **state)
+{
+	static const struct mock_route routes[] = {
+		{ .request = "GET /control/clock", .delay_ms = 150, .delay_first = 2 },
+		MOCK_AGENT_ROUTES,
+	};
+
+	(void)state;
+	scene_open(routes, COUNT(routes));
+	wake(false);
+	assert_int_equal(s.clock.probes, 3);
+	assert_true(s.clock.uncertainty_ns < AGENT_CLOCK_GOOD_MS * NSEC_PER_MSEC);
+	scene_end();
+}
+
+static void a_worse_probe_does_not_replace_a_better_one(void **state)
+{
+	static const struct mock_route routes[] = {
+		{ .request = "GET /control/clock",
+		  .delay_ms = 90,
+		  .delay_first = 1,
+		  .then_ms = 600 },
+		MOCK_AGENT_ROUTES,
+	};
+
+	(void)state;
+	scene_open(routes, COUNT(routes));
+	wake(false);
+	assert_int_equal(s.clock.probes, AGENT_CLOCK_PROBES_MAX);
+	assert_true(s.clock.uncertainty_ns < 250 * NSEC_PER_MSEC);
+	scene_end();
+}
+
+static void probes_are_bounded(void **state)
+{
+	static const struct mock_route routes[] = {
+		{ .request = "GET /control/clock", .delay_ms = 100 },
+		MOCK_AGENT_ROUTES,
+	};
+
+	(void)state;
+	scene_open(routes, COUNT(routes));
+	wake(false);
+	assert_int_equal(s.err.code, ERR_NONE);
+	assert_int_equal(s.clock.probes, AGENT_CLOCK_PROBES_MAX);
+	assert_true(s.clock.uncertainty_ns >= 40 * NSEC_PER_MSEC);
+	scene_end();
+}
+
+#define JSON_ANSWER(json, n) MOCK_OK(MOCK_LENGTH(n) json)
+
+static void a_hostile_answer_fails_the_wake(void **state)
+{
+	static const struct {
+		const char *name;
+		struct mock_route route;
+		enum err_code code;
+		const char *why;
+	} rows[] = {
+		{ "not HTTP", { "GET /control/clock", "garbage\r\n\r\n" }, ERR_INVALID, "clock" },
+		{ "not JSON",
+		  { "GET /control/clock", JSON_ANSWER("hello", "5") },
+		  ERR_INTERNAL,
+		  "agent: clock: JSON" },
+		{ "no clock",
+		  { "GET /control/clock", JSON_ANSWER("{}", "2") },
+		  ERR_INTERNAL,
+		  "monotonicNs is missing" },
+		{ "negative",
+		  { "GET /control/clock",
+		    JSON_ANSWER("{\"monotonicNs\":\"-1\",\"realtimeNs\":\"1\"}", "37") },
+		  ERR_INTERNAL,
+		  "monotonicNs must be" },
+		{ "cut off",
+		  { .request = "GET /control/clock",
+		    .answer = JSON_ANSWER("{}", "3"),
+		    .close = true },
+		  ERR_UNAVAILABLE,
+		  "clock" },
+		{ "closes",
+		  { .request = "GET /control/clock", .answer = "", .close = true },
+		  ERR_UNAVAILABLE,
+		  "clock" },
+		{ "another status",
+		  { "GET /control/clock", MOCK_NO_CONTENT },
+		  ERR_INTERNAL,
+		  "status 204" },
+		{ "identity refused",
+		  { "POST /control/identity", "HTTP/1.1 500 No\r\ncontent-length: 37\r\n\r\n"
+					      "{\"code\":500,\"message\":\"clock: EPERM\"}" },
+		  ERR_INTERNAL,
+		  "agent: identity: status 500: clock: EPERM" },
+		{ "identity hidden",
+		  { "POST /control/identity", "HTTP/1.1 404 No\r\ncontent-length: 0\r\n\r\n" },
+		  ERR_INTERNAL,
+		  "status 404" },
+		{ "unhealthy",
+		  { "GET /health", "HTTP/1.1 503 No\r\ncontent-length: 0\r\n\r\n" },
+		  ERR_INTERNAL,
+		  "agent: health: status 503" },
+	};
+
+	(void)state;
+	FOR_ROWS(row, rows) {
+		const struct mock_route routes[] = { row->route, MOCK_AGENT_ROUTES };
+
+		scene_open(routes, COUNT(routes));
+		wake(true);
+		if (s.err.code != row->code || !strstr(s.err.msg, row->why))
+			fail_msg("%s: \"%s\"", err_name(s.err.code), s.err.msg);
+		scene_end();
+	}
+}
+
+static void an_answer_too_large_is_refused(void **state)
+{
+	static char large[2 * AGENT_ANSWER_MAX];
+	static const struct mock_route routes[] = {
+		{ "GET /control/clock", large, sizeof(large) },
+		MOCK_AGENT_ROUTES,
+	};
+
+	(void)state;
+	memset(large, ' ', sizeof(large));
+	memcpy(large, "HTTP/1.1 200 OK\r\n\r\n", strlen("HTTP/1.1 200 OK\r\n\r\n"));
+	scene_open(routes, COUNT(routes));
+	wake(true);
+	assert_int_equal(s.err.code, ERR_EXHAUSTED);
+	scene_end();
+}
+
+static void the_offset_is_never_out_of_range(void **state)
+{
+	static const struct {
+		const char *name;
+		struct agent_answer answer;
+		bool ok;
+		int64_t offset;
+		uint64_t uncertainty;
+	} rows[] = {
+		{ "plain", { 100, 0, 1000, 1010 }, true, 905, 5 },
+		{ "guest far ahead", { INT64_MAX, 0, 1000, 1010 }, true, 1005 - INT64_MAX, 5 },
+		{ "host set back", { 100, 0, 1010, 1000 }, false, 0, 0 },
+	};
+
+	(void)state;
+	FOR_ROWS(row, rows) {
+		struct agent_clock c = { 0 };
+
+		assert_int_equal(agent_clock_read(&row->answer, &c), row->ok);
+		if (row->ok) {
+			assert_true(c.offset_ns == row->offset);
+			assert_true(c.uncertainty_ns == row->uncertainty);
+		}
+	}
+}
+
+static void two_identities_have_nothing_in_common(void **state)
+{
+	struct agent_identity a, b;
+	struct err err;
+
+	(void)state;
+	assert_int_equal(agent_identity_make(&a, BYTES_LIT("x"), BYTES_LIT("t"), &err), 0);
+	assert_int_equal(agent_identity_make(&b, BYTES_LIT("x"), BYTES_LIT("t"), &err), 0);
+	assert_string_not_equal(a.machine_id, b.machine_id);
+	assert_string_not_equal(a.boot_id, b.boot_id);
+	assert_string_not_equal(a.access_token, b.access_token);
+	assert_string_not_equal(a.control_token, b.control_token);
+	assert_string_not_equal(a.access_token, a.control_token);
+	assert_memory_not_equal(a.entropy, b.entropy, sizeof(a.entropy));
+	assert_int_equal(strlen(a.boot_id), 36);
+	assert_int_equal(a.boot_id[14], '4');
+	assert_non_null(strchr("89ab", a.boot_id[19]));
+	assert_int_equal(agent_identity_make(&a, BYTES_LIT(""), BYTES_LIT("t"), &err), -1);
+	agent_identity_done(&a);
+	agent_identity_done(&b);
+	assert_int_equal(a.control_token[0], '\0');
+}
+
+/* --- exec --------------------------------------------------------------------------------- */
+
+static void on_exec(struct agent_exec *e, const struct agent_exec_result *ret,
+		    const struct err *err)
+{
+	(void)e;
+	if (ret) {
+		s.result = *ret;
+		assert_true(bytes_to_str(ret->out, s.out, sizeof(s.out)));
+		assert_true(bytes_to_str(ret->err, s.said, sizeof(s.said)));
+	}
+	finished(err);
+}
+
+#define STREAM "HTTP/1.1 200 OK\r\ncontent-type: application/connect+json\r\n\r\n"
+#define START  "\0\0\0\0\x1e{\"event\":{\"start\":{\"pid\":42}}}"
+#define OUT    "\0\0\0\0\x24{\"event\":{\"data\":{\"stdout\":\"aGk=\"}}}"
+#define ERROUT "\0\0\0\0\x24{\"event\":{\"data\":{\"stderr\":\"bm8=\"}}}"
+#define ALIVE  "\0\0\0\0\x1a{\"event\":{\"keepalive\":{}}}"
+#define END                                                                                  \
+	"\0\0\0\0\x47{\"event\":{\"end\":{\"exitCode\":3,\"exited\":true,\"status\":\"exit " \
+	"status 3\"}}}"
+#define LAST "\2\0\0\0\2{}"
+#define ROUTE(b)                                    \
+	{ .request = "POST /process.Process/Start", \
+	  .answer = b,                              \
+	  .answer_len = sizeof(b) - 1,              \
+	  .close = true }
+
+static void exec_with(const struct mock_route *route, bool detach)
+{
+	const struct agent_exec_spec spec = { .command = BYTES_LIT("true"),
+					      .user = BYTES_LIT("user"),
+					      .access_token = BYTES_LIT("secret"),
+					      .timeout_ms = 1000,
+					      .detach = detach };
+	struct err err;
+
+	scene_open(route, 1);
+	if (agent_exec_start(&s.exec, dial(), &spec, MS, on_exec, &err) < 0)
+		fail_msg("%s", err.msg);
+	loop_run(s.loop);
+	assert_int_equal(s.done, 1);
+}
+
+static void a_process_is_run_and_its_output_kept(void **state)
+{
+	static const struct mock_route route = ROUTE(STREAM START OUT ALIVE ERROUT OUT END LAST);
+
+	(void)state;
+	exec_with(&route, false);
+	assert_int_equal(s.err.code, ERR_NONE);
+	assert_int_equal(s.result.pid, 42);
+	assert_int_equal(s.result.exit_code, 3);
+	assert_true(s.result.exited);
+	assert_string_equal(s.result.status, "exit status 3");
+	assert_string_equal(s.out, "hihi");
+	assert_string_equal(s.said, "no");
+	assert_non_null(memmem(s.agent.head.ptr, s.agent.head.len, "Basic dXNlcjo=", 14));
+	assert_non_null(memmem(s.agent.head.ptr, s.agent.head.len, "connect-timeout-ms: 1000", 24));
+	assert_non_null(memmem(s.agent.head.ptr, s.agent.head.len, "x-access-token: secret", 22));
+	assert_non_null(memmem(s.agent.body.ptr, s.agent.body.len, "[\"-l\",\"-c\",\"true\"]", 18));
+	scene_end();
+}
+
+static void a_detached_process_is_left_when_it_runs(void **state)
+{
+	static const struct mock_route route = {
+		.request = "POST /process.Process/Start",
+		.answer = STREAM START,
+		.answer_len = sizeof(STREAM START) - 1,
+	};
+
+	(void)state;
+	exec_with(&route, true);
+	assert_int_equal(s.err.code, ERR_NONE);
+	assert_int_equal(s.result.pid, 42);
+	scene_end();
+}
+
+static void a_hostile_stream_fails_the_exec(void **state)
+{
+	static const struct {
+		const char *name;
+		struct mock_route route;
+		const char *why;
+	} rows[] = {
+		{ "another status", ROUTE("HTTP/1.1 404 No\r\ncontent-length: 0\r\n\r\n"),
+		  "status 404" },
+		{ "no end message", ROUTE(STREAM START END), "no end message" },
+		{ "output before start", ROUTE(STREAM OUT), "output before the start" },
+		{ "end before start", ROUTE(STREAM END), "an end that is not one" },
+		{ "two ends", ROUTE(STREAM START END END), "an end that is not one" },
+		{ "last before end", ROUTE(STREAM START LAST), "ended before the process" },
+		{ "unknown flags", ROUTE(STREAM "\x40\0\0\0\2{}"), "unknown envelope flags" },
+		{ "4 GiB message", ROUTE(STREAM "\0\377\377\377\377"), "4294967295 bytes" },
+		{ "not JSON", ROUTE(STREAM "\0\0\0\0\2xx"), "JSON" },
+		{ "no event", ROUTE(STREAM "\0\0\0\0\2{}"), "event is missing" },
+		{ "pid 0", ROUTE(STREAM "\0\0\0\0\x1d{\"event\":{\"start\":{\"pid\":0}}}"),
+		  "pid must be" },
+		{ "not base64",
+		  ROUTE(STREAM START "\0\0\0\0\x23{\"event\":{\"data\":{\"stdout\":\"a*c\"}}}"),
+		  "output" },
+		{ "an error at the end",
+		  ROUTE(STREAM "\2\0\0\0\x32{\"error\":{\"code\":\"not_found\",\"message\":\"no "
+			       "bash\"}}"),
+		  "not_found: no bash" },
+	};
+
+	(void)state;
+	FOR_ROWS(row, rows) {
+		exec_with(&row->route, false);
+		assert_int_equal(s.err.code, ERR_INTERNAL);
+		if (!strstr(s.err.msg, row->why))
+			fail_msg("\"%s\" lacks \"%s\"", s.err.msg, row->why);
+		scene_end();
+	}
+}
+
+static void a_process_cut_by_its_deadline_is_a_timeout(void **state)
+{
+	static const struct mock_route route =
+		ROUTE(STREAM START "\2\0\0\0\x3b{\"error\":{\"code\":\"deadline_exceeded\","
+				   "\"message\":\"too late\"}}");
+
+	(void)state;
+	exec_with(&route, false);
+	assert_int_equal(s.err.code, ERR_TIMEOUT);
+	scene_end();
+}
+
+/* --- files -------------------------------------------------------------------------------- */
+
+static void on_file(struct agent_files *f, struct bytes content, const struct err *err)
+{
+	(void)f;
+	assert_true(bytes_to_str(content, s.out, sizeof(s.out)));
+	finished(err);
+}
+
+static void files_are_read_and_written(void **state)
+{
+	static const struct mock_route routes[] = {
+		{ .request = "GET /files", .answer = "HTTP/1.1 200 OK\r\n" MOCK_LENGTH("2") "hi" },
+		{ .request = "POST /files", .answer = "HTTP/1.1 200 OK\r\n" MOCK_LENGTH("2") "[]" },
+	};
+	const struct agent_file file = { BYTES_LIT("/a b/\xc3\xa9&?"), BYTES_LIT("user"),
+					 BYTES_LIT("secret") };
+	struct err err;
+
+	(void)state;
+	scene_open(routes, COUNT(routes));
+	assert_int_equal(agent_files_read(&s.files, dial(), &file, 100, MS, on_file, &err), 0);
+	loop_run(s.loop);
+	assert_string_equal(s.out, "hi");
+	assert_string_equal(s.agent.log[0], "GET /files?path=/a%20b/%C3%A9%26%3F&username=user");
+	assert_int_equal(
+		agent_files_write(&s.files, dial(), &file, BYTES_LIT("abc"), MS, on_file, &err), 0);
+	loop_run(s.loop);
+	assert_int_equal(s.err.code, ERR_NONE);
+	assert_true(bytes_eq(buf_view(&s.agent.body), BYTES_LIT("abc")));
+	scene_end();
+}
+
+static void a_file_too_large_is_refused(void **state)
+{
+	static const struct mock_route routes[] = {
+		{ .request = "GET /files",
+		  .answer = "HTTP/1.1 200 OK\r\n" MOCK_LENGTH("5") "hello" },
+	};
+	const struct agent_file file = { .path = BYTES_LIT("/x") };
+	static uint8_t large[AGENT_WRITE_MAX + 1];
+	struct err err;
+
+	(void)state;
+	scene_open(routes, COUNT(routes));
+	assert_int_equal(agent_files_read(&s.files, dial(), &file, 4, MS, on_file, &err), 0);
+	loop_run(s.loop);
+	assert_int_equal(s.err.code, ERR_EXHAUSTED);
+	assert_int_equal(agent_files_write(&s.files, dial(), &file,
+					   (struct bytes){ large, sizeof(large) }, MS, on_file,
+					   &err),
+			 -1);
+	assert_int_equal(err.code, ERR_EXHAUSTED);
+	scene_end();
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(nobody_there_is_a_failure_in_time),
+		cmocka_unit_test(an_agent_that_comes_up_later_is_reached),
+		cmocka_unit_test(a_silent_guest_is_tried_again),
+		cmocka_unit_test(a_cancelled_dial_leaves_nothing),
+		cmocka_unit_test(a_machine_is_given_its_time_and_identity),
+		cmocka_unit_test(health_is_asked_with_the_new_token),
+		cmocka_unit_test(a_slow_probe_is_asked_again_and_the_best_counts),
+		cmocka_unit_test(a_worse_probe_does_not_replace_a_better_one),
+		cmocka_unit_test(probes_are_bounded),
+		cmocka_unit_test(a_hostile_answer_fails_the_wake),
+		cmocka_unit_test(an_answer_too_large_is_refused),
+		cmocka_unit_test(the_offset_is_never_out_of_range),
+		cmocka_unit_test(two_identities_have_nothing_in_common),
+		cmocka_unit_test(a_process_is_run_and_its_output_kept),
+		cmocka_unit_test(a_detached_process_is_left_when_it_runs),
+		cmocka_unit_test(a_hostile_stream_fails_the_exec),
+		cmocka_unit_test(a_process_cut_by_its_deadline_is_a_timeout),
+		cmocka_unit_test(files_are_read_and_written),
+		cmocka_unit_test(a_file_too_large_is_refused),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,321 @@
+/* test_vm_restore.c - a restore against a mock QEMU and a mock agent: the order, and every fault.
+ */
+#include "tests/unit/vm_mock_agent.h"
+#include "tests/unit/vm_mock_qemu.h"
+
+#include "vm/restore.h"
+
+enum { GUARD_MS = 30000 };
+
+static struct scene {
+	struct loop *loop;
+	struct mock_qemu qemu;
+	struct mock_agent agent;
+	struct timer guard, later;
+	struct machine machine;
+	struct restore restore;
+	struct restore_user user;
+	struct agent_identity identity;
+	struct agent_clock clock;
+	bool no_socket, hold;
+	int wanted, held, done;
+	struct err err;
+} s;
+
+static const struct mock_route agent_routes[] = { MOCK_AGENT_ROUTES };
+
+static void on_guard(struct timer *t)
+{
+	(void)t;
+	fail_msg("nothing more happened in %d ms", GUARD_MS);
+}
+
+static void want_socket(struct restore_user *u)
+{
+	(void)u;
+	s.wanted++;
+	if (!s.no_socket)
+		restore_socket(&s.restore, mock_socket());
+}
+
+static void on_held(struct restore_user *u)
+{
+	(void)u;
+	s.held++;
+	loop_stop(s.loop);
+}
+
+static void on_done(struct restore_user *u, const struct agent_clock *clock, const struct err *err)
+{
+	(void)u;
+	assert_true((clock == NULL) == (err != NULL));
+	s.done++;
+	if (err)
+		s.err = *err;
+	else
+		s.clock = *clock;
+	loop_stop(s.loop);
+}
+
+static void scene_start(const struct mock_qemu *qemu, const struct mock_route *routes, size_t n)
+{
+	static const struct restore_user_ops ops = { want_socket, on_held, on_done };
+	struct restore_spec spec = { .state_uri = "file:/dev/fdset/3",
+				     .hold = s.hold,
+				     .check_health = true };
+	struct err err;
+
+	s.qemu = *qemu;
+	assert_int_equal(loop_open(&s.loop, &err), 0);
+	mock_qemu_start(&s.qemu, s.loop);
+	mock_agent_start(&s.agent, s.loop, routes, n);
+	timer_init(&s.guard, s.loop, on_guard);
+	timer_start(&s.guard, GUARD_MS);
+	assert_int_equal(
+		agent_identity_make(&s.identity, BYTES_LIT("box-1"), BYTES_LIT("base"), &err), 0);
+	spec.qmp_path = s.qemu.path;
+	spec.agent = s.agent.at;
+	spec.identity = &s.identity;
+	s.user.ops = &ops;
+	steps_begin(&s.machine.steps);
+	if (restore_start(&s.restore, &s.machine, s.loop, &spec, &s.user, &err) < 0)
+		fail_msg("%s", err.msg);
+}
+
+static void scene_end(void)
+{
+	timer_stop(&s.guard);
+	timer_stop(&s.later);
+	restore_cancel(&s.restore);
+	machine_close(&s.machine);
+	mock_qemu_end(&s.qemu);
+	mock_agent_end(&s.agent);
+	agent_identity_done(&s.identity);
+	loop_free(s.loop);
+	s = (struct scene){ 0 };
+}
+
+static void scene_run(const struct mock_qemu *qemu, const struct mock_route *routes, size_t n)
+{
+	scene_start(qemu, routes, n);
+	loop_run(s.loop);
+}
+
+static void it_is_loaded_seen_paused_then_run(void **state)
+{
+	static const char *const order[] = { "qmp_capabilities", "migrate-set-capabilities",
+					     "migrate-incoming", "query-status", "cont" };
+	static const char *const steps[] = { "monitor",   "greeting", "loaded",   "paused", "cont",
+					     "connected", "clock",    "identity", "health" };
+
+	(void)state;
+	scene_run(&(struct mock_qemu){ 0 }, agent_routes, COUNT(agent_routes));
+	if (s.err.code != ERR_NONE)
+		fail_msg("%s", s.err.msg);
+	assert_int_equal(s.done, 1);
+	assert_int_equal(s.wanted, 1);
+	assert_int_equal(s.qemu.n_commands, COUNT(order));
+	for (size_t i = 0; i < COUNT(order); i++)
+		assert_string_equal(s.qemu.commands[i], order[i]);
+	for (size_t i = 0; i < COUNT(steps); i++)
+		if (steps_find(&s.machine.steps, steps[i]) == 0)
+			fail_msg("no time for %s", steps[i]);
+	assert_int_equal(s.machine.life.state, VM_RUNNING);
+	assert_int_equal(s.machine.qemu_major, 10);
+	assert_false(restore_running(&s.restore));
+	scene_end();
+}
+
+/* The promise: saved state says "running", and only our `cont` starts a guest. */
+static void anything_but_paused_after_loading_is_refused(void **state)
+{
+	static const struct {
+		const char *name;
+	} rows[] = { { "running" }, { "prelaunch" }, { "inmigrate" }, { "shutdown" }, { "" } };
+
+	(void)state;
+	FOR_ROWS(row, rows) {
+		scene_run(&(struct mock_qemu){ .status = row->name }, agent_routes,
+			  COUNT(agent_routes));
+		assert_int_equal(s.done, 1);
+		assert_int_equal(s.err.code, ERR_INTERNAL);
+		assert_non_null(strstr(s.err.msg, "after loading, not paused"));
+		assert_false(mock_qemu_heard(&s.qemu, "cont"));
+		assert_int_equal(s.agent.n_log, 0);
+		assert_int_equal(s.machine.life.state, VM_GONE);
+		scene_end();
+	}
+}
+
+static void events_before_their_answer_change_nothing(void **state)
+{
+	(void)state;
+	scene_run(&(struct mock_qemu){ .events_first = true }, agent_routes, COUNT(agent_routes));
+	assert_int_equal(s.err.code, ERR_NONE);
+	assert_int_equal(s.machine.life.state, VM_RUNNING);
+	scene_end();
+}
+
+static void held_it_waits_for_go(void **state)
+{
+	(void)state;
+	s.hold = true;
+	scene_run(&(struct mock_qemu){ 0 }, agent_routes, COUNT(agent_routes));
+	assert_int_equal(s.held, 1);
+	assert_int_equal(s.done, 0);
+	assert_int_equal(s.machine.life.state, VM_PAUSED);
+	assert_false(mock_qemu_heard(&s.qemu, "cont"));
+	assert_int_equal(s.agent.n_conns, 0);
+	restore_go(&s.restore);
+	loop_run(s.loop);
+	assert_int_equal(s.done, 1);
+	assert_int_equal(s.err.code, ERR_NONE);
+	assert_int_equal(s.machine.life.state, VM_RUNNING);
+	scene_end();
+}
+
+static void bring_socket(struct timer *t)
+{
+	(void)t;
+	restore_socket(&s.restore, mock_socket());
+}
+
+static void a_socket_may_come_late(void **state)
+{
+	(void)state;
+	s.no_socket = true;
+	scene_start(&(struct mock_qemu){ 0 }, agent_routes, COUNT(agent_routes));
+	timer_init(&s.later, s.loop, bring_socket);
+	timer_start(&s.later, 100);
+	loop_run(s.loop);
+	assert_int_equal(s.err.code, ERR_NONE);
+	assert_true(steps_find(&s.machine.steps, "socket") > steps_find(&s.machine.steps, "cont"));
+	scene_end();
+}
+
+static void the_caller_may_fail_it(void **state)
+{
+	struct err err;
+
+	(void)state;
+	s.no_socket = true;
+	s.hold = true;
+	scene_run(&(struct mock_qemu){ 0 }, agent_routes, COUNT(agent_routes));
+	err_set(&err, ERR_EXHAUSTED, 0, "no socket");
+	restore_fail(&s.restore, &err);
+	assert_int_equal(s.done, 1);
+	assert_string_equal(s.err.msg, "restore: no socket");
+	assert_int_equal(s.machine.life.state, VM_GONE);
+	scene_end();
+}
+
+static void every_command_may_fail(void **state)
+{
+	static const struct {
+		const char *name;
+	} rows[] = { { "qmp_capabilities" },
+		     { "migrate-set-capabilities" },
+		     { "migrate-incoming" },
+		     { "query-status" },
+		     { "cont" } };
+
+	(void)state;
+	FOR_ROWS(row, rows) {
+		scene_run(&(struct mock_qemu){ .error_at = row->name }, agent_routes,
+			  COUNT(agent_routes));
+		assert_int_equal(s.done, 1);
+		assert_int_equal(s.err.code, ERR_INVALID);
+		assert_non_null(strstr(s.err.msg, row->name));
+		assert_int_equal(s.machine.life.state, VM_GONE);
+		scene_end();
+		scene_run(&(struct mock_qemu){ .die_at = row->name }, agent_routes,
+			  COUNT(agent_routes));
+		assert_int_equal(s.done, 1);
+		assert_int_equal(s.err.code, ERR_UNAVAILABLE);
+		assert_int_equal(s.machine.life.state, VM_GONE);
+		scene_end();
+	}
+}
+
+static void state_that_cannot_be_loaded_is_a_failure(void **state)
+{
+	(void)state;
+	scene_run(&(struct mock_qemu){ .load = "failed" }, agent_routes, COUNT(agent_routes));
+	assert_int_equal(s.done, 1);
+	assert_non_null(strstr(s.err.msg, "could not load"));
+	assert_false(mock_qemu_heard(&s.qemu, "cont"));
+	scene_end();
+}
+
+/* Fail closed: a machine that did not take its identity is not handed out. */
+static void without_its_identity_it_is_a_failure(void **state)
+{
+	static const struct mock_route routes[] = {
+		{ "POST /control/identity", "HTTP/1.1 500 No\r\n" MOCK_LENGTH("0") },
+		MOCK_AGENT_ROUTES,
+	};
+
+	(void)state;
+	scene_run(&(struct mock_qemu){ 0 }, routes, COUNT(routes));
+	assert_int_equal(s.done, 1);
+	assert_int_equal(s.err.code, ERR_INTERNAL);
+	assert_int_equal(s.machine.life.state, VM_GONE);
+	scene_end();
+}
+
+static void cancel(struct timer *t)
+{
+	(void)t;
+	restore_cancel(&s.restore);
+	loop_stop(s.loop);
+}
+
+/* At whatever moment it is cancelled: no callback, and nothing is left (the sanitizer sees). */
+static void it_may_be_cancelled_at_any_time(void **state)
+{
+	static const struct mock_route slow[] = {
+		{ .request = "GET /control/clock", .delay_ms = 60 },
+		MOCK_AGENT_ROUTES,
+	};
+
+	(void)state;
+	for (uint64_t ms = 0; ms < 40; ms += 2) {
+		scene_start(&(struct mock_qemu){ 0 }, slow, COUNT(slow));
+		timer_init(&s.later, s.loop, cancel);
+		timer_start(&s.later, ms);
+		loop_run(s.loop);
+		assert_int_equal(s.done, 0);
+		assert_int_equal(s.machine.life.state, VM_GONE);
+		scene_end();
+	}
+}
+
+static void no_qemu_is_a_failure(void **state)
+{
+	(void)state;
+	scene_start(&(struct mock_qemu){ 0 }, agent_routes, COUNT(agent_routes));
+	listener_close(&s.qemu.door);
+	loop_run(s.loop);
+	assert_int_equal(s.done, 1);
+	assert_int_equal(s.err.code, ERR_UNAVAILABLE);
+	scene_end();
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(it_is_loaded_seen_paused_then_run),
+		cmocka_unit_test(anything_but_paused_after_loading_is_refused),
+		cmocka_unit_test(events_before_their_answer_change_nothing),
+		cmocka_unit_test(held_it_waits_for_go),
+		cmocka_unit_test(a_socket_may_come_late),
+		cmocka_unit_test(the_caller_may_fail_it),
+		cmocka_unit_test(every_command_may_fail),
+		cmocka_unit_test(state_that_cannot_be_loaded_is_a_failure),
+		cmocka_unit_test(without_its_identity_it_is_a_failure),
+		cmocka_unit_test(it_may_be_cancelled_at_any_time),
+		cmocka_unit_test(no_qemu_is_a_failure),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
