@@ -1,7 +1,7 @@
 /* ban.h - included before everything else by the build: the libc calls this project does not use.
  *
- * Unbounded writes, silent conversions, calls that hide a shell or a wait. fork, getenv and memcpy
- * have legitimate homes (warden, main files, base/); tools/check-size watches those.
+ * Unbounded writes, silent conversions, calls that hide a shell or a wait. fork and getenv
+ * have legitimate homes (warden, main files); tools/check-size watches those.
  */
 #pragma once
 

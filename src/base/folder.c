@@ -89,11 +89,15 @@ static int hoist(int dir, const char *name, void *context, struct err *err)
 {
 	struct removal_place *p = context;
 	char to[32];
+	int failed;
 
 	if (unlinkat(dir, name, 0) == 0 || errno == ENOENT)
 		return 0;
-	snprintf(to, sizeof(to), ".removed-%u", p->moved++);
-	if (renameat(dir, name, p->top, to) < 0)
+	do { /* a name may be taken: by an interrupted removal, or by who made the tree */
+		snprintf(to, sizeof(to), ".removed-%u", p->moved++);
+		failed = renameat(dir, name, p->top, to);
+	} while (failed && (errno == ENOTEMPTY || errno == EEXIST));
+	if (failed)
 		return err_set(err, ERR_INTERNAL, errno, "remove %s", name);
 	return 0;
 }
@@ -148,12 +152,28 @@ int folder_write(int dir, const char *path, const char *text, struct err *err)
 	return 0;
 }
 
+/* For two filesystems that cannot copy between them. */
+static ssize_t copy_through_memory(int from, int to, off_t at, size_t len)
+{
+	static uint8_t piece[256 * 1024];
+	ssize_t n = pread(from, piece, len < sizeof(piece) ? len : sizeof(piece), at);
+
+	return n <= 0 ? n : pwrite(to, piece, (size_t)n, at);
+}
+
 static int copy_range(int from, int to, off_t at, off_t end, struct err *err)
 {
+	bool direct = true;
+
 	while (at < end) {
 		off_t in = at, out = at;
-		ssize_t n = copy_file_range(from, &in, to, &out, (size_t)(end - at), 0);
+		ssize_t n = direct ? copy_file_range(from, &in, to, &out, (size_t)(end - at), 0)
+				   : copy_through_memory(from, to, at, (size_t)(end - at));
 
+		if (direct && n < 0 && (errno == EXDEV || errno == EINVAL || errno == EOPNOTSUPP)) {
+			direct = false;
+			continue;
+		}
 		if (n <= 0)
 			return err_set(err, ERR_INTERNAL, n < 0 ? errno : 0, "copy at %ld", at);
 		at += n;

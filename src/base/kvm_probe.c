@@ -1,4 +1,4 @@
-/* kvm_probe.c - four instructions of a guest, in a child that cannot hang us. */
+/* kvm_probe.c - three instructions of a guest, in a child that cannot hang us. */
 #include "base/kvm_probe.h"
 
 #include <errno.h>

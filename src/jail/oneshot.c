@@ -4,6 +4,8 @@
 #include <assert.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <signal.h>
+#include <sys/prctl.h>
 #include <sys/wait.h>
 
 #include "jail/credentials.h"
@@ -23,7 +25,7 @@ static void pipes_close(struct pipes *p)
 	}
 }
 
-static _Noreturn void oneshot_child(const struct oneshot *o, const struct pipes *p)
+static _Noreturn void oneshot_child(const struct oneshot *o, const struct pipes *p, pid_t parent)
 {
 	const struct credentials who = { NOBODY, NOBODY, o->capabilities };
 	static char *const environment[] = { NULL };
@@ -33,6 +35,9 @@ static _Noreturn void oneshot_child(const struct oneshot *o, const struct pipes 
 	for (size_t i = 0; o->argv[i] && i < ONESHOT_ARGS_MAX; i++)
 		memcpy(&argv[i], &o->argv[i], sizeof(argv[i])); /* execve only reads it */
 	if (dup2(p->in[0], 0) < 0 || dup2(p->out[1], 1) < 0 || credentials_become(&who, &err) < 0)
+		_exit(126);
+	prctl(PR_SET_PDEATHSIG, SIGKILL); /* a change of ids would have cleared it */
+	if (getppid() != parent)
 		_exit(126);
 	execve(argv[0], argv, environment);
 	_exit(127);
@@ -80,14 +85,14 @@ int oneshot_run(const struct oneshot *o, struct err *err)
 {
 	AUTO(pipes_close) struct pipes p = { { -1, -1 }, { -1, -1 } };
 	struct err late = { 0 };
+	pid_t pid, parent = getpid();
 	int failed;
-	pid_t pid;
 
 	if (open_pipes(o, &p, err) < 0)
 		return err_wrap(err, "run %s", o->argv[0]);
 	pid = fork();
 	if (pid == 0)
-		oneshot_child(o, &p);
+		oneshot_child(o, &p, parent);
 	if (pid < 0)
 		return err_set(err, ERR_EXHAUSTED, errno, "fork %s", o->argv[0]);
 	auto_close(&p.in[1]);

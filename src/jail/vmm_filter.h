@@ -12,5 +12,6 @@
 /* Load it into this process, for good. no_new_privs must be set. Returns the listener. */
 int vmm_filter_load(struct err *err) NODISCARD;
 
-/* In another process: let the one exec pass and close the listener. Blocks until it comes. */
+/* In another process: let one exec pass. Blocks until it comes; the caller then closes the
+ * listener, and no other passes. */
 int vmm_filter_pass_exec(int listener, struct err *err) NODISCARD;

@@ -63,17 +63,17 @@ static void on_again(struct timer *t)
 }
 
 int agent_dial_start(struct agent_dial *d, struct loop *l, int fd, const struct addr *to,
-		     uint64_t deadline_ms,
+		     uint64_t first_ms, uint64_t deadline_ms,
 		     void (*on_done)(struct agent_dial *d, struct stream *s, const struct err *err),
 		     struct err *err)
 {
-	assert(deadline_ms > 0);
+	assert(first_ms > 0 && deadline_ms > 0);
 	*d = (struct agent_dial){ .on_done = on_done,
 				  .loop = l,
 				  .to = *to,
 				  .fd = fd,
 				  .until_ms = loop_now_ms(l) + deadline_ms,
-				  .attempt_ms = AGENT_DIAL_FIRST_MS };
+				  .attempt_ms = first_ms };
 	timer_init(&d->again, l, on_again);
 	if (attempt(d, err) < 0) {
 		agent_dial_cancel(d);

@@ -11,9 +11,11 @@
 
 enum {
 	AGENT_PORT = 49983,
-	AGENT_DIAL_FIRST_MS = 250,     /* the first attempt; each next takes twice as long, */
-	AGENT_DIAL_LAST_MS = 4 * 1000, /* but no longer than this */
-	AGENT_DIAL_PAUSE_MS = 20,      /* between two attempts */
+	AGENT_DIAL_BOOT_MS = 250,    /* first attempt: the guest still boots, so try often */
+	AGENT_DIAL_UP_MS = 4 * 1000, /* first attempt: it is up, and may be slow */
+	AGENT_DIAL_LAST_MS =
+		4 * 1000, /* each attempt takes twice as long as the one before, up to this */
+	AGENT_DIAL_PAUSE_MS = 20, /* between two attempts */
 };
 
 struct agent_dial { /* embedded by the caller; all zero: nothing under way */
@@ -27,9 +29,10 @@ struct agent_dial { /* embedded by the caller; all zero: nothing under way */
 	struct timer again;
 };
 
-/* Takes fd, unconnected, also on failure. Failure (-1) means that on_done will not come. */
+/* `first_ms`: AGENT_DIAL_BOOT_MS or AGENT_DIAL_UP_MS. Takes fd, unconnected, also on failure.
+ * Failure (-1) means that on_done will not come. */
 int agent_dial_start(struct agent_dial *d, struct loop *l, int fd, const struct addr *to,
-		     uint64_t deadline_ms,
+		     uint64_t first_ms, uint64_t deadline_ms,
 		     void (*on_done)(struct agent_dial *d, struct stream *s, const struct err *err),
 		     struct err *err) NODISCARD;
 void agent_dial_cancel(struct agent_dial *d); /* fine when nothing is under way */

@@ -99,7 +99,7 @@ static void dial_for(struct build *b, size_t socket, const char *what, uint64_t 
 
 	build_begin(b, what, ms);
 	if (agent_dial_start(&b->dial, b->machine->loop, take_fd(&b->sockets[socket]),
-			     &b->spec.agent, ms, on_dialled, &err) < 0)
+			     &b->spec.agent, AGENT_DIAL_UP_MS, ms, on_dialled, &err) < 0)
 		build_fail(b, &err);
 }
 
@@ -201,7 +201,7 @@ static void await_agent(struct build *b)
 	if (b->machine->life.state != VM_RUNNING || b->n_sockets < BUILD_SOCKETS)
 		return;
 	if (agent_dial_start(&b->dial, b->machine->loop, take_fd(&b->sockets[0]), &b->spec.agent,
-			     BUILD_BOOT_MS, on_boot_dialled, &err) < 0)
+			     AGENT_DIAL_BOOT_MS, BUILD_BOOT_MS, on_boot_dialled, &err) < 0)
 		build_fail(b, &err);
 }
 

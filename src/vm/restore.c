@@ -90,7 +90,7 @@ static void dial_agent(struct restore *r)
 	if (!r->may_run || r->socket < 0)
 		return;
 	if (agent_dial_start(&r->dial, r->machine->loop, take_fd(&r->socket), &r->spec.agent,
-			     RESTORE_AGENT_MS, on_dialled, &err) < 0)
+			     AGENT_DIAL_UP_MS, RESTORE_AGENT_MS, on_dialled, &err) < 0)
 		restore_fail(r, &err);
 }
 

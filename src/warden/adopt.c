@@ -54,7 +54,8 @@ static int adopt_one(int vms, const char *name, void *context, struct err *err)
 	struct record r;
 	struct cell *c;
 
-	if (folder < 0 || record_read(folder, &r, err) < 0 || strcmp(r.id, name) != 0)
+	if (folder < 0 || record_read(folder, &r, err) < 0 || strcmp(r.id, name) != 0 ||
+	    r.slot >= CELLS_MAX)
 		return 0;
 	c = cell_add(a->cells, &r, err);
 	if (!c)

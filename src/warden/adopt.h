@@ -2,7 +2,7 @@
 #pragma once
 
 #include "warden/cell.h"
-#include "warden/cgroup.h"
+#include "jail/cgroup.h"
 
 /* Put every VM whose process runs under the uid of its record into the table, as running. What is
  * not whole is left for remove_rest_job. */

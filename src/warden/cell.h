@@ -25,6 +25,7 @@ struct cell {
 	int pidfd;              /* -1 until it runs */
 	int netns;              /* of its slot, held for new sockets */
 	struct waiting stopper; /* who is told when it is gone */
+	bool removal_due;       /* to be begun again, by lifecycle_retry() */
 };
 
 struct cells {

@@ -57,8 +57,9 @@ void clients_accept(struct warden *w)
 	log_warn("a client was turned away: %d are connected", CLIENTS_MAX);
 }
 
-static void drop(struct client *c)
+static void drop(struct warden *w, struct client *c)
 {
+	warden_unwatch(w, c->sock);
 	close(c->sock);
 	c->sock = -1;
 }
@@ -74,7 +75,7 @@ void clients_readable(struct warden *w, uint32_t index)
 	if (fdmsg_recv(from->sock, &c.rq, sizeof(c.rq), c.fds, WARDEN_FDS_MAX, &c.n_fds, &err) <
 	    0) {
 		if (err.sys != EAGAIN)
-			drop(from);
+			drop(w, from);
 		return;
 	}
 	c.who.tag = c.rq.tag;
@@ -98,7 +99,7 @@ void clients_reply(struct warden *w, const struct waiting *who, struct warden_re
 	/* A client that does not read its answers would have to be waited for: it goes. */
 	if (fdmsg_send(c->sock, r, sizeof(*r), fds, n_fds, &err) < 0) {
 		log_warn("a client that does not read was dropped: %s", err.msg);
-		drop(c);
+		drop(w, c);
 	}
 }
 

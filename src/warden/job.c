@@ -10,6 +10,26 @@
 #include "base/clock.h"
 #include "jail/fdmsg.h"
 
+static int by_number(const void *a, const void *b)
+{
+	return *(const int *)a - *(const int *)b;
+}
+
+/* All but the standard ones and `keep`. */
+static void close_others(int *keep, size_t n)
+{
+	unsigned int from = STDERR_FILENO + 1;
+
+	qsort(keep, n, sizeof(keep[0]), by_number);
+	for (size_t i = 0; i < n; i++) {
+		if (keep[i] > (int)from)
+			close_range(from, (unsigned int)keep[i] - 1, 0);
+		if (keep[i] >= (int)from)
+			from = (unsigned int)keep[i] + 1;
+	}
+	close_range(from, ~0u, 0);
+}
+
 static _Noreturn void job_child(job_fn *fn, const void *args, int result, pid_t parent)
 {
 	struct job_result r = { 0 };
@@ -28,7 +48,8 @@ static _Noreturn void job_child(job_fn *fn, const void *args, int result, pid_t 
 	_exit(0);
 }
 
-int job_start(struct job *job, job_fn *fn, const void *args, struct err *err)
+int job_start(struct job *job, job_fn *fn, const void *args, int *keep, size_t n_keep,
+	      struct err *err)
 {
 	AUTO(auto_close) int ours = -1;
 	AUTO(auto_close) int theirs = -1;
@@ -44,7 +65,8 @@ int job_start(struct job *job, job_fn *fn, const void *args, struct err *err)
 	if (pid < 0)
 		return err_set(err, ERR_EXHAUSTED, errno, "fork a job");
 	if (pid == 0) {
-		close(ours);
+		keep[n_keep++] = theirs;
+		close_others(keep, n_keep);
 		job_child(fn, args, theirs, parent);
 	}
 	job->pidfd = (int)syscall(SYS_pidfd_open, pid, 0);

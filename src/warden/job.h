@@ -29,8 +29,10 @@ struct job {
 	uint64_t deadline_ns;
 };
 
-/* Start `fn` in a child with its own copy of args. */
-int job_start(struct job *job, job_fn *fn, const void *args, struct err *err) NODISCARD;
+/* Start `fn` in a child with its own copy of args. Of all descriptors it keeps `keep` alone: one
+ * that hangs must not hold what belongs to others. keep has room for one more, and is sorted. */
+int job_start(struct job *job, job_fn *fn, const void *args, int *keep, size_t n_keep,
+	      struct err *err) NODISCARD;
 
 /* The result socket is readable: take what the child sent, or the reason why it sent nothing. The
  * child is ended; the job is empty afterwards. */

@@ -62,7 +62,11 @@ static int make_folder(const struct launch *l, struct kit *k, struct err *err)
 	if (fchown(k->folder, 0, l->client_gid) < 0)
 		return err_set(err, ERR_INTERNAL, errno, "give the client its folder");
 	k->log = folder_open(k->folder, "log", O_WRONLY | O_CREAT | O_APPEND, 0640, err);
-	return k->log < 0 ? -1 : make_own(l, k, err);
+	if (k->log < 0)
+		return -1;
+	if (fchown(k->log, 0, l->client_gid) < 0)
+		return err_set(err, ERR_INTERNAL, errno, "give the client the log");
+	return make_own(l, k, err);
 }
 
 /* The overlay of a restored VM is a copy of the template's empty one. */
@@ -88,7 +92,7 @@ static int mount_files(const struct launch *l, struct kit *k, int dir, struct er
 
 	if (kernel < 0 || memory < 0)
 		return -1;
-	if (l->build && fchown(memory, l->record.uid, l->record.uid) < 0)
+	if (l->build && fchown(memory, l->record.uid, l->client_gid) < 0)
 		return err_set(err, ERR_INTERNAL, errno, "give the VM its memory file");
 	k->view.kernel = view_detach(kernel, false, err);
 	k->view.memory = view_detach(memory, l->build, err);

@@ -7,7 +7,7 @@
 #pragma once
 
 #include "jail/vmm_filter.h"
-#include "warden/cgroup.h"
+#include "jail/cgroup.h"
 #include "warden/job.h"
 #include "warden/record.h"
 #include "warden/slot.h"

@@ -2,6 +2,7 @@
 #include <signal.h>
 #include <sys/syscall.h>
 
+#include "base/clock.h"
 #include "base/log.h"
 #include "warden/launch.h"
 #include "warden/remove.h"
@@ -76,7 +77,7 @@ static struct cell *add_cell(struct warden *w, const struct warden_request *rq, 
 int lifecycle_start(struct warden *w, const struct call *call, struct err *err)
 {
 	struct slot_place *p = lifecycle_ready_slot(w, call->rq.slot, err);
-	struct cell *c = p ? add_cell(w, &call->rq, err) : NULL;
+	struct cell *c = NULL;
 	struct launch l = { .sizes = call->rq.sizes,
 			    .vmm = &w->vmm,
 			    .cgroups = &w->cgroups,
@@ -87,11 +88,16 @@ int lifecycle_start(struct warden *w, const struct call *call, struct err *err)
 			    .build = call->rq.verb == WARDEN_BUILD };
 	struct task *t;
 
+	if (l.build && verbs_template_busy(w, call->rq.template_id))
+		return err_set(err, ERR_EXISTS, 0, "template %s is in use", call->rq.template_id);
+	if (p)
+		c = add_cell(w, &call->rq, err);
 	if (!c)
 		return -1;
 	l.record = c->record;
 	l.slot = p->slot;
-	t = tasks_start(w, launch_job, &l, launch_done, &call->who, err);
+	t = tasks_start(w, launch_job, &l, (const int[]){ l.slot.netns, l.slot.tap }, launch_done,
+			&call->who, err);
 	if (!t) {
 		cell_forget(&w->cells, c);
 		return -1;
@@ -103,14 +109,21 @@ int lifecycle_start(struct warden *w, const struct call *call, struct err *err)
 
 /* --- stopping ------------------------------------------------------------------------------ */
 
+static void removal_later(struct warden *w, struct cell *c, const struct err *why)
+{
+	log_error("remove %s: %s; it is tried again", c->record.id, why->msg);
+	c->removal_due = true;
+	w->removals_due++;
+	w->retry_ns = clock_mono_ns() + RETRY_MS * NSEC_PER_MSEC;
+}
+
 static void removal_done(struct warden *w, struct task *t, const struct job_result *r)
 {
 	struct cell *c = t->cell;
 	struct waiting who = c->stopper;
 
 	if (r->err.code != ERR_NONE) {
-		log_error("remove %s: %s; it is tried again", c->record.id, r->err.msg);
-		begin_removal(w, c);
+		removal_later(w, c, &r->err);
 		return;
 	}
 	w->slots[c->record.slot].state = SLOT_FREE;
@@ -126,17 +139,40 @@ static void begin_removal(struct warden *w, struct cell *c)
 	struct task *t;
 
 	memcpy(r.id, c->record.id, sizeof(r.id));
-	auto_close(&c->pidfd);
-	c->pidfd = -1;
-	t = tasks_start(w, remove_job, &r, removal_done, &NOBODY_WAITS, &err);
+	t = tasks_start(w, remove_job, &r, NULL, removal_done, &NOBODY_WAITS, &err);
 	if (t)
 		t->cell = c;
 	else
-		log_error("remove %s: %s; the next start will", c->record.id, err.msg);
+		removal_later(w, c, &err);
+}
+
+void lifecycle_retry(struct warden *w)
+{
+	if (clock_mono_ns() < w->retry_ns)
+		return;
+	for (size_t i = 0; i < CELLS_MAX && w->removals_due > 0; i++) {
+		struct cell *c = &w->cells.all[i];
+
+		if (!c->removal_due)
+			continue;
+		c->removal_due = false;
+		w->removals_due--;
+		begin_removal(w, c);
+		if (c->removal_due)
+			return; /* no job is free: later */
+	}
+}
+
+static void forget_process(struct warden *w, struct cell *c)
+{
+	warden_unwatch(w, c->pidfd);
+	close(c->pidfd);
+	c->pidfd = -1;
 }
 
 void lifecycle_exited(struct warden *w, struct cell *c)
 {
+	forget_process(w, c);
 	if (c->state == WARDEN_STOPPING) {
 		step("stop.exited");
 		begin_removal(w, c);
@@ -144,8 +180,6 @@ void lifecycle_exited(struct warden *w, struct cell *c)
 	}
 	log_info("%s ended by itself", c->record.id);
 	cell_enter(c, WARDEN_EXITED);
-	close(c->pidfd);
-	c->pidfd = -1;
 }
 
 /* Its job ends without a result, and launch_done goes on from there. */

@@ -34,6 +34,11 @@ int warden_watch(struct warden *w, int fd, enum event_kind kind, uint32_t index,
 	return 0;
 }
 
+void warden_unwatch(struct warden *w, int fd)
+{
+	epoll_ctl(w->epoll, EPOLL_CTL_DEL, fd, NULL);
+}
+
 /* `QEMU emulator version 10.0.2 (Debian ...)`: all of it, a patched build is another version. */
 static int read_version(struct warden *w, struct err *err)
 {
@@ -87,6 +92,14 @@ static void add_tsc_rate(struct warden *w)
 		 clock_tsc_khz());
 }
 
+/* Open to all who may pass: what is in it says itself who may use it. */
+static int make_run_dir(struct warden *w, struct err *err)
+{
+	AUTO(auto_close) int fd = folder_ensure(w->set[SET_RUN_DIR].text, 0755, err);
+
+	return fd < 0 ? -1 : 0;
+}
+
 static int prepare_vmm(struct warden *w, struct err *err)
 {
 	w->vmm.path = w->set[SET_QEMU].text;
@@ -97,7 +110,8 @@ static int prepare_vmm(struct warden *w, struct err *err)
 	if (w->vmm.accel == VMM_TCG)
 		add_tsc_rate(w);
 	snprintf(w->view_at, sizeof(w->view_at), "%s/view", w->set[SET_RUN_DIR].text);
-	if (view_list(&w->view, w->vmm.path, w->set[SET_FIRMWARE_DIRS].text, err) < 0)
+	if (make_run_dir(w, err) < 0 ||
+	    view_list(&w->view, w->vmm.path, w->set[SET_FIRMWARE_DIRS].text, err) < 0)
 		return -1;
 	return view_build(&w->view, w->view_at, err);
 }
@@ -137,8 +151,7 @@ static int adopt(struct warden *w, struct err *err)
 
 		if (!c->record.id[0])
 			continue;
-		if (c->record.slot < CELLS_MAX)
-			w->slots[c->record.slot].state = SLOT_USED;
+		w->slots[c->record.slot].state = SLOT_USED;
 		if (warden_watch(w, c->pidfd, EVENT_CELL, i, err) < 0)
 			return -1;
 	}
@@ -205,6 +218,8 @@ static _Noreturn void run(struct warden *w)
 
 		for (int i = 0; i < n; i++)
 			handle(w, events[i].data.u64);
+		if (w->removals_due > 0)
+			lifecycle_retry(w);
 	}
 }
 

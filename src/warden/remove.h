@@ -2,7 +2,7 @@
 #pragma once
 
 #include "warden/cell.h"
-#include "warden/cgroup.h"
+#include "jail/cgroup.h"
 #include "warden/job.h"
 
 struct removal {

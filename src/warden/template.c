@@ -31,22 +31,26 @@ int template_open(int templates, const char *id, bool build, struct err *err)
 	return fd;
 }
 
-static int make_file(int dir, const char *name, int from, struct err *err)
+/* The client may read it, to sum it up; only root and, while it builds, the VM may write it. */
+static int make_file(const struct template_work *w, int dir, const char *name, int from,
+		     struct err *err)
 {
-	AUTO(auto_close) int fd = folder_open(dir, name, O_RDWR | O_CREAT | O_EXCL, 0600, err);
+	AUTO(auto_close) int fd = folder_open(dir, name, O_RDWR | O_CREAT | O_EXCL, 0640, err);
 
 	if (fd < 0 || (from >= 0 && folder_copy(from, fd, err) < 0))
 		return err_wrap(err, "copy the %s", name);
+	if (fchown(fd, 0, w->client_gid) < 0)
+		return err_set(err, ERR_INTERNAL, errno, "give the client %s to read", name);
 	return take_fd(&fd);
 }
 
 static int fill(const struct template_work *w, int dir, int *ret_manifest, struct err *err)
 {
-	AUTO(auto_close) int kernel = make_file(dir, "kernel", w->kernel, err);
-	AUTO(auto_close) int disk = kernel < 0 ? -1 : make_file(dir, "disk", w->disk, err);
-	AUTO(auto_close) int memory = disk < 0 ? -1 : make_file(dir, "memory", -1, err);
-	AUTO(auto_close) int state = memory < 0 ? -1 : make_file(dir, "state", -1, err);
-	AUTO(auto_close) int overlay = state < 0 ? -1 : make_file(dir, "overlay", -1, err);
+	AUTO(auto_close) int kernel = make_file(w, dir, "kernel", w->kernel, err);
+	AUTO(auto_close) int disk = kernel < 0 ? -1 : make_file(w, dir, "disk", w->disk, err);
+	AUTO(auto_close) int memory = disk < 0 ? -1 : make_file(w, dir, "memory", -1, err);
+	AUTO(auto_close) int state = memory < 0 ? -1 : make_file(w, dir, "state", -1, err);
+	AUTO(auto_close) int overlay = state < 0 ? -1 : make_file(w, dir, "overlay", -1, err);
 
 	if (overlay < 0)
 		return -1;
@@ -54,7 +58,7 @@ static int fill(const struct template_work *w, int dir, int *ret_manifest, struc
 		return err_set(err, ERR_INTERNAL, errno, "size the memory file");
 	if (fchmod(kernel, 0444) < 0) /* QEMU opens it by name, under the VM's uid */
 		return err_set(err, ERR_INTERNAL, errno, "open the kernel to its VM");
-	*ret_manifest = make_file(dir, "manifest", -1, err);
+	*ret_manifest = make_file(w, dir, "manifest", -1, err);
 	return *ret_manifest < 0 ? -1 : 0;
 }
 
@@ -78,6 +82,22 @@ int template_begin_job(const void *args, struct job_result *ret, struct err *err
 	return 0;
 }
 
+/* The client still holds the manifest it wrote: what is published is a copy it cannot write. */
+static int replace_manifest(int dir, struct err *err)
+{
+	AUTO(auto_close) int from = folder_open(dir, "manifest", O_RDONLY, 0, err);
+	AUTO(auto_close) int to = -1;
+
+	if (from < 0)
+		return -1;
+	to = folder_open(dir, "manifest.new", O_RDWR | O_CREAT | O_TRUNC, 0600, err);
+	if (to < 0 || folder_copy(from, to, err) < 0)
+		return -1;
+	if (renameat(dir, "manifest.new", dir, "manifest") < 0)
+		return err_set(err, ERR_INTERNAL, errno, "replace the manifest");
+	return 0;
+}
+
 /* Root's, readable by all, writable by nobody, and on the disk. */
 static int seal(int dir, const char *name, struct err *err)
 {
@@ -97,7 +117,7 @@ int template_publish_job(const void *args, struct job_result *ret, struct err *e
 	char name[sizeof(OPEN_PREFIX) + WARDEN_ID_MAX];
 
 	(void)ret;
-	if (dir < 0)
+	if (dir < 0 || replace_manifest(dir, err) < 0)
 		return -1;
 	for (size_t i = 0; i < COUNT(files); i++)
 		if (seal(dir, files[i], err) < 0)

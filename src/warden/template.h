@@ -8,7 +8,7 @@
 #include <stdbool.h>
 
 #include "warden/cell.h"
-#include "warden/cgroup.h"
+#include "jail/cgroup.h"
 #include "warden/job.h"
 #include "warden/protocol.h"
 
@@ -19,6 +19,7 @@ struct template_work {
 	const struct cgroups *cgroups;
 	char id[WARDEN_ID_MAX + 1];
 	uint64_t memory_bytes;
+	gid_t client_gid;
 	int kernel, disk; /* begin: what to copy */
 };
 

@@ -97,7 +97,7 @@ static int verb_slot_make(struct warden *w, const struct call *c, struct err *er
 
 	if (find_slot(w, &i, err) < 0)
 		return -1;
-	t = tasks_start(w, slot_job, w->set[SET_NFT].text, slot_done, &c->who, err);
+	t = tasks_start(w, slot_job, w->set[SET_NFT].text, NULL, slot_done, &c->who, err);
 	if (!t)
 		return -1;
 	t->slot = i;
@@ -154,7 +154,17 @@ static int verb_sockets(struct warden *w, const struct call *c, struct err *err)
 	if (s.count < 1 || s.count > JOB_FDS_MAX)
 		return err_set(err, ERR_INVALID, 0, "1 to %d sockets at once", JOB_FDS_MAX);
 	s.netns = cell->netns;
-	return tasks_start(w, sockets_job, &s, fds_done, &c->who, err) ? 0 : -1;
+	return tasks_start(w, sockets_job, &s, (const int[]){ s.netns, -1 }, fds_done, &c->who, err)
+		       ? 0
+		       : -1;
+}
+
+bool verbs_template_busy(const struct warden *w, const char *id)
+{
+	for (size_t i = 0; i < TASKS_MAX; i++)
+		if (w->tasks[i].done && strcmp(w->tasks[i].template_id, id) == 0)
+			return true;
+	return cell_builds(&w->cells, id);
 }
 
 static int verb_template(struct warden *w, const struct call *c, struct err *err)
@@ -168,17 +178,20 @@ static int verb_template(struct warden *w, const struct call *c, struct err *err
 	struct template_work work = { .templates = w->templates,
 				      .cgroups = &w->cgroups,
 				      .memory_bytes = (uint64_t)c->rq.sizes.memory_mib << 20,
+				      .client_gid = (gid_t)w->set[SET_CLIENT_GID].number,
 				      .kernel = c->fds[0],
 				      .disk = c->fds[1] };
 	struct task *t;
 
-	if (cell_builds(&w->cells, c->rq.template_id))
-		return err_set(err, ERR_INVALID, 0, "a vm still runs in template %s",
-			       c->rq.template_id);
+	if (verbs_template_busy(w, c->rq.template_id))
+		return err_set(err, ERR_EXISTS, 0, "template %s is in use", c->rq.template_id);
 	memcpy(work.id, c->rq.template_id, sizeof(work.id));
-	t = tasks_start(w, jobs[c->rq.verb], &work, fds_done, &c->who, err);
+	t = tasks_start(w, jobs[c->rq.verb], &work,
+			c->n_fds ? (const int[]){ work.kernel, work.disk } : NULL, fds_done,
+			&c->who, err);
 	if (!t)
 		return -1;
+	memcpy(t->template_id, work.id, sizeof(t->template_id));
 	t->job.deadline_ns = clock_mono_ns() + TEMPLATE_DEADLINE_MS * NSEC_PER_MSEC;
 	return 0;
 }

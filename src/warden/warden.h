@@ -10,14 +10,14 @@
 
 #include "jail/fdmsg.h"
 #include "warden/cell.h"
-#include "warden/cgroup.h"
+#include "jail/cgroup.h"
 #include "warden/job.h"
 #include "warden/settings.h"
 #include "warden/slot.h"
 #include "warden/view.h"
 #include "warden/vmm.h"
 
-enum { CLIENTS_MAX = 16, TASKS_MAX = 256 };
+enum { CLIENTS_MAX = 16, TASKS_MAX = 256, TASK_FDS_MAX = 2, RETRY_MS = 200 };
 
 #define NOBODY_WAITS ((struct waiting){ .client = CLIENTS_MAX })
 
@@ -46,6 +46,7 @@ struct task {
 	struct waiting who;
 	uint32_t slot;
 	struct cell *cell;
+	char template_id[WARDEN_ID_MAX + 1]; /* whose files it is busy with, or "" */
 };
 
 struct warden {
@@ -61,6 +62,8 @@ struct warden {
 	struct cells cells;
 	struct slot_place slots[CELLS_MAX];
 	uint32_t next_slot;
+	uint32_t removals_due; /* cells whose removal could not be begun, or failed, */
+	uint64_t retry_ns;     /* and when to try again */
 	struct client clients[CLIENTS_MAX];
 	struct task tasks[TASKS_MAX];
 };
@@ -68,6 +71,7 @@ struct warden {
 /* main.c */
 int warden_watch(struct warden *w, int fd, enum event_kind kind, uint32_t index,
 		 struct err *err) NODISCARD;
+void warden_unwatch(struct warden *w, int fd); /* before it is closed: a job may hold a copy */
 
 /* clients.c */
 int clients_listen(struct warden *w, struct err *err) NODISCARD;
@@ -86,6 +90,7 @@ struct call {
 };
 
 /* verbs.c */
+bool verbs_template_busy(const struct warden *w, const char *id); /* a VM or a job is in it */
 void verbs_handle(struct warden *w, const struct call *c);
 
 /* lifecycle.c */
@@ -93,10 +98,12 @@ struct slot_place *lifecycle_ready_slot(struct warden *w, uint32_t i, struct err
 int lifecycle_start(struct warden *w, const struct call *call, struct err *err) NODISCARD;
 int lifecycle_stop(struct warden *w, const struct call *call, struct err *err) NODISCARD;
 void lifecycle_exited(struct warden *w, struct cell *c);
+void lifecycle_retry(struct warden *w);
 
 /* tasks.c */
-struct task *tasks_start(struct warden *w, job_fn *fn, const void *args, task_done_fn *done,
-			 const struct waiting *who, struct err *err) NODISCARD;
+/* `extra`: TASK_FDS_MAX descriptors (or -1) in args that the job needs; NULL for none. */
+struct task *tasks_start(struct warden *w, job_fn *fn, const void *args, const int *extra,
+			 task_done_fn *done, const struct waiting *who, struct err *err) NODISCARD;
 void tasks_readable(struct warden *w, uint32_t index);
 int tasks_expire(struct warden *w); /* returns how long epoll may wait, in ms; -1 is for ever */
 void tasks_sweep(struct warden *w); /* remove what belongs to no cell, then serve */

@@ -3,15 +3,19 @@
 Needs a build with -Dfaults=true. The steps are read from the source, so that none is forgotten.
 """
 
+import fcntl
+import os
 import pathlib
 import random
 import re
+import shutil
+import signal
 import time
 
 import pytest
 
 from protocol import Gone, State, Verb
-from warden import is_alive, sizes
+from warden import cgroup_trees, is_alive, sizes
 from warden_fixtures import Watched
 
 SOURCES = pathlib.Path(__file__).resolve().parents[2] / "src/warden"
@@ -19,6 +23,9 @@ STEPS = sorted({name for path in SOURCES.glob("*.c")
                 for name in re.findall(r'\bstep\("([\w.]+)"\)', path.read_text())})
 ONLY_RESTORE = {"start.overlay"}  # a VM that is built has no overlay of its own
 WITNESS = "witness"
+BUILD_SECONDS = 5
+FS_IOC_GETFLAGS, FS_IOC_SETFLAGS, IMMUTABLE = 0x80086601, 0x40086602, 0x10
+TRIES_PER_SECOND = 20
 RANDOM_KILLS, RANDOM_VMS, RANDOM_SECONDS = 15, 4, 0.15
 
 
@@ -34,19 +41,37 @@ def cases():
 
 
 @pytest.fixture(scope="module")
-def host():
+def shared_host():
     """A template, a VM that runs through all of it, and no warden."""
     with Watched() as warden:
         warden.start()
         warden.template("t1")
         warden.witness = warden.restore(WITNESS, "t1", warden.slot_make())
         warden.check_whole(WITNESS)
-        warden.kill()
+        check_build(warden)
         yield warden
         if warden.process is None:
             warden.start()
         warden.stop_all()
         warden.check_clean()
+
+
+@pytest.fixture
+def host(shared_host):
+    """The same; a test that fails does not spoil the next."""
+    yield shared_host
+    shared_host.kill()
+    for path in (shared_host.state / "vms").iterdir():
+        if path.name != WITNESS:
+            shutil.rmtree(path)
+
+
+def check_build(warden):
+    """Without -Dfaults=true nothing here would be tested."""
+    warden.restart(die_at=STEPS[0])
+    assert STEPS[0].startswith("slot.")
+    warden.client.send(Verb.SLOT_MAKE)
+    warden.wait_dead(BUILD_SECONDS)
 
 
 def provoke(warden, step, verb):
@@ -99,7 +124,6 @@ def test_death_at(host, step, verb):
         host.stop("vm1")
     host.template_drop("t2")
     host.check_clean(keep=[WITNESS])
-    host.kill()
 
 
 @pytest.mark.parametrize("step", ["stop.cgroup", "stop.files"])
@@ -112,7 +136,71 @@ def test_death_while_cleaning_up(host, step):
     host.wait_dead()
     host.start()
     assert set(check_whole_or_gone(host, {WITNESS: host.witness})) == {WITNESS}
+
+
+def test_vm_ends_while_no_warden_runs(host):
+    host.start()
+    pid = host.restore("vm1", "t1", host.slot_make())
     host.kill()
+    os.kill(pid, signal.SIGKILL)
+    host.start()
+    assert set(check_whole_or_gone(host)) == {WITNESS}
+
+
+@pytest.mark.parametrize("damage", [b"", b"x", bytes(4096)], ids=["empty", "short", "zero"])
+def test_damaged_record(host, damage):
+    """What cannot be adopted is removed, its process included."""
+    host.start()
+    pid = host.restore("vm1", "t1", host.slot_make())
+    host.kill()
+    (host.vm_dir("vm1") / "record").write_bytes(damage)
+    host.start()
+    assert set(check_whole_or_gone(host)) == {WITNESS} and not is_alive(pid)
+
+
+def set_immutable(path, yes):
+    """Even root cannot remove it then. Not every filesystem knows this."""
+    fd = os.open(path, os.O_RDONLY)
+    flags = bytearray(8)
+    try:
+        fcntl.ioctl(fd, FS_IOC_GETFLAGS, flags)
+        flags[0] = flags[0] | IMMUTABLE if yes else flags[0] & ~IMMUTABLE
+        fcntl.ioctl(fd, FS_IOC_SETFLAGS, flags)
+    except OSError as e:
+        pytest.skip(f"the filesystem has no immutable files: {e}")
+    finally:
+        os.close(fd)
+
+
+def test_removal_that_fails_is_tried_again_not_all_the_time(host):
+    host.start()
+    host.restore("vm1", "t1", host.slot_make())
+    rock = host.vm_dir("vm1") / "own/rock"
+    rock.touch()
+    set_immutable(rock, True)
+    try:
+        tag = host.client.send(Verb.STOP, vm="vm1")
+        before = host.log().count("vm1")
+        with pytest.raises(TimeoutError):
+            host.client.receive(tag, 1)
+        tries = host.log().count("vm1") - before
+        host.check_whole(WITNESS)
+    finally:
+        set_immutable(rock, False)
+    assert host.client.receive(tag, 5).code == "ok"
+    assert 1 <= tries <= TRIES_PER_SECOND
+
+
+def test_group_and_folder_without_each_other(host):
+    """Half of a VM: a control group alone, a folder alone, a folder that was half removed."""
+    for tree in cgroup_trees():
+        (tree / host.cgroup / "vm1").mkdir()
+    (host.vm_dir("vm2") / "own").mkdir(parents=True)
+    for i in range(20):
+        (host.vm_dir("vm3") / f".removed-{i}/d/d").mkdir(parents=True)
+        (host.vm_dir("vm3") / f"own/{i}/d/d").mkdir(parents=True)
+    host.start()
+    assert set(check_whole_or_gone(host)) == {WITNESS}
 
 
 class Churn:
@@ -173,5 +261,4 @@ def test_death_at_random(host):
     for vm in set(host.list()) - {WITNESS}:
         host.stop(vm)
     host.check_clean(keep=[WITNESS])
-    host.kill()
     assert len(seen) > 1, f"every kill found the same (seed {seed})"

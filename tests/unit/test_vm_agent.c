@@ -75,9 +75,9 @@ static struct stream *dial(void)
 {
 	struct err err;
 
-	assert_int_equal(
-		agent_dial_start(&s.dial, s.loop, mock_socket(), &s.agent.at, MS, on_dialled, &err),
-		0);
+	assert_int_equal(agent_dial_start(&s.dial, s.loop, mock_socket(), &s.agent.at,
+					  AGENT_DIAL_BOOT_MS, MS, on_dialled, &err),
+			 0);
 	loop_run(s.loop);
 	if (!s.stream)
 		fail_msg("%s", s.err.msg);
@@ -97,8 +97,8 @@ static void nobody_there_is_a_failure_in_time(void **state)
 	scene_open(routes, COUNT(routes));
 	listener_close(&s.agent.door);
 	began = clock_mono_ns();
-	assert_int_equal(agent_dial_start(&s.dial, s.loop, mock_socket(), &s.agent.at, 100,
-					  on_dialled, &err),
+	assert_int_equal(agent_dial_start(&s.dial, s.loop, mock_socket(), &s.agent.at,
+					  AGENT_DIAL_BOOT_MS, 100, on_dialled, &err),
 			 0);
 	loop_run(s.loop);
 	took = (clock_mono_ns() - began) / NSEC_PER_MSEC;
@@ -161,7 +161,7 @@ static void a_silent_guest_is_tried_again(void **state)
 	assert_int_equal(listen(silent.fd, 0), 0);
 	assert_true(connect(silent.first, at, s.agent.at.len) == 0 || errno == EINPROGRESS);
 	timer_init(&s.later, s.loop, hear_again);
-	timer_start(&s.later, AGENT_DIAL_FIRST_MS - 100);
+	timer_start(&s.later, AGENT_DIAL_BOOT_MS - 100);
 	began = clock_mono_ns();
 	stream_abort(dial());
 	/* the system itself would have tried again after a second */
@@ -178,9 +178,9 @@ static void a_cancelled_dial_leaves_nothing(void **state)
 
 	(void)state;
 	scene_open(routes, COUNT(routes));
-	assert_int_equal(
-		agent_dial_start(&s.dial, s.loop, mock_socket(), &s.agent.at, MS, on_dialled, &err),
-		0);
+	assert_int_equal(agent_dial_start(&s.dial, s.loop, mock_socket(), &s.agent.at,
+					  AGENT_DIAL_BOOT_MS, MS, on_dialled, &err),
+			 0);
 	agent_dial_cancel(&s.dial);
 	agent_dial_cancel(&s.dial);
 	scene_end();

@@ -209,7 +209,10 @@ class Warden:
     def wait_dead(self, seconds=READY_SECONDS):
         """It was told to die by `die_at`: returns when it did."""
         self.hang_up()
-        status = self.process.wait(seconds)
+        try:
+            status = self.process.wait(seconds)
+        except subprocess.TimeoutExpired:
+            raise AssertionError("warden lives: is the build made with -Dfaults=true?") from None
         self.process = None
         assert status == -signal.SIGKILL, f"warden ended by itself: {self.log()[-2000:]}"
 

@@ -1,5 +1,5 @@
 /* cgroup.c - the same limits in the words of cgroup v2 and of v1. */
-#include "warden/cgroup.h"
+#include "jail/cgroup.h"
 
 #include <errno.h>
 #include <fcntl.h>
