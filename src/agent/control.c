@@ -125,17 +125,28 @@ void route_identity(struct agent *a, struct http_request *rq)
 struct freeze_call {
 	struct http_handler handler;
 	struct http_request *rq;
+	struct agent *agent;
 	struct freeze freeze;
 };
+
+/* What a template still had to write, each of its copies would write again. A sandbox with an
+ * identity is not kept waiting for its disk. */
+static void flush_template(const struct agent *a)
+{
+	if (!a->session.control_token[0] && a->place.effects->flush_disks)
+		a->place.effects->flush_disks();
+}
 
 static void on_frozen(struct freeze *f, const struct err *err)
 {
 	struct freeze_call *c = CONTAINER_OF(f, struct freeze_call, freeze);
 
-	if (!err)
-		http_answer(c->rq, &(struct http_response){ .status = 204 }, (struct bytes){ 0 });
-	else
+	if (err) {
 		reply_fail(c->rq, err->code == ERR_TIMEOUT ? 504 : 500, "%s", err->msg);
+	} else {
+		flush_template(c->agent);
+		http_answer(c->rq, &(struct http_response){ .status = 204 }, (struct bytes){ 0 });
+	}
 	free(c);
 }
 
@@ -167,6 +178,7 @@ void route_freeze(struct agent *a, struct http_request *rq)
 	}
 	c->handler.ops = &ops;
 	c->rq = rq;
+	c->agent = a;
 	if (freeze_start(&c->freeze, a->loop, &a->cgroup, on_frozen, &err) < 0) {
 		reply_fail(rq, 500, "%s", err.msg);
 		free(c);

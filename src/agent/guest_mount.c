@@ -4,9 +4,12 @@
 #include <sys/mount.h>
 #include <sys/stat.h>
 
+#include "agent/files_small.h"
 #include "agent/guest.h"
 #include "base/bytes.h"
 #include "base/log.h"
+
+enum { PERSONAL_MAX = 64 * 1024 };
 
 static const struct {
 	const char *type, *at, *options;
@@ -72,10 +75,46 @@ static void ensure_stdio(void)
 		close(fd);
 }
 
+/* Every sandbox gets its own of these as its first act. In memory that costs no disk, no journal
+ * and nothing to write back. */
+static const struct {
+	const char *at, *kept;
+} personal[] = {
+	{ "/etc/hostname", "/run/hotcell/hostname" },
+	{ "/etc/hosts", "/run/hotcell/hosts" },
+	{ "/etc/machine-id", "/run/hotcell/machine-id" },
+	{ "/proc/sys/kernel/random/boot_id", "/run/hotcell/boot_id" },
+};
+
+static int keep_in_memory(const char *at, const char *kept, struct err *err)
+{
+	AUTO(buf_done) struct buf text = BUF_MAX(PERSONAL_MAX);
+
+	/* a missing one is made, for the mount to stand on */
+	if (file_read(at, &text, err) < 0 &&
+	    (err->code != ERR_NOT_FOUND || file_settle(at, buf_view(&text), 0644, err) < 0))
+		return -1;
+	if (file_settle(kept, buf_view(&text), 0644, err) < 0)
+		return -1;
+	if (mount(kept, at, NULL, MS_BIND, NULL) < 0)
+		return err_set(err, ERR_INTERNAL, errno, "mount %s", at);
+	return 0;
+}
+
+static void keep_personal_files(void)
+{
+	for (size_t i = 0; i < COUNT(personal); i++) {
+		struct err err = { 0 };
+
+		if (keep_in_memory(personal[i].at, personal[i].kept, &err) < 0)
+			log_error("keep %s in memory: %s", personal[i].at, err.msg);
+	}
+}
+
 void guest_mount(void)
 {
-	/* the disk may have been mounted read-only, to be looked at first */
-	if (mount(NULL, "/", NULL, MS_REMOUNT | MS_RELATIME, NULL) < 0)
+	/* the disk may have been mounted read-only; and reading a file must not write to it */
+	if (mount(NULL, "/", NULL, MS_REMOUNT | MS_NOATIME, "noinit_itable") < 0)
 		log_error("make / writable: %s", strerror(errno));
 	mount_all();
 	ensure_stdio();
@@ -84,4 +123,5 @@ void guest_mount(void)
 	for (size_t i = 0; i < COUNT(links); i++)
 		if (symlink(links[i].to, links[i].at) < 0 && errno != EEXIST)
 			log_error("link %s: %s", links[i].at, strerror(errno));
+	keep_personal_files();
 }

@@ -32,6 +32,8 @@ struct identity_effects {
 	int (*set_hostname)(const char *name, struct err *err);
 	/* Let `file` be seen in the place of the kernel's boot id, if it is not already. */
 	int (*show_boot_id)(const char *file, struct err *err);
+	/* Write back all there is; NULL: nothing. Before a template is taken of this machine. */
+	void (*flush_disks)(void);
 };
 extern const struct identity_effects identity_effects_linux;
 

@@ -1,4 +1,4 @@
-/* identity_linux.c - the four things only the kernel can do for an identity. */
+/* identity_linux.c - the few things only the kernel can do for an identity. */
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/random.h>
@@ -78,4 +78,5 @@ const struct identity_effects identity_effects_linux = {
 	.add_entropy = add_entropy,
 	.set_hostname = set_hostname,
 	.show_boot_id = show_boot_id,
+	.flush_disks = sync,
 };

@@ -17,7 +17,7 @@ enum {
 	BUILD_BOOT_MS = 120 * 1000,  /* until the agent is healthy, under emulation */
 	BUILD_START_MS = 60 * 1000,  /* until the start command runs */
 	BUILD_READY_MS = 120 * 1000, /* until the ready command ends */
-	BUILD_FREEZE_MS = 5 * 1000,  /* the agent itself allows 200 ms */
+	BUILD_FREEZE_MS = 60 * 1000, /* the agent itself allows 200 ms, then writes back its disk */
 	BUILD_SETTLE_MS = 200,       /* between the two, for the guest to go idle */
 	BUILD_SAVE_MS = 60 * 1000,   /* the device state */
 	BUILD_OVERLAY_MS = 30 * 1000,

@@ -36,6 +36,14 @@ static bool may_enter(const struct warden *w, int sock)
 	return peer.uid == 0 || peer.uid == w->set[SET_CLIENT_UID].number;
 }
 
+/* A busy client may have a thousand answers waiting before it is scheduled again. */
+static void make_room(int sock)
+{
+	const int bytes = 8 * 1024 * 1024;
+
+	setsockopt(sock, SOL_SOCKET, SO_SNDBUFFORCE, &bytes, sizeof(bytes));
+}
+
 void clients_accept(struct warden *w)
 {
 	AUTO(auto_close) int sock = accept4(w->listener, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
@@ -43,6 +51,7 @@ void clients_accept(struct warden *w)
 
 	if (sock < 0 || !may_enter(w, sock))
 		return;
+	make_room(sock);
 	for (uint32_t i = 0; i < CLIENTS_MAX; i++) {
 		struct client *c = &w->clients[i];
 

@@ -11,6 +11,8 @@
 #include <signal.h>
 #include <stdio.h>
 #include <sys/epoll.h>
+#include <sys/file.h>
+#include <sys/resource.h>
 #include <sys/signalfd.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
@@ -129,6 +131,30 @@ static int open_folders(struct warden *w, struct err *err)
 	return w->templates < 0 ? -1 : 0;
 }
 
+/* One warden for each state folder. No job keeps this descriptor, so the lock ends with warden. */
+static int lock_state(struct warden *w, struct err *err)
+{
+	int fd = folder_ensure(w->set[SET_STATE_DIR].text, 0755, err);
+
+	if (fd < 0)
+		return -1;
+	if (flock(fd, LOCK_EX | LOCK_NB) < 0)
+		return err_set(err, ERR_EXISTS, errno, "another warden uses %s",
+			       w->set[SET_STATE_DIR].text);
+	return 0;
+}
+
+/* Two descriptors for each VM: as many as the system lets us have. */
+static void raise_limits(void)
+{
+	struct rlimit files;
+
+	if (getrlimit(RLIMIT_NOFILE, &files) == 0) {
+		files.rlim_cur = files.rlim_max;
+		setrlimit(RLIMIT_NOFILE, &files);
+	}
+}
+
 static int watch_children(struct warden *w, struct err *err)
 {
 	sigset_t set;
@@ -162,11 +188,12 @@ static int set_up(struct warden *w, struct err *err)
 {
 	for (size_t i = 0; i < CLIENTS_MAX; i++)
 		w->clients[i].sock = -1;
+	raise_limits();
 	w->epoll = epoll_create1(EPOLL_CLOEXEC);
 	if (w->epoll < 0)
 		return err_set(err, ERR_INTERNAL, errno, "make an epoll");
 	/* first the own mount namespace: only what is opened in it can be mounted from it */
-	if (prepare_vmm(w, err) < 0 || open_folders(w, err) < 0 ||
+	if (lock_state(w, err) < 0 || prepare_vmm(w, err) < 0 || open_folders(w, err) < 0 ||
 	    cgroups_open(&w->cgroups, w->set[SET_CGROUP].text, err) < 0 ||
 	    watch_children(w, err) < 0 || adopt(w, err) < 0)
 		return -1;

@@ -11,7 +11,9 @@
 
 #include "warden/view.h"
 
-enum { TB_SIZE_MIB = 32 }; /* of translated code per VM under emulation; counts as host memory */
+/* Of translated code under emulation, filled as it is needed: at 32 the buffer is too small for
+ * Python and is thrown away again and again. */
+enum { TB_SIZE_MIB = 128 };
 
 /* Too long a list is remembered and refused at the end, so that the lists below read as lists. */
 PRINTF(2, 3)
@@ -48,6 +50,7 @@ static void add_machine(struct vmm_args *a, const struct vmm *v, const struct wa
 	     "microvm,acpi=off,pcie=off,usb=off,graphics=off,pit=on,pic=on,rtc=on,isa-serial=on,"
 	     "memory-backend=ram,mem-merge=off,dump-guest-core=off,suppress-vmdesc=on,x-option-"
 	     "roms=off");
+	pair(a, "-global", "virtio-mmio.force-legacy=false");
 	pair(a, "-cpu", v->cpu_model);
 	add(a, "-smp");
 	add(a, "%u", s->vcpus);
@@ -57,7 +60,8 @@ static void add_machine(struct vmm_args *a, const struct vmm *v, const struct wa
 	pair(a, "-chardev", "ringbuf,id=console,size=65536");
 	pair(a, "-serial", "chardev:console");
 	pair(a, "-device", "virtio-blk-device,id=vd0,drive=disk");
-	pair(a, "-device", "virtio-net-device,id=vn0,netdev=net,mac=" WARDEN_GUEST_MAC);
+	pair(a, "-device",
+	     "virtio-net-device,id=vn0,netdev=net,guest_announce=off,mac=" WARDEN_GUEST_MAC);
 	pair(a, "-device", "virtio-rng-device,id=vr0,rng=rng");
 }
 

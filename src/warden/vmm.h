@@ -26,7 +26,7 @@ struct vmm {
 	enum vmm_accel accel;
 };
 
-enum { VMM_ARGS_MAX = 64, VMM_TEXT_MAX = 4096 };
+enum { VMM_ARGS_MAX = 96, VMM_TEXT_MAX = 4096 };
 
 struct vmm_args {
 	char *argv[VMM_ARGS_MAX + 1]; /* ends with NULL; points into text */

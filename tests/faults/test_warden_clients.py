@@ -13,7 +13,7 @@ from warden import is_alive, sizes, wait_for
 from warden_fixtures import use, probe_path
 
 CLIENTS_MAX = 16
-FLOOD = 2000
+FLOOD = 50_000
 CLIENT_UID = CLIENT_GID = 64321  # nobody's
 
 UINT32_MAX = (1 << 32) - 1
@@ -391,3 +391,14 @@ def test_another_user_may_not(warden):
     cell = warden.list()["vm1"]
     assert as_user(cell.uid, cell.uid, lambda: try_list(warden)) == 2
     assert as_user(cell.uid, cell.uid, touch_qmp) == 2
+
+
+def test_a_second_warden_on_the_same_folder_is_refused(stand_in):
+    stand_in.template("t1", kernel=b"idle")
+    pid = stand_in.restore("vm1", "t1", stand_in.slot_make())
+    first, stand_in.process = stand_in.process, None
+    stand_in.launch()
+    second, stand_in.process = stand_in.process, first
+    assert second.wait(10) == 1
+    assert "another warden uses" in stand_in.log()
+    assert stand_in.list()["vm1"].pid == pid and is_alive(pid)

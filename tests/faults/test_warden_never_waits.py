@@ -13,7 +13,7 @@ import time
 import pytest
 
 from protocol import State, Verb
-from warden import cgroup_trees, children, is_alive, sizes, wait_for
+from warden import cgroup_trees, children, is_alive, is_sanitized, sizes, wait_for
 from warden_fixtures import Watched, probe_path
 
 CALLS, ANSWER_MS, GIVE_UP_SECONDS = 60, 50, 3
@@ -291,7 +291,8 @@ class LateAnswer(threading.Thread):
         self.start()
 
     def run(self):
-        self.found = self.hung.answer(DEADLINE_SECONDS + 2 * DEADLINE_SLACK)
+        with contextlib.suppress(TimeoutError):
+            self.found = self.hung.answer(DEADLINE_SECONDS + 2 * DEADLINE_SLACK)
 
 
 def fds_and_memory(pid):
@@ -322,9 +323,9 @@ def test_deadline_and_growth(stand_in):
             cycle(stand_in, number)
         after = fds_and_memory(stand_in.pid)
         assert after[0] == before[0]
-        assert after[1] - before[1] < GROWTH_KIB
+        assert after[1] - before[1] < GROWTH_KIB or is_sanitized()  # ASan keeps what is freed
         late.join()
-        assert late.found.code == "timeout"
+        assert late.found and late.found.code == "timeout"
         assert abs(late.found.seconds - DEADLINE_SECONDS) < DEADLINE_SLACK
         wait_for(lambda: other.list() == {}, "the VM is gone")
         other.check_clean()

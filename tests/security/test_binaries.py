@@ -7,7 +7,7 @@ import subprocess
 
 import pytest
 
-from warden import build_dir
+from warden import build_dir, is_sanitized
 
 SOURCES = pathlib.Path(__file__).resolve().parents[2] / "src"
 WARDEN = "src/warden/hotcell-warden"
@@ -44,6 +44,12 @@ def programs():
 def readelf(program, *what):
     return subprocess.run(["readelf", "-W", *what, build_dir() / program], check=True,
                           capture_output=True, text=True).stdout
+
+
+@pytest.fixture(autouse=True)
+def shipped():
+    if is_sanitized():
+        pytest.skip("a build with sanitizers is not what is shipped")
 
 
 def test_there_are_programs():

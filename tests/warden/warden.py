@@ -47,6 +47,11 @@ def build_dir():
     return pathlib.Path(path).resolve()
 
 
+def is_sanitized():
+    """Was the build made with AddressSanitizer?"""
+    return b"__asan_init" in (build_dir() / "src/warden/hotcell-warden").read_bytes()
+
+
 def qemu_path():
     return os.environ.get("HOTCELL_QEMU", "/usr/bin/qemu-system-x86_64")
 
