@@ -4,7 +4,11 @@ Every fixture ends by asking leaks.py whether anything is left: a test that leak
 it was about.
 """
 
+import atexit
+import functools
 import os
+import shutil
+import tempfile
 
 import pytest
 
@@ -13,9 +17,14 @@ from protocol import State
 from warden import Warden, build_dir, wait_for
 
 
+@functools.cache
 def probe_path():
-    """The program that stands in QEMU's place."""
-    return build_dir() / "tests/security/jail_probe"
+    """The program that stands in QEMU's place, where everybody may run it: a build folder may be
+    closed to others."""
+    place = tempfile.mkdtemp(prefix="hotcell-probe-", dir=os.environ.get("HOTCELL_TEST_DIR"))
+    atexit.register(shutil.rmtree, place, ignore_errors=True)
+    os.chmod(place, 0o755)
+    return shutil.copy(build_dir() / "tests/security/jail_probe", place)
 
 
 def scope_of(warden):
