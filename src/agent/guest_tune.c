@@ -20,6 +20,7 @@ static const struct setting settings[] = {
 	{ "/proc/sys/net/ipv4/ping_group_range", "0 2147483647" },
 	/* what is not reachable need not be solicited: an idle guest shall be silent */
 	{ "/proc/sys/net/ipv6/conf/eth0/disable_ipv6", "1" },
+	{ "/proc/sys/vm/stat_interval", "60" }, /* seconds; every one of them is a wake-up */
 	{ "/proc/self/oom_score_adj", "-1000" },
 };
 

@@ -100,11 +100,11 @@ class Engine:
     def create(self, **args):
         return self.driver.call("create", template=TEMPLATE, **args)
 
-    def create_many(self, n, at_once=8):
+    def create_many(self, n, at_once=8, **args):
         """n sandboxes, begun `at_once` at a time."""
         boxes = []
         while len(boxes) < n:
-            waiting = [self.driver.submit("create", template=TEMPLATE)
+            waiting = [self.driver.submit("create", template=TEMPLATE, **args)
                        for _ in range(min(at_once, n - len(boxes)))]
             boxes += [w.wait() for w in waiting]
         return boxes
