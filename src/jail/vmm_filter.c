@@ -109,8 +109,7 @@ int vmm_filter_load(struct err *err)
 
 	if (!ctx)
 		return err_set(err, ERR_EXHAUSTED, ENOMEM, "make the VMM's filter");
-	/* another architecture's numbers would pass by the rules: not a way, not even for a thread
-	 */
+	/* another architecture's numbers would pass by the rules: the whole process ends */
 	if (seccomp_attr_set(ctx, SCMP_FLTATR_ACT_BADARCH, SCMP_ACT_KILL_PROCESS) < 0 ||
 	    add_denied(ctx) < 0 || add_conditional(ctx) < 0 || seccomp_load(ctx) < 0)
 		err_set(err, ERR_INTERNAL, errno, "load the VMM's filter");

@@ -192,8 +192,7 @@ static int set_limits(struct err *err)
 
 	sigemptyset(&empty);
 	sigprocmask(SIG_SETMASK, &empty, NULL);
-	/* huge pages are not for a process whose memory must be small: 2 MiB for each 4 KiB touched
-	 */
+	/* no huge pages: a small process would pay 2 MiB for each 4 KiB it touches */
 	if (setrlimit(RLIMIT_NOFILE, &files) < 0 || setrlimit(RLIMIT_CORE, &none) < 0 ||
 	    prctl(PR_SET_THP_DISABLE, 1, 0, 0, 0) < 0)
 		return err_set(err, ERR_INTERNAL, errno, "set limits");

@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
+#include <sys/prctl.h>
 #include <sys/socket.h>
 #include <sys/un.h>
 #include <sys/wait.h>
@@ -31,6 +32,7 @@ static int start_qemu(void)
 	if (qemu == 0) {
 		signal(SIGPIPE, SIG_DFL);
 		dup2(door, 3);
+		prctl(PR_SET_PDEATHSIG, SIGKILL); /* a test that is cut off leaves no QEMU behind */
 		execl(QEMU, QEMU, "-nodefaults", "-no-user-config", "-machine", "none", "-display",
 		      "none", "-S", "-chardev", "socket,id=q,fd=3,server=on,wait=off", "-mon",
 		      "chardev=q,mode=control", NULL);
