@@ -22,6 +22,7 @@ enum warden_verb {
 	WARDEN_FACTS,     /* vcpus, memory_mib -> facts */
 	WARDEN_SLOT_MAKE, /* -> slot */
 	WARDEN_SLOT_DROP, /* slot */
+	WARDEN_DOORS,     /* slot -> fds: TCP listener and UDP socket to which all it sends is turned */
 	WARDEN_BUILD,     /* id, template_id, slot, sizes: boot inside an open template */
 	WARDEN_RESTORE,   /* id, template_id, slot, sizes: a copy waiting for its state */
 	WARDEN_STOP,      /* id: end it and remove all it had; also for one that ended itself */
@@ -48,6 +49,9 @@ enum warden_verb {
 #define WARDEN_GUEST_ADDR "169.254.77.2"
 #define WARDEN_HOST_ADDR  "169.254.77.1"
 #define WARDEN_GUEST_MAC  "02:48:43:00:00:02"
+/* Where its doors are, on WARDEN_HOST_ADDR. */
+#define WARDEN_TCP_DOOR 1
+#define WARDEN_UDP_DOOR 53
 
 /* A VM's size and limits. The arguments QEMU gets depend on vcpus and memory_mib alone. */
 struct warden_sizes {

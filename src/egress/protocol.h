@@ -1,0 +1,39 @@
+/* protocol.h - what node tells egress: fixed messages over a SOCK_SEQPACKET unix socket.
+ *
+ * This header is the only part of egress/ that others may include.
+ */
+#pragma once
+
+#include <stdint.h>
+
+enum { EGRESS_VERSION = 1, EGRESS_ID_MAX = 63, EGRESS_DOORS = 2 };
+
+enum egress_verb {
+	EGRESS_OPEN,  /* slot, two descriptors: its TCP listener and its UDP socket for names.
+		       * Doors it already holds for that slot are closed first. */
+	EGRESS_CLOSE, /* slot: let go of its doors; one it does not have is success */
+	EGRESS_NAME,  /* slot, id: the sandbox that now uses it, for counting and the log */
+	EGRESS_COUNT, /* slot -> counts since EGRESS_NAME */
+	EGRESS_RESET, /* let go of everything: node has just started and sends all anew */
+	EGRESS_VERBS,
+};
+
+struct egress_request {
+	uint32_t version;
+	uint32_t verb;
+	uint64_t tag;
+	uint32_t slot;
+	char id[EGRESS_ID_MAX + 1];
+};
+
+struct egress_counts {
+	uint64_t tcp_refused; /* connections the guest tried */
+	uint64_t names_refused;
+};
+
+struct egress_reply {
+	uint64_t tag;
+	uint32_t code; /* enum err_code */
+	char msg[128];
+	struct egress_counts counts;
+};

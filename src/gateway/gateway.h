@@ -1,0 +1,47 @@
+/* gateway.h - the public door: what every request of it shares.
+ *
+ *	on_request -> dispatch: which plane? -> api_request()    the control plane
+ *	                                     -> relay_request()  a port of a sandbox
+ */
+#pragma once
+
+#include "gateway/node_link.h"
+#include "http/server.h"
+
+struct api;         /* routes, keys, teams */
+struct guest_cache; /* what is known of sandboxes that have traffic */
+
+struct gateway {
+	struct loop *loop;
+	struct node_link *node;
+	struct api *api;
+	struct guest_cache *guests;
+	char domain[256]; /* of sandboxes' host names; empty: none configured */
+};
+
+/* What a request is for. */
+enum plane {
+	PLANE_API,
+	PLANE_SANDBOX, /* id and port below */
+	PLANE_SIGNED,  /* /files with a signature and no sandbox named */
+	PLANE_BAD,     /* answered with 400 and `message`, as text/plain */
+};
+struct dispatch {
+	enum plane plane;
+	char id[NODE_ID_MAX + 1];
+	uint16_t port;
+	const char *message; /* a literal */
+};
+
+/* dispatch.c: by headers or by host name; see docs of the E2B wire, B.3 and B.4. */
+void dispatch_find(const struct http1_head *head, const char *domain, struct dispatch *ret);
+
+/* Each takes or answers the request. */
+void api_request(struct gateway *g, struct http_request *rq);
+void relay_request(struct gateway *g, struct http_request *rq, const struct dispatch *to);
+
+/* relay's memory of sandboxes, told by node_link's events */
+int guest_cache_open(struct gateway *g, struct err *err) NODISCARD;
+void guest_cache_close(struct guest_cache *c); /* ends every relayed stream; NULL is fine */
+void guest_cache_gone(struct guest_cache *c, const char *id, uint32_t generation);
+void guest_cache_forget(struct guest_cache *c); /* events were missed: verify before use again */

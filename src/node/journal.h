@@ -1,0 +1,55 @@
+/* journal.h - what node knows of its sandboxes, on disk before it is so in the world.
+ *
+ * SQLite in WAL mode, on a thread of its own. Writes are done in the order they were asked for and
+ * survive the death of any process. What was promised as durable is synced, too.
+ */
+#pragma once
+
+#include <stdbool.h>
+
+#include "net/loop.h"
+#include "node/protocol.h"
+
+enum journal_state {
+	JOURNAL_CREATING, /* resources may or may not exist */
+	JOURNAL_POOLED,   /* restored and waiting for somebody */
+	JOURNAL_RUNNING,
+	JOURNAL_KILLING, /* to be gone */
+	JOURNAL_STATES,
+};
+
+struct journal_row {
+	struct node_sandbox sandbox; /* id is the key, and warden's name for its VM */
+	char control_token[NODE_ID_MAX + 1];
+	enum journal_state state;
+	uint32_t slot;
+	char *text; /* JSON, NUL-terminated; may be NULL. Borrowed by calls, see each */
+};
+
+struct journal;
+
+struct journal_write { /* embedded by the caller; all zero: nothing under way */
+	/* Once, from the loop. */
+	void (*on_done)(struct journal_write *w, const struct err *err);
+	struct journal *journal; /* NULL: not under way */
+	struct journal_write *next;
+};
+
+/* Opens or makes the file; blocks (at start only). */
+int journal_open(struct loop *l, const char *path, struct journal **ret, struct err *err) NODISCARD;
+void journal_close(struct journal *j); /* after what was asked for is written; NULL is fine */
+
+/* All rows, in the order of started_ns; blocks (at start only). `row` is borrowed for the call. */
+typedef int journal_each_fn(const struct journal_row *row, void *context, struct err *err);
+int journal_each(struct journal *j, journal_each_fn *each, void *context,
+		 struct err *err) NODISCARD;
+
+/* Insert or replace, by sandbox.id; everything is copied. `durable`: synced to the disk before
+ * on_done. Failure (-1): on_done will not come. */
+int journal_put(struct journal *j, struct journal_write *w, const struct journal_row *row,
+		bool durable, void (*on_done)(struct journal_write *w, const struct err *err),
+		struct err *err) NODISCARD;
+int journal_remove(struct journal *j, struct journal_write *w, const char *id,
+		   void (*on_done)(struct journal_write *w, const struct err *err),
+		   struct err *err) NODISCARD;
+void journal_write_cancel(struct journal_write *w); /* it is written all the same; no on_done */
