@@ -23,7 +23,7 @@ const struct config_param settings_table[SETTINGS] = {
 	[SET_ALLOW_EMULATION] = { "allow_emulation", CONFIG_FLAG, "no",
 				  .help = "accept software emulation: no security boundary" },
 	[SET_CPU_MODEL] = { "cpu_model", CONFIG_TEXT,
-			    "Haswell-noTSX,-vme,-pcid,-invpcid,-tsc-deadline",
+			    "Haswell-noTSX,-vme,-pcid,-invpcid,-tsc-deadline,-erms",
 			    .help = "the processor every guest sees; part of each snapshot" },
 	[SET_CMDLINE] = { "cmdline", CONFIG_TEXT, "console=ttyS0 quiet root=/dev/vda rw",
 			  .help = "the guest kernel's command line while a template boots" },
