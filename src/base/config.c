@@ -40,6 +40,38 @@ static int set_choice(const struct config_param *p, struct bytes text, struct co
 	return err_set(err, ERR_INVALID, 0, "%s must be one of %s", p->name, all);
 }
 
+/* The third field of the line that begins with `name`, in passwd's format or group's. Read here
+ * and not through NSS: a daemon's account is a local one, and a static program has no NSS. */
+static bool find_account(const char *path, struct bytes name, uint64_t *ret)
+{
+	char line[1024];
+	bool found = false;
+	FILE *f = fopen(path, "re");
+
+	while (f && !found && fgets(line, sizeof(line), f)) {
+		struct bytes rest = bytes_str(line), user, password, id;
+
+		found = bytes_cut(&rest, ':', &user) && bytes_eq(user, name) &&
+			bytes_cut(&rest, ':', &password) && bytes_cut(&rest, ':', &id) &&
+			bytes_to_u64(id, ret);
+	}
+	if (f)
+		fclose(f);
+	return found;
+}
+
+static int set_account(const struct config_param *p, struct bytes text, struct config_value *v,
+		       struct err *err)
+{
+	const char *path = p->type == CONFIG_USER ? "/etc/passwd" : "/etc/group";
+
+	if (!bytes_to_u64(text, &v->number) && !find_account(path, text, &v->number))
+		return err_set(err, ERR_INVALID, 0, "%s: no `%s` in %s", p->name, v->text, path);
+	if (v->number >= UINT32_MAX)
+		return err_set(err, ERR_INVALID, 0, "%s is too large", p->name);
+	return 0;
+}
+
 static int set_value(const struct config_param *p, struct bytes text, struct config_value *v,
 		     struct err *err)
 {
@@ -59,6 +91,9 @@ static int set_value(const struct config_param *p, struct bytes text, struct con
 		return set_flag(p, text, v, err);
 	case CONFIG_CHOICE:
 		return set_choice(p, text, v, err);
+	case CONFIG_USER:
+	case CONFIG_GROUP:
+		return set_account(p, text, v, err);
 	}
 	abort();
 }

@@ -13,7 +13,15 @@
 
 #include "base/bytes.h"
 
-enum config_type { CONFIG_TEXT, CONFIG_PATH, CONFIG_NUMBER, CONFIG_FLAG, CONFIG_CHOICE };
+enum config_type {
+	CONFIG_TEXT,
+	CONFIG_PATH,
+	CONFIG_NUMBER,
+	CONFIG_FLAG,
+	CONFIG_CHOICE,
+	CONFIG_USER, /* a number, or a name in /etc/passwd */
+	CONFIG_GROUP,
+};
 
 enum { CONFIG_VALUE_MAX = 256, CONFIG_FILE_MAX = 64 * 1024 };
 
@@ -28,7 +36,7 @@ struct config_param {
 
 struct config_value {
 	bool set;        /* by the file, not by the default */
-	uint64_t number; /* CONFIG_NUMBER, CONFIG_FLAG (0, 1), CONFIG_CHOICE (index) */
+	uint64_t number; /* CONFIG_FLAG: 0 or 1; CONFIG_CHOICE: its index; CONFIG_USER: the uid */
 	char text[CONFIG_VALUE_MAX];
 };
 

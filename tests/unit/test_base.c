@@ -82,6 +82,7 @@ static const struct config_param params[] = {
 	{ "limit", CONFIG_NUMBER, "5", .min = 1, .max = 9, .help = "a count" },
 	{ "on", CONFIG_FLAG, "no", .help = "a switch" },
 	{ "colour", CONFIG_CHOICE, "red", .choices = colours, .help = "a colour" },
+	{ "user", CONFIG_USER, "7", .help = "an account" },
 };
 
 static void configuration_is_strict(void **state)
@@ -102,6 +103,8 @@ static void configuration_is_strict(void **state)
 		{ "choice", BYTES_LIT("colour = blue\n"), "f:1: colour must be one of red, green" },
 		{ "path", BYTES_LIT("state_dir = x\n"), "f:1: state_dir must be an absolute path" },
 		{ "NUL", BYTES_LIT("name = a\0b\n"), "f:1: name is longer than 255 bytes" },
+		{ "user", BYTES_LIT("user = no-such\n"), "f:1: user: no `no-such` in /etc/passwd" },
+		{ "uid", BYTES_LIT("user = 4294967295\n"), "f:1: user is too large" },
 	};
 
 	(void)state;
@@ -121,13 +124,14 @@ static void configuration_values_land_by_index(void **state)
 	struct err err = { 0 };
 
 	(void)state;
-	assert_int_equal(config_parse(params, COUNT(params), BYTES_LIT("colour = green\non=yes"),
-				      "f", v, &err),
+	assert_int_equal(config_parse(params, COUNT(params),
+				      BYTES_LIT("colour = green\non=yes\nuser=root"), "f", v, &err),
 			 0);
 	assert_int_equal(v[4].number, 1);
 	assert_true(v[4].set);
 	assert_int_equal(v[3].number, 1);
 	assert_int_equal(v[2].number, 5);
+	assert_int_equal(v[5].number, 0);
 	assert_false(v[2].set);
 	assert_string_equal(v[1].text, "/var/lib/x");
 }
