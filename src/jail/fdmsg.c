@@ -10,28 +10,41 @@ union control {
 	char space[CMSG_SPACE(FDMSG_FDS_MAX * sizeof(int))];
 };
 
-int fdmsg_send(int sock, const void *msg, size_t len, const int *fds, size_t n_fds, struct err *err)
+static void attach(struct msghdr *mh, union control *control, const int *fds, size_t n_fds)
+{
+	struct cmsghdr *c;
+
+	mh->msg_control = control;
+	mh->msg_controllen = CMSG_SPACE(n_fds * sizeof(int));
+	c = CMSG_FIRSTHDR(mh);
+	c->cmsg_level = SOL_SOCKET;
+	c->cmsg_type = SCM_RIGHTS;
+	c->cmsg_len = CMSG_LEN(n_fds * sizeof(int));
+	memcpy(CMSG_DATA(c), fds, n_fds * sizeof(int));
+}
+
+int fdmsg_send_pair(int sock, struct bytes head, struct bytes tail, const int *fds, size_t n_fds,
+		    struct err *err)
 {
 	union control control = { 0 };
-	struct iovec iov = { .iov_len = len };
-	struct msghdr mh = { .msg_iov = &iov, .msg_iovlen = 1 };
+	struct iovec iov[2] = { { .iov_len = head.len }, { .iov_len = tail.len } };
+	struct msghdr mh = { .msg_iov = iov, .msg_iovlen = tail.len > 0 ? 2 : 1 };
 
 	assert(n_fds <= FDMSG_FDS_MAX);
-	memcpy(&iov.iov_base, &msg, sizeof(msg)); /* sendmsg only reads it */
-	if (n_fds > 0) {
-		struct cmsghdr *c;
-
-		mh.msg_control = &control;
-		mh.msg_controllen = CMSG_SPACE(n_fds * sizeof(int));
-		c = CMSG_FIRSTHDR(&mh);
-		c->cmsg_level = SOL_SOCKET;
-		c->cmsg_type = SCM_RIGHTS;
-		c->cmsg_len = CMSG_LEN(n_fds * sizeof(int));
-		memcpy(CMSG_DATA(c), fds, n_fds * sizeof(int));
-	}
-	if (sendmsg(sock, &mh, MSG_NOSIGNAL) != (ssize_t)len)
+	/* sendmsg only reads them */
+	memcpy(&iov[0].iov_base, &head.ptr, sizeof(head.ptr));
+	memcpy(&iov[1].iov_base, &tail.ptr, sizeof(tail.ptr));
+	if (n_fds > 0)
+		attach(&mh, &control, fds, n_fds);
+	if (sendmsg(sock, &mh, MSG_NOSIGNAL) != (ssize_t)(head.len + tail.len))
 		return err_set(err, ERR_UNAVAILABLE, errno, "send a message");
 	return 0;
+}
+
+int fdmsg_send(int sock, const void *msg, size_t len, const int *fds, size_t n_fds, struct err *err)
+{
+	return fdmsg_send_pair(sock, (struct bytes){ msg, len }, (struct bytes){ 0 }, fds, n_fds,
+			       err);
 }
 
 /* Collect every descriptor that arrived, wanted or not, so that none is left open unseen. */
@@ -51,30 +64,51 @@ static size_t collect(struct msghdr *mh, int *all)
 	return n;
 }
 
-int fdmsg_recv(int sock, void *msg, size_t len, int *fds, size_t max_fds, size_t *ret_n,
-	       struct err *err)
+static void close_all(const int *fds, size_t n)
+{
+	for (size_t i = 0; i < n; i++)
+		close(fds[i]);
+}
+
+int fdmsg_recv_some(int sock, void *msg, size_t min, size_t max, size_t *ret_len, int *fds,
+		    size_t max_fds, size_t *ret_n, struct err *err)
 {
 	union control control = { 0 };
-	struct iovec iov = { .iov_base = msg, .iov_len = len };
+	struct iovec iov = { .iov_base = msg, .iov_len = max };
 	struct msghdr mh = { .msg_iov = &iov,
 			     .msg_iovlen = 1,
 			     .msg_control = &control,
 			     .msg_controllen = sizeof(control) };
 	int all[FDMSG_FDS_MAX];
 	ssize_t got = recvmsg(sock, &mh, MSG_CMSG_CLOEXEC);
+	bool whole = got >= (ssize_t)min && !(mh.msg_flags & MSG_TRUNC);
+	bool all_fds = !(mh.msg_flags & MSG_CTRUNC);
 	size_t n;
 
 	if (got < 0)
 		return err_set(err, ERR_UNAVAILABLE, errno, "receive a message");
 	n = collect(&mh, all);
-	if (got == (ssize_t)len && !(mh.msg_flags & (MSG_TRUNC | MSG_CTRUNC)) && n <= max_fds) {
-		memcpy(fds, all, n * sizeof(int));
+	if (whole && all_fds && n <= max_fds) {
+		if (n > 0)
+			memcpy(fds, all, n * sizeof(int));
 		*ret_n = n;
+		*ret_len = (size_t)got;
 		return 0;
 	}
-	while (n > 0)
-		close(all[--n]);
+	close_all(all, n);
 	if (got == 0)
 		return err_set(err, ERR_UNAVAILABLE, 0, "the peer is gone");
-	return err_set(err, ERR_INVALID, 0, "a message of %zd bytes, expected %zu", got, len);
+	*ret_len = (size_t)got;
+	if (whole && !all_fds && n < FDMSG_FDS_MAX) /* else it is the sender who is wrong */
+		return err_set(err, ERR_EXHAUSTED, EMFILE, "no room for descriptors");
+	return err_set(err, ERR_INVALID, 0, "a message of %zd bytes, expected %zu to %zu", got, min,
+		       max);
+}
+
+int fdmsg_recv(int sock, void *msg, size_t len, int *fds, size_t max_fds, size_t *ret_n,
+	       struct err *err)
+{
+	size_t got = 0;
+
+	return fdmsg_recv_some(sock, msg, len, len, &got, fds, max_fds, ret_n, err);
 }

@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 
 #include "base/own.h"
@@ -121,6 +122,94 @@ static void a_peer_that_does_not_read_is_an_error_not_a_wait(void **state)
 	assert_int_equal(err.sys, EAGAIN);
 }
 
+static void two_pieces_arrive_as_one_message_of_their_length(void **state)
+{
+	static const struct {
+		const char *name;
+		struct bytes tail;
+		const char *want;
+	} rows[] = {
+		{ "head and tail", BYTES_LIT(" and tail"), "head and tail" },
+		{ "no tail", { 0 }, "head" },
+	};
+	const int *pair = *state;
+	const int given = 0;
+
+	FOR_ROWS(row, rows) {
+		char in[32] = "";
+		struct err err = { 0 };
+		size_t n = 0, len = 0;
+		int got = -1;
+
+		assert_int_equal(
+			fdmsg_send_pair(pair[0], BYTES_LIT("head"), row->tail, &given, 1, &err), 0);
+		assert_int_equal(
+			fdmsg_recv_some(pair[1], in, 4, sizeof(in), &len, &got, 1, &n, &err), 0);
+		assert_int_equal(len, strlen(row->want));
+		assert_string_equal(in, row->want);
+		assert_int_equal(n, 1);
+		close(got);
+	}
+}
+
+static void a_message_outside_its_lengths_is_refused_and_closed(void **state)
+{
+	static const struct {
+		const char *name;
+		size_t len;
+		int rc;
+	} rows[] = {
+		{ "one short", 3, -1 },    { "shortest", 4, 0 },       { "longest", 8, 0 },
+		{ "one too many", 9, -1 }, { "far too many", 32, -1 },
+	};
+	const int *pair = *state;
+	const int given[2] = { 0 };
+	const char bytes[32] = { 0 };
+
+	FOR_ROWS(row, rows) {
+		size_t before = open_descriptors(), n = 0, len = 0;
+		struct err err = { 0 };
+		char in[8];
+		int got[2];
+
+		assert_int_equal(fdmsg_send(pair[0], bytes, row->len, given, 2, &err), 0);
+		assert_int_equal(fdmsg_recv_some(pair[1], in, 4, 8, &len, got, 2, &n, &err),
+				 row->rc);
+		assert_int_equal(n, row->rc == 0 ? 2 : 0);
+		while (n > 0)
+			close(got[--n]);
+		assert_int_equal(open_descriptors(), before);
+		if (row->rc < 0)
+			assert_int_equal(err.code, ERR_INVALID);
+	}
+}
+
+/* The bytes survive, so that who waits for the answer can be told. */
+static void no_room_for_descriptors_is_told_apart(void **state)
+{
+	const int *pair = *state;
+	const int given[3] = { 0 };
+	struct rlimit before, tight;
+	size_t open = open_descriptors(), n = 0, len = 0;
+	struct err err = { 0 };
+	char in[8] = "";
+	int got[4], rc, highest = dup(0);
+
+	close(highest);
+	assert_int_equal(fdmsg_send(pair[0], "hello", 5, given, 3, &err), 0);
+	assert_int_equal(getrlimit(RLIMIT_NOFILE, &before), 0);
+	tight = before;
+	tight.rlim_cur = (rlim_t)highest + 1;
+	assert_int_equal(setrlimit(RLIMIT_NOFILE, &tight), 0);
+	rc = fdmsg_recv_some(pair[1], in, 1, sizeof(in), &len, got, 4, &n, &err);
+	assert_int_equal(setrlimit(RLIMIT_NOFILE, &before), 0);
+	assert_int_equal(rc, -1);
+	assert_int_equal(err.code, ERR_EXHAUSTED);
+	assert_int_equal(len, 5);
+	assert_string_equal(in, "hello");
+	assert_int_equal(open_descriptors(), open);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -132,6 +221,12 @@ int main(void)
 						close_pair),
 		cmocka_unit_test_setup_teardown(a_peer_that_does_not_read_is_an_error_not_a_wait,
 						make_pair, close_pair),
+		cmocka_unit_test_setup_teardown(two_pieces_arrive_as_one_message_of_their_length,
+						make_pair, close_pair),
+		cmocka_unit_test_setup_teardown(a_message_outside_its_lengths_is_refused_and_closed,
+						make_pair, close_pair),
+		cmocka_unit_test_setup_teardown(no_room_for_descriptors_is_told_apart, make_pair,
+						close_pair),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
