@@ -1,6 +1,7 @@
 /* gateway_door.h - where gateways ask node. Any number of gateways, any number of requests each. */
 #pragma once
 
+#include "base/bytes.h"
 #include "net/loop.h"
 #include "node/protocol.h"
 
@@ -27,9 +28,10 @@ struct door_user { /* embedded by the owner */
 /* Listens on `path` (mode 0660, group gid). Only root and the user `uid` may connect. */
 int door_open(struct loop *l, const char *path, uid_t uid, gid_t gid, struct door_user *u,
 	      struct gateway_door **ret, struct err *err) NODISCARD;
-void door_close(struct gateway_door *d); /* unanswered requests are forgotten; NULL is fine */
+/* Unanswered requests are forgotten: none may be answered after. NULL is fine. */
+void door_close(struct gateway_door *d);
 
-/* Version and tag are filled in. Takes the descriptors. `after` follows the struct: the text, or
+/* Tag and text_len are filled in. Takes the descriptors. `after` follows the struct: the text, or
  * entries. A gateway that does not read is dropped after a bounded queue. */
 void door_answer(struct door_asked *a, const struct node_reply *r, struct bytes after,
 		 const int *fds, size_t n_fds);

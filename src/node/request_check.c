@@ -1,0 +1,85 @@
+/* request_check.c - what every verb needs, as a table. */
+#include "node/request_check.h"
+
+enum { NEEDS_TEAM = 1 << 0, NEEDS_ID = 1 << 1, NEEDS_TEMPLATE = 1 << 2, NEEDS_COUNT = 1 << 3 };
+
+static const unsigned int needs[NODE_VERBS] = {
+	[NODE_CREATE] = NEEDS_TEAM | NEEDS_TEMPLATE,
+	[NODE_GET] = NEEDS_ID,
+	[NODE_KILL] = NEEDS_ID,
+	[NODE_TIMEOUT] = NEEDS_ID,
+	[NODE_CONNECT] = NEEDS_ID,
+	[NODE_SOCKETS] = NEEDS_ID | NEEDS_COUNT,
+};
+
+static int check_string(const char *s, size_t size, bool needed, const char *name, struct err *err)
+{
+	size_t len = strnlen(s, size);
+
+	if (len == size)
+		return err_set(err, ERR_INVALID, 0, "%s does not end", name);
+	if (len == 0 && needed)
+		return err_set(err, ERR_INVALID, 0, "%s is missing", name);
+	for (size_t i = 0; i < len; i++)
+		if (s[i] <= ' ' || s[i] > '~')
+			return err_set(err, ERR_INVALID, 0, "%s has a strange character", name);
+	return 0;
+}
+
+static int check_strings(const struct node_request *rq, struct err *err)
+{
+	unsigned int need = needs[rq->verb];
+
+	if (check_string(rq->team, sizeof(rq->team), need & NEEDS_TEAM, "team", err) < 0 ||
+	    check_string(rq->id, sizeof(rq->id), need & NEEDS_ID, "id", err) < 0)
+		return -1;
+	return check_string(rq->template_id, sizeof(rq->template_id), need & NEEDS_TEMPLATE,
+			    "template", err);
+}
+
+static int check_numbers(const struct node_request *rq, struct err *err)
+{
+	if (rq->timeout_s > NODE_TIMEOUT_MAX_S)
+		return err_set(err, ERR_INVALID, 0, "a timeout of %u seconds, at most %d",
+			       rq->timeout_s, NODE_TIMEOUT_MAX_S);
+	if (rq->flags & ~(uint32_t)NODE_SECURE)
+		return err_set(err, ERR_INVALID, 0, "flags 0x%x", rq->flags);
+	if ((needs[rq->verb] & NEEDS_COUNT) && (rq->count == 0 || rq->count > NODE_FDS_MAX))
+		return err_set(err, ERR_INVALID, 0, "a count of %u, expected 1 to %d", rq->count,
+			       NODE_FDS_MAX);
+	return 0;
+}
+
+static int check_text(const struct node_request *rq, struct bytes text, struct err *err)
+{
+	if (rq->text_len != text.len || text.len > NODE_TEXT_MAX)
+		return err_set(err, ERR_INVALID, 0,
+			       "a text of %zu bytes, said to be %u, at most %d", text.len,
+			       rq->text_len, NODE_TEXT_MAX);
+	if (text.len > 0 && memchr(text.ptr, '\0', text.len))
+		return err_set(err, ERR_INVALID, 0, "a text with a NUL");
+	return 0;
+}
+
+int request_check(struct bytes in, struct node_request *ret, struct bytes *ret_text,
+		  struct err *err)
+{
+	struct bytes text = bytes_tail(in, sizeof(*ret));
+
+	*ret = (struct node_request){ 0 };
+	if (in.len < sizeof(*ret))
+		return err_set(err, ERR_INVALID, 0, "%zu bytes are no request", in.len);
+	memcpy(ret, in.ptr, sizeof(*ret));
+	if (ret->version != NODE_VERSION)
+		return err_set(err, ERR_INVALID, 0, "version %u, this node speaks %d", ret->version,
+			       NODE_VERSION);
+	if (ret->tag == 0)
+		return err_set(err, ERR_INVALID, 0, "a request without a tag");
+	if (ret->verb >= NODE_VERBS)
+		return err_set(err, ERR_INVALID, 0, "verb %u is unknown", ret->verb);
+	if (check_strings(ret, err) < 0 || check_numbers(ret, err) < 0 ||
+	    check_text(ret, text, err) < 0)
+		return -1;
+	*ret_text = text;
+	return 0;
+}
