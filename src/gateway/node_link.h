@@ -1,11 +1,14 @@
 /* node_link.h - ask node, without waiting for it; it may be gone for a while and come back.
  *
- * Any number of requests may be under way; replies find theirs by tag. When the connection ends
- * every request fails with ERR_UNAVAILABLE; the link connects again by itself, and requests made
- * meanwhile wait for at most NODE_LINK_WAIT_MS, so that a restart of node is not seen by clients.
+ * Any number of requests may be under way; replies find theirs by tag. The link connects again by
+ * itself, and requests made meanwhile wait for at most NODE_LINK_WAIT_MS, so that a restart of
+ * node is not seen by clients. Of what was sent when the connection ended, NODE_CREATE fails with
+ * ERR_UNAVAILABLE, for nobody knows whether it was done; the other verbs, which may be done twice,
+ * wait in the same way and are sent again.
  */
 #pragma once
 
+#include "base/bytes.h"
 #include "net/timer.h"
 #include "net/watch.h"
 #include "node/protocol.h"
@@ -14,6 +17,8 @@ enum {
 	NODE_CALLS_MAX = 16384,    /* requests without a reply yet */
 	NODE_LINK_WAIT_MS = 10000, /* for node to come back */
 	NODE_LINK_RETRY_MS = 100,
+	NODE_SENDS_MAX = 4,      /* of one request, each over a connection that then ended */
+	NODE_REPLIES_BATCH = 32, /* taken per turn of the loop */
 };
 
 struct node_link;
@@ -22,7 +27,7 @@ struct node_link_ops {
 	void (*on_gone)(struct node_link_user *u, const char *id, uint32_t generation);
 	/* The connection was lost: events may have been missed until on_up. */
 	void (*on_down)(struct node_link_user *u);
-	void (*on_up)(struct node_link_user *u);
+	void (*on_up)(struct node_link_user *u); /* the first time too */
 };
 struct node_link_user { /* embedded by the owner */
 	const struct node_link_ops *ops;
@@ -37,7 +42,9 @@ struct node_call { /* embedded by the caller; all zero: nothing under way */
 	struct node_link *link; /* NULL: not under way */
 	uint64_t tag;
 	struct timer deadline;
-	struct buf message; /* until sent */
+	uint64_t until_ms;  /* of the loop's clock: the deadline */
+	struct buf message; /* as long as it may have to be sent */
+	unsigned int n_sends;
 	struct node_call *next, **prev;
 };
 

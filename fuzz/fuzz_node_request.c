@@ -1,0 +1,41 @@
+/* fuzz_node_request.c - promises of node's door: what is let through is safe to use as it is. */
+#include "fuzz/must.h"
+#include "node/request_check.h"
+
+static void must_be_plain(const char *s, size_t size)
+{
+	size_t len = strnlen(s, size);
+
+	MUST(len < size);
+	for (size_t i = 0; i < len; i++)
+		MUST(s[i] > ' ' && s[i] <= '~');
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+	struct bytes in = { data, size }, text = { 0 }, again_text = { 0 };
+	struct node_request rq, again;
+	struct err err = { 0 };
+
+	if (request_check(in, &rq, &text, &err) < 0) {
+		must_say_why(&err);
+		MUST(size >= sizeof(rq) || rq.tag == 0);
+		return 0;
+	}
+	MUST(err.code == ERR_NONE);
+	MUST(rq.version == NODE_VERSION && rq.verb < NODE_VERBS && rq.tag != 0);
+	must_be_plain(rq.team, sizeof(rq.team));
+	must_be_plain(rq.id, sizeof(rq.id));
+	must_be_plain(rq.template_id, sizeof(rq.template_id));
+	MUST(rq.verb == NODE_CREATE || rq.verb == NODE_LIST || rq.verb == NODE_TEMPLATES ||
+	     rq.verb == NODE_STATUS || rq.id[0] != '\0');
+	MUST(rq.verb != NODE_SOCKETS || (rq.count >= 1 && rq.count <= NODE_FDS_MAX));
+	MUST(rq.timeout_s <= NODE_TIMEOUT_MAX_S);
+	MUST(inside(text, in) && text.len == rq.text_len && text.len <= NODE_TEXT_MAX);
+	MUST(sizeof(rq) + text.len == size);
+	MUST(text.len == 0 || !memchr(text.ptr, 0, text.len));
+	/* what was accepted says the same when sent again */
+	MUST(request_check(in, &again, &again_text, &err) == 0);
+	MUST(memcmp(&rq, &again, sizeof(rq)) == 0 && again_text.ptr == text.ptr);
+	return 0;
+}

@@ -1,0 +1,38 @@
+/* node_reply.c - checks of what node says. */
+#include "gateway/node_reply.h"
+
+#include "gateway/node_link.h"
+
+static bool ends(const char *s, size_t size)
+{
+	return memchr(s, '\0', size) != NULL;
+}
+
+static bool sandbox_ok(const struct node_sandbox *b)
+{
+	return ends(b->id, sizeof(b->id)) && ends(b->team, sizeof(b->team)) &&
+	       ends(b->template_id, sizeof(b->template_id)) && ends(b->alias, sizeof(b->alias)) &&
+	       ends(b->access_token, sizeof(b->access_token));
+}
+
+bool node_reply_ok(const struct node_reply *r, size_t len)
+{
+	return len >= sizeof(*r) && r->text_len == len - sizeof(*r) && r->code < ERR_CODES &&
+	       ends(r->msg, sizeof(r->msg)) && sandbox_ok(&r->sandbox);
+}
+
+bool node_entry_next(struct bytes *after, struct node_sandbox *ret, struct bytes *ret_text)
+{
+	struct node_entry e;
+	struct bytes rest = bytes_tail(*after, sizeof(e));
+
+	if (after->len < sizeof(e))
+		return false;
+	memcpy(&e, after->ptr, sizeof(e));
+	if (!sandbox_ok(&e.sandbox) || e.text_len > rest.len)
+		return false;
+	*ret = e.sandbox;
+	*ret_text = bytes_head(rest, e.text_len);
+	*after = bytes_tail(rest, e.text_len);
+	return true;
+}

@@ -1,0 +1,709 @@
+/* test_gateway_node_link.c - the client of node's socket, against a node made here and the real
+ * door.
+ */
+#include "tests/unit/check.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <sys/resource.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+
+#include "gateway/node_link.h"
+#include "jail/fdmsg.h"
+#include "node/gateway_door.h"
+
+enum { GUARD_MS = 60000, CALLS = 8, MS = 50000 };
+
+static struct scene {
+	struct loop *loop;
+	struct timer guard, pause;
+	int door, peer; /* node's */
+	struct node_link *link;
+	struct node_link_user user;
+	size_t n_done, n_up, n_down, n_gone;
+	uint32_t generation;
+	bool close_when_done, ask_when_done, close_when_down;
+	struct called {
+		struct node_call call;
+		int done;
+		struct err err;
+		struct node_reply reply;
+		char after[128];
+		int fd;
+		size_t n_fds, order;
+	} calls[CALLS];
+	char path[64];
+} s;
+
+static void on_guard(struct timer *t)
+{
+	(void)t;
+	fail_msg("nothing more happened in %d ms", GUARD_MS);
+}
+
+static void ask_ms(size_t i, enum node_verb verb, uint64_t ms);
+
+static void on_gone(struct node_link_user *u, const char *id, uint32_t generation)
+{
+	assert_ptr_equal(u, &s.user);
+	assert_string_equal(id, "sandbox");
+	s.generation = generation;
+	s.n_gone++;
+}
+
+static void on_down(struct node_link_user *u)
+{
+	(void)u;
+	s.n_down++;
+	if (s.close_when_down)
+		node_link_close(TAKE(s.link));
+}
+
+static void on_up(struct node_link_user *u)
+{
+	(void)u;
+	s.n_up++;
+}
+
+static void on_done(struct node_call *c, const struct node_reply *reply, struct bytes after,
+		    int *fds, size_t n_fds, const struct err *err)
+{
+	struct called *me = CONTAINER_OF(c, struct called, call);
+
+	assert_true((reply == NULL) == (err != NULL));
+	assert_null(c->link);
+	me->done++;
+	me->order = ++s.n_done;
+	me->n_fds = n_fds;
+	if (err)
+		me->err = *err;
+	else
+		me->reply = *reply;
+	assert_true(bytes_to_str(after, me->after, sizeof(me->after)));
+	if (n_fds > 0)
+		me->fd = take_fd(&fds[0]); /* the others are closed for us */
+	if (s.ask_when_done) {
+		s.ask_when_done = false;
+		ask_ms(7, NODE_GET, MS);
+	}
+	if (s.close_when_done)
+		node_link_close(TAKE(s.link));
+}
+
+static void node_starts(void)
+{
+	struct sockaddr_un at = { .sun_family = AF_UNIX };
+
+	unlink(s.path);
+	memcpy(at.sun_path, s.path, sizeof(s.path));
+	s.door = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+	assert_int_equal(bind(s.door, (struct sockaddr *)&at, sizeof(at)), 0);
+	assert_int_equal(listen(s.door, 8), 0);
+}
+
+static void node_accepts(void)
+{
+	while ((s.peer = accept4(s.door, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK)) < 0)
+		assert_true(loop_turn(s.loop));
+}
+
+static void node_dies(void)
+{
+	close(take_fd(&s.peer));
+	close(take_fd(&s.door));
+}
+
+static void scene_open(void)
+{
+	static const struct node_link_ops ops = { on_gone, on_down, on_up };
+	struct err err;
+
+	s = (struct scene){ .peer = -1, .door = -1, .user = { &ops } };
+	for (size_t i = 0; i < CALLS; i++)
+		s.calls[i].fd = -1;
+	snprintf(s.path, sizeof(s.path), "/tmp/hotcell-link-%d.sock", (int)getpid());
+	unlink(s.path);
+	assert_int_equal(loop_open(&s.loop, &err), 0);
+	timer_init(&s.guard, s.loop, on_guard);
+	timer_start(&s.guard, GUARD_MS);
+	assert_int_equal(node_link_open(s.loop, s.path, &s.user, &s.link, &err), 0);
+}
+
+static void scene_open_with_node(void)
+{
+	scene_open();
+	node_starts();
+	node_accepts();
+	assert_int_equal(s.n_up, 1);
+}
+
+static void scene_end(void)
+{
+	timer_stop(&s.guard);
+	node_link_close(TAKE(s.link));
+	auto_close(&s.peer);
+	auto_close(&s.door);
+	unlink(s.path);
+	for (size_t i = 0; i < CALLS; i++) {
+		assert_true(s.calls[i].done <= 1);
+		assert_null(s.calls[i].call.message.ptr);
+		auto_close(&s.calls[i].fd);
+	}
+	loop_free(s.loop);
+}
+
+static void ask_ms(size_t i, enum node_verb verb, uint64_t ms)
+{
+	struct node_request rq = { .verb = verb, .team = "t", .template_id = "base" };
+	struct err err;
+
+	snprintf(rq.id, sizeof(rq.id), "id-%zu", i);
+	if (node_link_call(s.link, &s.calls[i].call, &rq, BYTES_LIT("{}"), ms, on_done, &err) < 0)
+		fail_msg("%s", err.msg);
+}
+
+static void ask(size_t i, enum node_verb verb)
+{
+	ask_ms(i, verb, MS);
+}
+
+static void run_until(const size_t *counter, size_t enough)
+{
+	while (*counter < enough)
+		assert_true(loop_turn(s.loop));
+}
+
+/* The next request node hears; its tag. */
+static uint64_t hear(struct node_request *ret)
+{
+	uint8_t in[sizeof(*ret) + 64];
+	struct err err;
+	size_t len = 0, n = 0;
+
+	while (fdmsg_recv_some(s.peer, in, sizeof(*ret), sizeof(in), &len, NULL, 0, &n, &err) < 0) {
+		if (err.sys != EAGAIN)
+			fail_msg("%s", err.msg);
+		assert_true(loop_turn(s.loop));
+	}
+	memcpy(ret, in, sizeof(*ret));
+	assert_int_equal(ret->version, NODE_VERSION);
+	assert_int_equal(ret->text_len, 2);
+	assert_int_equal(len, sizeof(*ret) + 2);
+	assert_memory_equal(in + sizeof(*ret), "{}", 2);
+	assert_true(ret->tag != 0);
+	return ret->tag;
+}
+
+static void reply_with(const struct node_reply *r, struct bytes after, const int *fds, size_t n)
+{
+	struct node_reply out = *r;
+	struct err err;
+
+	out.text_len = (uint32_t)after.len;
+	if (fdmsg_send_pair(s.peer, (struct bytes){ (uint8_t *)&out, sizeof(out) }, after, fds, n,
+			    &err) < 0)
+		fail_msg("%s", err.msg);
+}
+
+static void reply(const struct node_reply *r)
+{
+	reply_with(r, (struct bytes){ 0 }, NULL, 0);
+}
+
+static size_t open_count(void)
+{
+	size_t n = 0;
+
+	for (int fd = 0; fd < 256; fd++)
+		n += fcntl(fd, F_GETFD) >= 0;
+	return n;
+}
+
+static void replies_find_their_requests_in_any_order(void **state)
+{
+	struct node_request rq;
+	uint64_t tags[3];
+
+	(void)state;
+	scene_open_with_node();
+	for (size_t i = 0; i < 3; i++)
+		ask(i, NODE_GET);
+	for (size_t i = 0; i < 3; i++) {
+		tags[i] = hear(&rq);
+		assert_int_equal(rq.id[3], (int)('0' + i));
+	}
+	reply_with(&(struct node_reply){ .tag = tags[2], .sandbox = { .id = "two" } },
+		   BYTES_LIT("{\"a\":1}"), NULL, 0);
+	reply(&(struct node_reply){ .tag = tags[0] });
+	reply(&(struct node_reply){ .tag = tags[1], .code = ERR_NOT_FOUND, .msg = "no such" });
+	reply(&(struct node_reply){ .tag = 999 }); /* nobody's */
+	run_until(&s.n_done, 3);
+	assert_int_equal(s.calls[2].order, 1);
+	assert_string_equal(s.calls[2].reply.sandbox.id, "two");
+	assert_string_equal(s.calls[2].after, "{\"a\":1}");
+	assert_int_equal(s.calls[0].order, 2);
+	assert_int_equal(s.calls[1].err.code, ERR_NOT_FOUND);
+	assert_string_equal(s.calls[1].err.msg, "no such");
+	scene_end();
+}
+
+static void requests_made_before_node_is_there_wait_for_it(void **state)
+{
+	struct node_request rq;
+
+	(void)state;
+	scene_open();
+	ask(0, NODE_CREATE);
+	ask(1, NODE_GET);
+	assert_true(loop_turn(s.loop)); /* tried in vain */
+	assert_int_equal(s.n_up, 0);
+	node_starts();
+	node_accepts();
+	reply(&(struct node_reply){ .tag = hear(&rq) });
+	assert_int_equal(rq.verb, NODE_CREATE);
+	reply(&(struct node_reply){ .tag = hear(&rq) });
+	run_until(&s.n_done, 2);
+	assert_int_equal(s.calls[0].err.code, ERR_NONE);
+	assert_int_equal(s.calls[1].err.code, ERR_NONE);
+	assert_int_equal(s.n_up, 1);
+	assert_int_equal(s.n_down, 0);
+	scene_end();
+}
+
+/* What may be done twice is, within its deadline; a create is not, and says so. */
+static void a_restart_of_node_is_seen_by_creates_only(void **state)
+{
+	static const enum node_verb again[] = { NODE_GET,  NODE_KILL,    NODE_TIMEOUT, NODE_CONNECT,
+						NODE_LIST, NODE_SOCKETS, NODE_STATUS };
+	struct node_request rq;
+	unsigned int heard = 0;
+
+	(void)state;
+	scene_open_with_node();
+	ask(0, NODE_CREATE);
+	for (size_t i = 1; i < CALLS; i++)
+		ask(i, again[i - 1]);
+	for (size_t i = 0; i < CALLS; i++)
+		hear(&rq);
+	node_dies();
+	run_until(&s.n_done, 1);
+	assert_int_equal(s.n_down, 1);
+	assert_int_equal(s.calls[0].err.code, ERR_UNAVAILABLE);
+	node_starts();
+	node_accepts();
+	for (size_t i = 1; i < CALLS; i++) {
+		reply(&(struct node_reply){ .tag = hear(&rq) });
+		heard |= 1u << rq.verb;
+	}
+	run_until(&s.n_done, CALLS);
+	for (size_t i = 1; i < CALLS; i++) {
+		assert_int_equal(s.calls[i].err.code, ERR_NONE);
+		assert_true(heard & 1u << again[i - 1]);
+	}
+	assert_int_equal(s.n_up, 2);
+	scene_end();
+}
+
+/* A request that node dies of is not sent for ever. */
+static void a_request_is_sent_so_many_times_only(void **state)
+{
+	struct node_request rq;
+
+	(void)state;
+	scene_open_with_node();
+	ask(0, NODE_GET);
+	for (size_t i = 0; i < NODE_SENDS_MAX; i++) {
+		if (i > 0)
+			node_accepts();
+		hear(&rq);
+		close(take_fd(&s.peer));
+	}
+	run_until(&s.n_done, 1);
+	assert_int_equal(s.calls[0].err.code, ERR_UNAVAILABLE);
+	node_accepts();
+	assert_int_equal(s.n_down, NODE_SENDS_MAX);
+	scene_end();
+}
+
+static void deadlines_hold_with_and_without_node(void **state)
+{
+	struct node_request rq;
+
+	(void)state;
+	scene_open();
+	ask_ms(0, NODE_GET, 30);
+	run_until(&s.n_done, 1); /* nobody there, its time is over */
+	assert_int_equal(s.calls[0].err.code, ERR_TIMEOUT);
+	node_starts();
+	node_accepts();
+	ask_ms(1, NODE_GET, 30);
+	run_until(&s.n_done, 2); /* heard, not answered */
+	assert_int_equal(s.calls[1].err.code, ERR_TIMEOUT);
+	reply(&(struct node_reply){ .tag = hear(&rq) }); /* too late: nobody's */
+	ask(2, NODE_GET);
+	reply(&(struct node_reply){ .tag = hear(&rq) });
+	run_until(&s.n_done, 3);
+	assert_int_equal(s.calls[2].err.code, ERR_NONE);
+	scene_end();
+}
+
+static void node_that_does_not_come_back_is_waited_for_so_long(void **state)
+{
+	uint64_t before;
+
+	(void)state;
+	scene_open();
+	before = loop_now_ms(s.loop);
+	ask(0, NODE_GET);
+	run_until(&s.n_done, 1);
+	assert_int_equal(s.calls[0].err.code, ERR_UNAVAILABLE);
+	assert_true(loop_now_ms(s.loop) - before >= NODE_LINK_WAIT_MS);
+	assert_true(loop_now_ms(s.loop) - before < MS);
+	scene_end();
+}
+
+static void events_are_told(void **state)
+{
+	(void)state;
+	scene_open_with_node();
+	reply(&(struct node_reply){ .event = NODE_GONE,
+				    .sandbox = { .id = "sandbox", .generation = 5 } });
+	reply(&(struct node_reply){ .event = 77 }); /* of a later version */
+	reply(&(struct node_reply){ .event = NODE_GONE,
+				    .sandbox = { .id = "sandbox", .generation = 6 } });
+	run_until(&s.n_gone, 2);
+	assert_int_equal(s.generation, 6);
+	scene_end();
+}
+
+static void descriptors_are_the_callees_or_closed(void **state)
+{
+	struct node_request rq;
+	int pipes[2];
+	size_t before;
+	char byte = 0;
+
+	(void)state;
+	scene_open_with_node();
+	before = open_count();
+	assert_int_equal(pipe2(pipes, O_CLOEXEC), 0);
+	assert_int_equal(write(pipes[1], "x", 1), 1);
+	ask(0, NODE_SOCKETS);
+	reply_with(&(struct node_reply){ .tag = hear(&rq), .count = 2 }, (struct bytes){ 0 }, pipes,
+		   2);
+	ask(1, NODE_SOCKETS); /* descriptors with an error, and for nobody */
+	reply_with(&(struct node_reply){ .tag = hear(&rq), .code = ERR_INTERNAL, .msg = "no" },
+		   (struct bytes){ 0 }, pipes, 2);
+	reply_with(&(struct node_reply){ .tag = 12345 }, (struct bytes){ 0 }, pipes, 2);
+	reply_with(&(struct node_reply){ .tag = 0, .event = 9 }, (struct bytes){ 0 }, pipes, 2);
+	ask(2, NODE_GET);
+	reply(&(struct node_reply){ .tag = hear(&rq) });
+	close(pipes[0]);
+	close(pipes[1]);
+	run_until(&s.n_done, 3);
+	assert_int_equal(s.calls[0].n_fds, 2);
+	assert_int_equal(fcntl(s.calls[0].fd, F_GETFD), FD_CLOEXEC);
+	assert_int_equal(read(s.calls[0].fd, &byte, 1), 1);
+	assert_int_equal(byte, 'x');
+	close(take_fd(&s.calls[0].fd));
+	assert_int_equal(s.calls[1].n_fds, 0);
+	assert_int_equal(open_count(), before);
+	scene_end();
+}
+
+static void without_room_for_descriptors_one_call_fails(void **state)
+{
+	const int given[2] = { 0, 0 };
+	struct rlimit before, tight;
+	struct node_request rq;
+	int highest;
+
+	(void)state;
+	scene_open_with_node();
+	ask(0, NODE_SOCKETS);
+	reply_with(&(struct node_reply){ .tag = hear(&rq), .count = 2 }, (struct bytes){ 0 }, given,
+		   2);
+	highest = dup(0);
+	close(highest);
+	assert_int_equal(getrlimit(RLIMIT_NOFILE, &before), 0);
+	tight = before;
+	tight.rlim_cur = (rlim_t)highest + 1;
+	assert_int_equal(setrlimit(RLIMIT_NOFILE, &tight), 0);
+	run_until(&s.n_done, 1);
+	assert_int_equal(setrlimit(RLIMIT_NOFILE, &before), 0);
+	assert_int_equal(s.calls[0].err.code, ERR_EXHAUSTED);
+	ask(1, NODE_GET);
+	reply(&(struct node_reply){ .tag = hear(&rq) });
+	run_until(&s.n_done, 2);
+	assert_int_equal(s.calls[1].err.code, ERR_NONE);
+	assert_int_equal(s.n_down, 0);
+	scene_end();
+}
+
+static void nonsense_ends_the_connection_only(void **state)
+{
+	struct node_reply long_id = { .tag = 1 }, bad_code = { .tag = 1, .code = ERR_CODES };
+	struct node_reply bad_len = { .tag = 1, .text_len = 1 };
+	const struct {
+		const char *name;
+		const void *msg;
+		size_t len;
+	} rows[] = {
+		{ "short", "hello", 5 },
+		{ "an id without end", &long_id, sizeof(long_id) },
+		{ "an unknown code", &bad_code, sizeof(bad_code) },
+		{ "a wrong length", &bad_len, sizeof(bad_len) },
+	};
+	size_t n_up = 0;
+
+	(void)state;
+	memset(long_id.sandbox.id, 'x', sizeof(long_id.sandbox.id));
+	scene_open();
+	node_starts();
+	FOR_ROWS(row, rows) {
+		node_accepts();
+		assert_int_equal(send(s.peer, row->msg, row->len, 0), (int)row->len);
+		run_until(&s.n_down, ++n_up);
+		close(take_fd(&s.peer));
+	}
+	scene_end();
+}
+
+static void calls_may_be_cancelled_and_made_from_callbacks(void **state)
+{
+	struct node_request rq;
+	uint64_t tag;
+
+	(void)state;
+	scene_open_with_node();
+	ask(0, NODE_GET);
+	ask(1, NODE_GET);
+	tag = hear(&rq);
+	hear(&rq);
+	node_call_cancel(&s.calls[1].call);
+	node_call_cancel(&s.calls[1].call);
+	s.ask_when_done = true;
+	reply(&(struct node_reply){ .tag = tag });
+	reply(&(struct node_reply){ .tag = hear(&rq) });
+	assert_int_equal(rq.id[3], '7');
+	run_until(&s.n_done, 2);
+	assert_int_equal(s.calls[1].done, 0);
+	assert_int_equal(s.calls[7].done, 1);
+	scene_end();
+}
+
+static void it_may_be_closed_from_its_callbacks(void **state)
+{
+	struct node_request rq;
+
+	(void)state;
+	scene_open_with_node();
+	ask(0, NODE_CREATE);
+	ask(1, NODE_CREATE);
+	hear(&rq);
+	hear(&rq);
+	s.close_when_done = true; /* from the failure of the first */
+	node_dies();
+	run_until(&s.n_done, 1);
+	assert_null(s.link);
+	scene_end();
+
+	scene_open_with_node();
+	ask(0, NODE_CREATE);
+	hear(&rq);
+	s.close_when_down = true;
+	node_dies();
+	run_until(&s.n_down, 1);
+	assert_int_equal(s.n_done, 0);
+	scene_end();
+
+	scene_open_with_node();
+	ask(0, NODE_GET);
+	s.close_when_done = true;
+	reply(&(struct node_reply){ .tag = hear(&rq) });
+	run_until(&s.n_done, 1);
+	scene_end();
+}
+
+static void limits_are_errors(void **state)
+{
+	static struct node_call many[NODE_CALLS_MAX + 1];
+	static uint8_t text[NODE_TEXT_MAX + 1];
+	const struct node_request rq = { .verb = NODE_STATUS };
+	struct err err;
+
+	(void)state;
+	scene_open();
+	assert_int_equal(node_link_call(s.link, &many[0], &rq, (struct bytes){ text, sizeof(text) },
+					MS, on_done, &err),
+			 -1);
+	assert_int_equal(err.code, ERR_INVALID);
+	for (size_t i = 0; i < NODE_CALLS_MAX; i++)
+		assert_int_equal(node_link_call(s.link, &many[i], &rq, (struct bytes){ 0 }, MS,
+						on_done, &err),
+				 0);
+	assert_int_equal(node_link_call(s.link, &many[NODE_CALLS_MAX], &rq, (struct bytes){ 0 }, MS,
+					on_done, &err),
+			 -1);
+	assert_int_equal(err.code, ERR_EXHAUSTED);
+	scene_end();
+}
+
+/* Node reads slowly: nothing is lost, everything arrives in order. */
+static void more_than_the_socket_holds_waits_its_turn(void **state)
+{
+	enum { N = 8000 };
+	static struct called many[N];
+	const struct node_request rq = { .verb = NODE_CREATE };
+	struct err err;
+
+	(void)state;
+	scene_open_with_node();
+	memset(many, 0, sizeof(many));
+	for (size_t i = 0; i < N; i++) {
+		many[i].fd = -1;
+		assert_int_equal(node_link_call(s.link, &many[i].call, &rq, BYTES_LIT("{}"), MS,
+						on_done, &err),
+				 0);
+	}
+	for (size_t i = 0; i < N; i++) {
+		struct node_request in;
+
+		assert_int_equal(hear(&in), i + 1);
+		reply(&(struct node_reply){ .tag = in.tag });
+		run_until(&s.n_done, i + 1);
+		assert_int_equal(many[i].done, 1);
+	}
+	scene_end();
+}
+
+static void on_request(struct door_user *u, struct door_asked *a, const struct node_request *rq,
+		       struct bytes text)
+{
+	static const uint8_t big[NODE_MESSAGE_MAX - sizeof(struct node_reply)];
+	struct err err;
+	int fd;
+
+	(void)u;
+	if (rq->verb == NODE_SOCKETS) {
+		fd = open("/dev/null", O_RDONLY | O_CLOEXEC);
+		door_answer(a, &(struct node_reply){ .count = 1 }, text, &fd, 1);
+	} else if (rq->verb == NODE_LIST) {
+		door_answer(a, &(struct node_reply){ .count = 1 },
+			    (struct bytes){ big, sizeof(big) }, NULL, 0);
+	} else {
+		err_set(&err, ERR_NOT_FOUND, 0, "no %s", rq->id);
+		door_refuse(a, &err);
+	}
+}
+
+static void on_list(struct node_call *c, const struct node_reply *reply, struct bytes after,
+		    int *fds, size_t n_fds, const struct err *err)
+{
+	(void)c;
+	(void)fds;
+	assert_null(err);
+	assert_int_equal(n_fds, 0);
+	assert_int_equal(reply->count, 1);
+	assert_int_equal(after.len, NODE_MESSAGE_MAX - sizeof(*reply)); /* the largest there is */
+	s.n_done++;
+}
+
+static void it_gets_on_with_the_real_door(void **state)
+{
+	static const struct door_user_ops ops = { on_request };
+	struct door_user user = { &ops };
+	struct node_request rq = { .verb = NODE_LIST };
+	struct gateway_door *door;
+	struct node_call list = { 0 };
+	struct err err;
+
+	(void)state;
+	scene_open();
+	for (size_t round = 1; round <= 2; round++) { /* and with one that was started again */
+		size_t n_done = s.n_done;
+
+		assert_int_equal(
+			door_open(s.loop, s.path, geteuid(), getegid(), &user, &door, &err), 0);
+		run_until(&s.n_up, round);
+		rq.verb = NODE_SOCKETS;
+		rq.count = 1;
+		memcpy(rq.id, "abc", 4);
+		for (size_t i = 0; i < 2; i++)
+			s.calls[i] = (struct called){ .fd = -1 };
+		assert_int_equal(node_link_call(s.link, &s.calls[0].call, &rq, BYTES_LIT("{}"), MS,
+						on_done, &err),
+				 0);
+		ask(1, NODE_KILL);
+		run_until(&s.n_done, n_done + 2);
+		assert_true(s.calls[0].fd >= 0);
+		close(take_fd(&s.calls[0].fd));
+		assert_int_equal(s.calls[1].err.code, ERR_NOT_FOUND);
+		assert_string_equal(s.calls[1].err.msg, "no id-1");
+		rq = (struct node_request){ .verb = NODE_LIST };
+		assert_int_equal(
+			node_link_call(s.link, &list, &rq, (struct bytes){ 0 }, MS, on_list, &err),
+			0);
+		run_until(&s.n_done, n_done + 3);
+		door_tell_gone(door, "sandbox", (uint32_t)round);
+		run_until(&s.n_gone, round);
+		assert_int_equal(s.generation, round);
+		door_close(door);
+		run_until(&s.n_down, round);
+	}
+	scene_end();
+}
+
+static void entries_are_taken_one_by_one(void **state)
+{
+	struct {
+		struct node_entry a;
+		char a_text[3];
+		uint8_t b[sizeof(struct node_entry)];
+	} __attribute__((packed)) in = { .a = { .sandbox = { .id = "one" }, .text_len = 3 },
+					 .a_text = "abc" };
+	struct node_entry b = { .sandbox = { .id = "two" } };
+	struct bytes after = { (const uint8_t *)&in, sizeof(in) }, text;
+	struct node_sandbox box;
+
+	(void)state;
+	memcpy(in.b, &b, sizeof(b));
+	assert_true(node_entry_next(&after, &box, &text));
+	assert_string_equal(box.id, "one");
+	assert_true(bytes_eq(text, BYTES_LIT("abc")));
+	assert_true(node_entry_next(&after, &box, &text));
+	assert_string_equal(box.id, "two");
+	assert_int_equal(text.len, 0);
+	assert_false(node_entry_next(&after, &box, &text));
+	b.text_len = 1; /* more than there is */
+	after = (struct bytes){ (const uint8_t *)&b, sizeof(b) };
+	assert_false(node_entry_next(&after, &box, &text));
+	b.text_len = 0;
+	memset(b.sandbox.alias, 'x', sizeof(b.sandbox.alias));
+	assert_false(node_entry_next(&after, &box, &text));
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(replies_find_their_requests_in_any_order),
+		cmocka_unit_test(requests_made_before_node_is_there_wait_for_it),
+		cmocka_unit_test(a_restart_of_node_is_seen_by_creates_only),
+		cmocka_unit_test(a_request_is_sent_so_many_times_only),
+		cmocka_unit_test(deadlines_hold_with_and_without_node),
+		cmocka_unit_test(node_that_does_not_come_back_is_waited_for_so_long),
+		cmocka_unit_test(events_are_told),
+		cmocka_unit_test(descriptors_are_the_callees_or_closed),
+		cmocka_unit_test(without_room_for_descriptors_one_call_fails),
+		cmocka_unit_test(nonsense_ends_the_connection_only),
+		cmocka_unit_test(calls_may_be_cancelled_and_made_from_callbacks),
+		cmocka_unit_test(it_may_be_closed_from_its_callbacks),
+		cmocka_unit_test(limits_are_errors),
+		cmocka_unit_test(more_than_the_socket_holds_waits_its_turn),
+		cmocka_unit_test(it_gets_on_with_the_real_door),
+		cmocka_unit_test(entries_are_taken_one_by_one),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
