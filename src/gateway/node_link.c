@@ -1,4 +1,5 @@
 /* node_link.c - requests out in order, replies in by tag, and a connection that comes back. */
+/* #syscalls: socket connect setsockopt close */
 #include "gateway/node_link.h"
 
 #include <assert.h>

@@ -26,18 +26,23 @@ struct journal_row {
 	char *text; /* JSON, NUL-terminated; may be NULL. Borrowed by calls, see each */
 };
 
+enum { JOURNAL_QUEUE_MAX = 16384 }; /* writes under way; more are refused: ERR_EXHAUSTED */
+
 struct journal;
+struct journal_job;
 
 struct journal_write { /* embedded by the caller; all zero: nothing under way */
 	/* Once, from the loop. */
 	void (*on_done)(struct journal_write *w, const struct err *err);
 	struct journal *journal; /* NULL: not under way */
-	struct journal_write *next;
+	struct journal_job *job;
 };
 
-/* Opens or makes the file; blocks (at start only). */
+/* Opens or makes the file; blocks (at start only). A damaged file is an error and stays as it is;
+ * ERR_EXISTS: another node has it; ERR_MISMATCH: written by a later version. */
 int journal_open(struct loop *l, const char *path, struct journal **ret, struct err *err) NODISCARD;
-void journal_close(struct journal *j); /* after what was asked for is written; NULL is fine */
+/* Waits until what was asked for is written; no on_done follows. NULL is fine. */
+void journal_close(struct journal *j);
 
 /* All rows, in the order of started_ns; blocks (at start only). `row` is borrowed for the call. */
 typedef int journal_each_fn(const struct journal_row *row, void *context, struct err *err);

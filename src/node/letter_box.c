@@ -1,4 +1,5 @@
 /* letter_box.c - a queue of datagrams with their descriptors. */
+/* #syscalls: close */
 #include "node/letter_box.h"
 
 #include <assert.h>

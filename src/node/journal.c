@@ -1,0 +1,379 @@
+/* journal.c - the thread that writes. Everything that waits for it is one transaction. */
+/* #syscalls: eventfd2 read write close futex clone3 clone mmap mprotect munmap madvise
+ *	rt_sigprocmask set_robust_list rseq exit */
+#include "node/journal.h"
+
+#include <assert.h>
+#include <errno.h>
+#include <pthread.h>
+#include <signal.h>
+#include <sys/eventfd.h>
+
+#include "node/journal_db.h"
+#include "net/watch.h"
+
+struct journal_job {
+	struct journal_job *next;
+	struct journal_row row; /* text is owned */
+	bool remove, durable;
+	int rc; /* from the thread */
+	struct err err;
+	struct journal_write *write; /* the loop's alone; NULL: cancelled */
+};
+
+struct jobs { /* in the order asked */
+	struct journal_job *first, **last;
+};
+
+struct journal {
+	struct watch rung;
+	int bell;
+	size_t n_jobs; /* not told yet */
+	struct jobs told;
+	bool telling, closed;
+	pthread_t thread;
+	pthread_mutex_t lock; /* of what follows */
+	pthread_cond_t more;
+	struct jobs asked, done;
+	bool stop;
+	pthread_mutex_t db_lock;
+	struct journal_db *db;
+};
+
+static void jobs_add(struct jobs *q, struct journal_job *job)
+{
+	job->next = NULL;
+	*q->last = job;
+	q->last = &job->next;
+}
+
+/* All of `from` goes to the end of `to`. */
+static void jobs_move(struct jobs *to, struct jobs *from)
+{
+	if (!from->first)
+		return;
+	*to->last = from->first;
+	to->last = from->last;
+	*from = (struct jobs){ .last = &from->first };
+}
+
+static void job_free(struct journal_job *job)
+{
+	free(job->row.text);
+	free(job);
+}
+
+static int do_job(struct journal *j, struct journal_job *job, struct err *err)
+{
+	if (job->remove)
+		return journal_db_remove(j->db, job->row.sandbox.id, err);
+	return journal_db_put(j->db, &job->row, err);
+}
+
+/* One transaction for all. Nothing of it is there after a failure. */
+static int do_all(struct journal *j, struct journal_job *first, bool durable)
+{
+	struct err err = { 0 };
+	int rc = journal_db_begin(j->db, durable, &err);
+
+	for (struct journal_job *job = first; job && rc == 0; job = job->next)
+		rc = do_job(j, job, &err);
+	if (rc == 0)
+		rc = journal_db_commit(j->db, &err);
+	if (rc < 0)
+		journal_db_rollback(j->db);
+	return rc;
+}
+
+/* Alone, so that it has the error that is its own. */
+static void do_one(struct journal *j, struct journal_job *job)
+{
+	job->rc = journal_db_begin(j->db, job->durable, &job->err);
+	if (job->rc == 0)
+		job->rc = do_job(j, job, &job->err);
+	if (job->rc == 0)
+		job->rc = journal_db_commit(j->db, &job->err);
+	if (job->rc < 0)
+		journal_db_rollback(j->db);
+}
+
+/* After a failure of all together. A file that is in use is not waited for again and again. */
+static void do_each(struct journal *j, struct journal_job *first)
+{
+	struct journal_job *busy = NULL;
+
+	for (struct journal_job *job = first; job; job = job->next) {
+		if (busy) {
+			job->rc = -1;
+			job->err = busy->err;
+			continue;
+		}
+		do_one(j, job);
+		if (job->rc < 0 && job->err.code == ERR_UNAVAILABLE)
+			busy = job;
+	}
+}
+
+static void write_batch(struct journal *j, struct journal_job *first)
+{
+	bool durable = false;
+
+	for (struct journal_job *job = first; job; job = job->next)
+		durable |= job->durable;
+	pthread_mutex_lock(&j->db_lock);
+	if (do_all(j, first, durable) < 0)
+		do_each(j, first);
+	pthread_mutex_unlock(&j->db_lock);
+}
+
+static void ring(struct journal *j)
+{
+	const uint64_t one = 1;
+
+	/* fails only when the counter is full, and then it has been rung often enough */
+	(void)!write(j->bell, &one, sizeof(one));
+}
+
+static void checkpoint(struct journal *j)
+{
+	pthread_mutex_lock(&j->db_lock);
+	journal_db_checkpoint(j->db);
+	pthread_mutex_unlock(&j->db_lock);
+}
+
+/* With j->lock held. False: asked to stop, and nothing is left. */
+static bool wait_for_jobs(struct journal *j)
+{
+	while (!j->stop) {
+		int limit = j->asked.first ? JOURNAL_WAL_PAGES_MAX : JOURNAL_WAL_PAGES;
+
+		if (journal_db_wal_pages(j->db) > limit) {
+			pthread_mutex_unlock(&j->lock);
+			checkpoint(j);
+			pthread_mutex_lock(&j->lock);
+		} else if (j->asked.first) {
+			break;
+		} else {
+			pthread_cond_wait(&j->more, &j->lock);
+		}
+	}
+	return j->asked.first;
+}
+
+static void *thread_main(void *arg)
+{
+	struct journal *j = arg;
+
+	pthread_mutex_lock(&j->lock);
+	while (wait_for_jobs(j)) {
+		struct jobs batch = { .last = &batch.first };
+
+		jobs_move(&batch, &j->asked);
+		pthread_mutex_unlock(&j->lock);
+		write_batch(j, batch.first);
+		pthread_mutex_lock(&j->lock);
+		jobs_move(&j->done, &batch);
+		ring(j);
+	}
+	pthread_mutex_unlock(&j->lock);
+	return NULL;
+}
+
+static void tell(struct journal_job *job)
+{
+	struct journal_write *w = job->write;
+
+	if (!w)
+		return;
+	w->journal = NULL;
+	w->job = NULL;
+	w->on_done(w, job->rc < 0 ? &job->err : NULL);
+}
+
+static void journal_free(struct journal *j)
+{
+	while (j->told.first) {
+		struct journal_job *job = j->told.first;
+
+		j->told.first = job->next;
+		job_free(job);
+	}
+	free(j);
+}
+
+static void on_rung(struct watch *rung, unsigned int events)
+{
+	struct journal *j = CONTAINER_OF(rung, struct journal, rung);
+	uint64_t times;
+
+	(void)events;
+	(void)!read(j->bell, &times, sizeof(times));
+	pthread_mutex_lock(&j->lock);
+	jobs_move(&j->told, &j->done);
+	pthread_mutex_unlock(&j->lock);
+	j->telling = true;
+	while (!j->closed && j->told.first) {
+		struct journal_job *job = j->told.first;
+
+		j->told.first = job->next;
+		if (!j->told.first)
+			j->told.last = &j->told.first;
+		j->n_jobs--;
+		tell(job);
+		job_free(job);
+	}
+	j->telling = false;
+	if (j->closed)
+		journal_free(j);
+}
+
+static int ask(struct journal *j, struct journal_job *job, struct journal_write *w,
+	       void (*on_done)(struct journal_write *w, const struct err *err))
+{
+	assert(!w->journal && !j->closed);
+	*w = (struct journal_write){ .on_done = on_done, .journal = j, .job = job };
+	job->write = w;
+	j->n_jobs++;
+	pthread_mutex_lock(&j->lock);
+	jobs_add(&j->asked, job);
+	pthread_cond_signal(&j->more);
+	pthread_mutex_unlock(&j->lock);
+	return 0;
+}
+
+static int make_job(const struct journal *j, struct journal_job **ret, struct err *err)
+{
+	if (j->n_jobs >= JOURNAL_QUEUE_MAX)
+		return err_set(err, ERR_EXHAUSTED, 0, "journal: %d writes wait already",
+			       JOURNAL_QUEUE_MAX);
+	*ret = calloc(1, sizeof(**ret));
+	if (!*ret)
+		return err_set(err, ERR_EXHAUSTED, ENOMEM, "journal: no memory for a write");
+	return 0;
+}
+
+int journal_put(struct journal *j, struct journal_write *w, const struct journal_row *row,
+		bool durable, void (*on_done)(struct journal_write *w, const struct err *err),
+		struct err *err)
+{
+	struct journal_job *job;
+
+	if (make_job(j, &job, err) < 0)
+		return -1;
+	job->row = *row;
+	job->durable = durable;
+	job->row.text = NULL;
+	if (row->text) {
+		job->row.text = strdup(row->text);
+		if (!job->row.text) {
+			job_free(job);
+			return err_set(err, ERR_EXHAUSTED, ENOMEM, "journal: no memory for a text");
+		}
+	}
+	return ask(j, job, w, on_done);
+}
+
+int journal_remove(struct journal *j, struct journal_write *w, const char *id,
+		   void (*on_done)(struct journal_write *w, const struct err *err), struct err *err)
+{
+	struct journal_job *job;
+
+	if (make_job(j, &job, err) < 0)
+		return -1;
+	job->remove = true;
+	snprintf(job->row.sandbox.id, sizeof(job->row.sandbox.id), "%s", id);
+	return ask(j, job, w, on_done);
+}
+
+void journal_write_cancel(struct journal_write *w)
+{
+	if (!w->journal)
+		return;
+	w->job->write = NULL;
+	w->journal = NULL;
+	w->job = NULL;
+}
+
+int journal_each(struct journal *j, journal_each_fn *each, void *context, struct err *err)
+{
+	int rc;
+
+	pthread_mutex_lock(&j->db_lock);
+	rc = journal_db_each(j->db, each, context, err);
+	pthread_mutex_unlock(&j->db_lock);
+	return rc;
+}
+
+/* Signals are the loop's: the thread has none. */
+static int start_thread(struct journal *j, struct err *err)
+{
+	sigset_t all, before;
+	int rc;
+
+	sigfillset(&all);
+	pthread_sigmask(SIG_SETMASK, &all, &before);
+	rc = pthread_create(&j->thread, NULL, thread_main, j);
+	pthread_sigmask(SIG_SETMASK, &before, NULL);
+	if (rc != 0)
+		return err_set(err, ERR_EXHAUSTED, rc, "start the journal's thread");
+	return 0;
+}
+
+/* What journal_open() made before the thread; each may be missing. */
+static int open_failed(struct journal *j)
+{
+	watch_close(&j->rung);
+	auto_close(&j->bell);
+	journal_db_close(j->db);
+	free(j);
+	return -1;
+}
+
+int journal_open(struct loop *l, const char *path, struct journal **ret, struct err *err)
+{
+	struct journal *j = calloc(1, sizeof(*j));
+
+	if (!j)
+		return err_set(err, ERR_EXHAUSTED, ENOMEM, "allocate the journal");
+	j->asked.last = &j->asked.first;
+	j->done.last = &j->done.first;
+	j->told.last = &j->told.first;
+	pthread_mutex_init(&j->lock, NULL);
+	pthread_mutex_init(&j->db_lock, NULL);
+	pthread_cond_init(&j->more, NULL);
+	j->bell = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+	if (j->bell < 0) {
+		err_set(err, ERR_EXHAUSTED, errno, "make an eventfd");
+		return open_failed(j);
+	}
+	if (journal_db_open(path, &j->db, err) < 0 ||
+	    watch_open(&j->rung, l, j->bell, WATCH_READ, on_rung, err) < 0 ||
+	    start_thread(j, err) < 0)
+		return open_failed(j);
+	*ret = j;
+	return 0;
+}
+
+void journal_close(struct journal *j)
+{
+	if (!j)
+		return;
+	pthread_mutex_lock(&j->lock);
+	j->stop = true;
+	pthread_cond_signal(&j->more);
+	pthread_mutex_unlock(&j->lock);
+	pthread_join(j->thread, NULL);
+	jobs_move(&j->told, &j->done);
+	for (struct journal_job *job = j->told.first; job; job = job->next)
+		if (job->write)
+			journal_write_cancel(job->write);
+	watch_close(&j->rung);
+	close(j->bell);
+	journal_db_close(j->db);
+	pthread_cond_destroy(&j->more);
+	pthread_mutex_destroy(&j->lock);
+	pthread_mutex_destroy(&j->db_lock);
+	j->closed = true;
+	if (!j->telling)
+		journal_free(j);
+}

@@ -1,0 +1,30 @@
+/* journal_db.h - the journal's file: all of its SQL. Blocks; used by one thread at a time. */
+#pragma once
+
+#include "node/journal.h"
+
+enum {
+	JOURNAL_SCHEMA = 1,            /* PRAGMA user_version */
+	JOURNAL_BUSY_MS = 2000,        /* for somebody who looks at the file with other tools */
+	JOURNAL_WAL_PAGES = 2000,      /* of 4 KiB; more are moved into the file at leisure */
+	JOURNAL_WAL_PAGES_MAX = 16000, /* and these at once */
+};
+
+struct journal_db;
+
+int journal_db_open(const char *path, struct journal_db **ret, struct err *err) NODISCARD;
+void journal_db_close(struct journal_db *d); /* NULL is fine */
+
+int journal_db_each(struct journal_db *d, journal_each_fn *each, void *context,
+		    struct err *err) NODISCARD;
+
+/* Between begin and commit, or each a transaction of its own. `durable`: the next commit is synced
+ * to the disk. */
+int journal_db_begin(struct journal_db *d, bool durable, struct err *err) NODISCARD;
+int journal_db_commit(struct journal_db *d, struct err *err) NODISCARD;
+void journal_db_rollback(struct journal_db *d);
+int journal_db_put(struct journal_db *d, const struct journal_row *row, struct err *err) NODISCARD;
+int journal_db_remove(struct journal_db *d, const char *id, struct err *err) NODISCARD;
+
+int journal_db_wal_pages(const struct journal_db *d); /* since the last checkpoint */
+void journal_db_checkpoint(struct journal_db *d);     /* a failure only means that it comes later */
