@@ -19,14 +19,14 @@ struct slot_place *lifecycle_ready_slot(struct warden *w, uint32_t i, struct err
 	return NULL;
 }
 
-/* The tap belongs to the VMM alone from now on; the namespace is kept for new sockets. */
+/* The tap belongs to the VMM alone from now on; the namespace is the cell's, for new sockets. */
 static void hand_over_slot(struct warden *w, struct cell *c)
 {
 	struct slot_place *p = &w->slots[c->record.slot];
 
 	close(p->slot.tap);
 	c->netns = p->slot.netns;
-	p->slot = (struct slot){ .netns = -1, .tap = -1 };
+	p->slot.tap = -1;
 }
 
 static void launch_failed(struct warden *w, struct task *t, const struct job_result *r)

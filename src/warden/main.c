@@ -177,7 +177,7 @@ static int adopt(struct warden *w, struct err *err)
 
 		if (!c->record.id[0])
 			continue;
-		w->slots[c->record.slot].state = SLOT_USED;
+		w->slots[c->record.slot] = (struct slot_place){ SLOT_USED, { c->netns, -1 } };
 		if (warden_watch(w, c->pidfd, EVENT_CELL, i, err) < 0)
 			return -1;
 	}

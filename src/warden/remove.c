@@ -63,14 +63,6 @@ int remove_job(const void *args, struct job_result *ret, struct err *err)
 	return remove_vm(args, err);
 }
 
-static bool is_kept(const struct cells *keep, const char *id)
-{
-	for (size_t i = 0; i < CELLS_MAX; i++)
-		if (strcmp(keep->all[i].record.id, id) == 0)
-			return true;
-	return false;
-}
-
 /* Called for each VM's folder and for each group, which have the same names. One that cannot be
  * removed must not keep the others: it is said, and tried again at the next start. */
 static int remove_unless_kept(int dir, const char *name, void *context, struct err *err)
@@ -81,7 +73,7 @@ static int remove_unless_kept(int dir, const char *name, void *context, struct e
 
 	(void)err;
 	if (fstatat(dir, name, &st, AT_SYMLINK_NOFOLLOW) < 0 || !S_ISDIR(st.st_mode) ||
-	    !folder_name_ok(name, sizeof(r->id)) || is_kept(r->keep, name))
+	    !folder_name_ok(name, sizeof(r->id)) || cell_find(r->keep, name))
 		return 0;
 	snprintf(r->id, sizeof(r->id), "%s", name);
 	if (remove_vm(r, &why) < 0)

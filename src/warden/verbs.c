@@ -133,6 +133,14 @@ static int sockets_job(const void *args, struct job_result *ret, struct err *err
 	return slot_sockets(s->netns, ret->fds, s->count, err);
 }
 
+static int doors_job(const void *args, struct job_result *ret, struct err *err)
+{
+	const struct slot *s = args;
+
+	ret->n_fds = SLOT_DOORS;
+	return slot_doors(s->netns, ret->fds, err);
+}
+
 static void fds_done(struct warden *w, struct task *t, const struct job_result *r)
 {
 	struct warden_reply reply = { .count = r->n_fds };
@@ -157,6 +165,16 @@ static int verb_sockets(struct warden *w, const struct call *c, struct err *err)
 	return tasks_start(w, sockets_job, &s, (const int[]){ s.netns, -1 }, fds_done, &c->who, err)
 		       ? 0
 		       : -1;
+}
+
+static int verb_doors(struct warden *w, const struct call *c, struct err *err)
+{
+	const struct slot_place *p = &w->slots[c->rq.slot % CELLS_MAX];
+	const int keep[] = { p->slot.netns, -1 };
+
+	if (c->rq.slot >= CELLS_MAX || (p->state != SLOT_READY && p->state != SLOT_USED))
+		return err_set(err, ERR_NOT_FOUND, 0, "slot %u is not in use", c->rq.slot);
+	return tasks_start(w, doors_job, &p->slot, keep, fds_done, &c->who, err) ? 0 : -1;
 }
 
 bool verbs_template_busy(const struct warden *w, const char *id)
@@ -210,6 +228,7 @@ static const struct {
 	[WARDEN_FACTS] = { verb_facts, NEEDS_SIZES },
 	[WARDEN_SLOT_MAKE] = { verb_slot_make, 0 },
 	[WARDEN_SLOT_DROP] = { verb_slot_drop, 0 },
+	[WARDEN_DOORS] = { verb_doors, 0 },
 	[WARDEN_BUILD] = { lifecycle_start, NEEDS_ID | NEEDS_TEMPLATE | NEEDS_SIZES },
 	[WARDEN_RESTORE] = { lifecycle_start, NEEDS_ID | NEEDS_TEMPLATE | NEEDS_SIZES },
 	[WARDEN_STOP] = { lifecycle_stop, NEEDS_ID },

@@ -33,7 +33,7 @@ enum slot_state { SLOT_FREE, SLOT_MAKING, SLOT_READY, SLOT_USED };
 
 struct slot_place {
 	enum slot_state state;
-	struct slot slot;
+	struct slot slot; /* SLOT_USED: the namespace is its cell's, which closes it */
 };
 
 struct warden;

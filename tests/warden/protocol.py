@@ -29,15 +29,16 @@ class Verb(enum.IntEnum):
     FACTS = 0
     SLOT_MAKE = 1
     SLOT_DROP = 2
-    BUILD = 3
-    RESTORE = 4
-    STOP = 5
-    SOCKETS = 6
-    LIST = 7
-    TEMPLATE_BEGIN = 8
-    TEMPLATE_PUBLISH = 9
-    TEMPLATE_WARM = 10
-    TEMPLATE_DROP = 11
+    DOORS = 3
+    BUILD = 4
+    RESTORE = 5
+    STOP = 6
+    SOCKETS = 7
+    LIST = 8
+    TEMPLATE_BEGIN = 9
+    TEMPLATE_PUBLISH = 10
+    TEMPLATE_WARM = 11
+    TEMPLATE_DROP = 12
 
 
 class State(enum.IntEnum):

@@ -265,6 +265,11 @@ class Warden:
         answer = self.client.call(Verb.SOCKETS, vm=vm, count=count)
         return [socket.socket(fileno=fd) for fd in answer.fds]
 
+    def doors(self, slot):
+        """The TCP listener and the UDP socket at which all ends that the slot's guest begins."""
+        answer = self.client.call(Verb.DOORS, slot=slot)
+        return [socket.socket(fileno=fd) for fd in answer.fds]
+
     def list(self):
         """Every VM as {id: cell}, page after page."""
         found, after = {}, ""
