@@ -1,4 +1,8 @@
 /* bytes.c - the only place that moves bytes by pointer. */
+/* What malloc, and libc by itself, need. */
+/* #syscalls: brk mmap mremap munmap mprotect madvise futex sched_getaffinity getpid gettid
+ * tgkill rt_sigaction rt_sigprocmask rt_sigreturn restart_syscall exit exit_group
+ * close */
 #include "base/bytes.h"
 
 #include <assert.h>

@@ -1,4 +1,5 @@
 /* log.c - each line is one write(2), so lines of several processes do not mix. */
+/* #syscalls: write */
 #include "base/log.h"
 
 #include <stdarg.h>

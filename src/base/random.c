@@ -1,4 +1,5 @@
 /* random.c - getrandom(2) without its corner cases. */
+/* #syscalls: getrandom */
 #include "base/random.h"
 
 #include <assert.h>

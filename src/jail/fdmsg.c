@@ -1,4 +1,5 @@
 /* fdmsg.c - SCM_RIGHTS without its traps: truncation, stray descriptors, partial messages. */
+/* #syscalls: sendmsg recvmsg close */
 #include "jail/fdmsg.h"
 
 #include <assert.h>

@@ -1,4 +1,5 @@
 /* dial.c - a connection attempt: one descriptor, one deadline, one answer. */
+/* #syscalls: socket connect fcntl getsockopt close */
 #include "net/dial.h"
 
 #include <assert.h>

@@ -11,6 +11,7 @@
  * One timer serves three purposes that never coincide: the last words of a broken stream, the
  * limit of lingering, the freeing of a dead one.
  */
+/* #syscalls: read fstat newfstatat ioctl getsockopt setsockopt shutdown close */
 #include "net/fd_stream.h"
 
 #include <assert.h>

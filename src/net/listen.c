@@ -3,6 +3,8 @@
  * The door outlives its listener while streams that came through it are alive: they count down
  * when they go.
  */
+/* Once it is open. */
+/* #syscalls: accept accept4 getsockopt getsockname setsockopt close */
 #include "net/listen.h"
 
 #include <assert.h>

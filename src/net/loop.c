@@ -1,4 +1,7 @@
 /* loop.c - libuv's loop from birth to a death that leaves nothing behind. */
+/* What libuv needs. */
+/* #syscalls: epoll_create1 epoll_ctl epoll_wait epoll_pwait eventfd2 pipe2 read write close
+ * fcntl ioctl clock_gettime rt_sigaction rt_sigprocmask */
 #include "net/loop.h"
 
 #include <assert.h>

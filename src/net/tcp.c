@@ -1,4 +1,5 @@
 /* tcp.c - how our TCP sockets behave. */
+/* #syscalls: setsockopt */
 #include "net/tcp.h"
 
 #include <netinet/in.h>

@@ -1,4 +1,5 @@
 /* write_queue.c - a list of buffers, sent many at a time. */
+/* #syscalls: sendmsg writev */
 #include "net/write_queue.h"
 
 #include <assert.h>

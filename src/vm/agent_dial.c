@@ -1,4 +1,5 @@
 /* agent_dial.c - attempts, each a little more patient. */
+/* #syscalls: connect fcntl close */
 #include "vm/agent_dial.h"
 
 #include <assert.h>

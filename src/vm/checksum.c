@@ -1,4 +1,5 @@
 /* checksum.c - walks the data of a file, and steps over its holes. */
+/* #syscalls: fstat newfstatat lseek pread64 */
 #include "vm/checksum.h"
 
 #include <errno.h>

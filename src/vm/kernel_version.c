@@ -1,4 +1,5 @@
 /* kernel_version.c - a search through the image, in pieces that overlap. */
+/* #syscalls: pread64 */
 #include "vm/kernel_version.h"
 
 #include <errno.h>

@@ -1,4 +1,5 @@
 /* template_job.c - what the thread does with a template's files. */
+/* #syscalls: openat pread64 pwrite64 fsync close */
 #include "vm/template_job.h"
 
 #include <assert.h>

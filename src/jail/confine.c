@@ -1,0 +1,60 @@
+/* confine.c - the order matters: each step needs what the next one takes away. */
+#include "jail/confine.h"
+
+#include <errno.h>
+#include <pwd.h>
+#include <sys/prctl.h>
+
+#include "base/bytes.h"
+#include "base/log.h"
+#include "jail/confine_calls.h"
+#include "jail/confine_files.h"
+#include "jail/credentials.h"
+
+/* A number without an entry of its own stands for its group as well. */
+static int find_user(const char *user, struct credentials *ret, struct err *err)
+{
+	const struct passwd *entry;
+	uint64_t number;
+	bool is_number = bytes_to_u64(bytes_str(user), &number);
+
+	if (is_number && number >= UINT32_MAX)
+		return err_set(err, ERR_INVALID, 0, "user %s is not a user's number", user);
+	entry = is_number ? getpwuid((uid_t)number) : getpwnam(user);
+	if (!entry && !is_number)
+		return err_set(err, ERR_NOT_FOUND, 0, "user %s does not exist", user);
+	ret->uid = entry ? entry->pw_uid : (uid_t)number;
+	ret->gid = entry ? entry->pw_gid : (gid_t)number;
+	return 0;
+}
+
+/* Who is not root has nothing to drop, and may not even try to. */
+static int become(const char *user, struct err *err)
+{
+	struct credentials who = { .uid = getuid(), .gid = getgid() };
+
+	if (geteuid() != 0) {
+		if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) < 0)
+			return err_set(err, ERR_DENIED, errno, "set no_new_privs");
+		return 0;
+	}
+	if (user[0] && find_user(user, &who, err) < 0)
+		return -1;
+	return credentials_become(&who, err);
+}
+
+int confine(const struct confine *c, struct err *err)
+{
+	int landlock;
+
+	if (become(c->user, err) < 0)
+		return err_wrap(err, "give up privileges");
+	landlock = confine_files(c->paths, c->n_paths, err);
+	if (landlock < 0)
+		return err_wrap(err, "give up files");
+	if (confine_calls(c->syscalls, err) < 0)
+		return err_wrap(err, "give up system calls");
+	if (landlock == 0)
+		log_info("confined, but for files: this kernel has no Landlock");
+	return 0;
+}

@@ -1,0 +1,9 @@
+/* confine_calls.h - all that is left of the system calls, by seccomp. Part of confine(). */
+#pragma once
+
+#include "base/err.h"
+
+/* `names` ends with NULL; one the kernel's table does not have is an error. no_new_privs must be
+ * set. For every thread of the process. In a build with sanitizers, whose own calls nobody can
+ * list, what is not named is allowed and only what has a condition is refused. */
+int confine_calls(const char *const *names, struct err *err) NODISCARD;

@@ -1,0 +1,226 @@
+/* test_jail_confine.c - what a confined process can no longer do, and what it still can. Each case
+ * confines a child of its own, for there is no way back. */
+#include "tests/unit/check.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <pthread.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+
+#include "base/bytes.h"
+#include "jail/confine.h"
+
+#if defined(__SANITIZE_ADDRESS__)
+#define SANITIZED 1
+#elif defined(__has_feature)
+#if __has_feature(address_sanitizer)
+#define SANITIZED 1
+#endif
+#endif
+#ifndef SANITIZED
+#define SANITIZED 0
+#endif
+
+enum { NOBODY = 65534, BROKEN = 99 };
+
+static const char *const few[] = { "read",       "write",   "openat", "close",
+				   "brk",        "mmap",    "munmap", "mprotect",
+				   "madvise",    "futex",   "clone",  "set_robust_list",
+				   "rseq",       "exit",    "socket", "rt_sigprocmask",
+				   "getuid",     "geteuid", "getgid", "exit_group",
+				   "prctl",      "tgkill",  "getpid", "sched_getaffinity",
+				   "newfstatat", NULL };
+
+#define EXPECT(cond)                                    \
+	do {                                            \
+		if (!(cond)) {                          \
+			fprintf(stderr, "%s\n", #cond); \
+			return __LINE__ % 90 + 1;       \
+		}                                       \
+	} while (0)
+
+/* The child's verdict: 0, or something about the line that was not as expected. */
+static int in_child(int (*what)(const struct confine *c), const struct confine *c)
+{
+	pid_t pid = fork();
+	int status = 0;
+
+	assert_true(pid >= 0);
+	if (pid == 0) {
+		struct err err = { 0 };
+
+		if (confine(c, &err) < 0) {
+			fprintf(stderr, "%s\n", err.msg);
+			_exit(BROKEN);
+		}
+		_exit(what(c));
+	}
+	assert_int_equal(waitpid(pid, &status, 0), pid);
+	assert_true(WIFEXITED(status));
+	return WEXITSTATUS(status);
+}
+
+static bool refused(long rc, int why)
+{
+	return rc == -1 && errno == why;
+}
+
+static int try_calls(const struct confine *c)
+{
+	(void)c;
+	EXPECT(syscall(SYS_getuid) >= 0);
+	EXPECT(refused(syscall(SYS_getppid), EPERM));
+	EXPECT(refused(syscall(SYS_execve, "/bin/true", NULL, NULL), EPERM));
+	EXPECT(refused(syscall(SYS_fork), EPERM));
+	EXPECT(refused(syscall(SYS_clone, 0, 0, 0, 0, 0), EPERM));
+	EXPECT(refused(syscall(SYS_clone3, NULL, 0), ENOSYS));
+	EXPECT(refused(syscall(SYS_tgkill, 1, 1, 0), EPERM));
+	EXPECT(refused(prctl(PR_GET_DUMPABLE, 0, 0, 0, 0), EPERM));
+	EXPECT(refused(socket(AF_NETLINK, SOCK_RAW, 0), EPERM));
+	EXPECT(refused(socket(AF_INET6, SOCK_STREAM, 0), EPERM));
+	EXPECT(socket(AF_UNIX, SOCK_STREAM, 0) >= 0);
+	EXPECT(socket(AF_INET, SOCK_STREAM, 0) >= 0);
+	EXPECT(mmap(NULL, 4096, PROT_READ | PROT_EXEC, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0) ==
+	       MAP_FAILED);
+	EXPECT(mmap(NULL, 4096, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0) != MAP_FAILED);
+	return 0;
+}
+
+static void what_is_not_named_is_refused(void **state)
+{
+	const struct confine c = { .user = "", .syscalls = few };
+
+	(void)state;
+	if (SANITIZED)
+		skip();
+	assert_int_equal(in_child(try_calls, &c), 0);
+}
+
+static void *in_thread(void *arg)
+{
+	*(bool *)arg = refused(syscall(SYS_getppid), EPERM);
+	return NULL;
+}
+
+static int try_thread(const struct confine *c)
+{
+	pthread_t t;
+	bool was_refused = false;
+
+	(void)c;
+	EXPECT(pthread_create(&t, NULL, in_thread, &was_refused) == 0);
+	EXPECT(pthread_join(t, NULL) == 0);
+	EXPECT(was_refused);
+	return 0;
+}
+
+static void threads_can_start_and_are_confined_too(void **state)
+{
+	const struct confine c = { .user = "", .syscalls = few };
+
+	(void)state;
+	if (SANITIZED)
+		skip();
+	assert_int_equal(in_child(try_thread, &c), 0);
+}
+
+static int try_user(const struct confine *c)
+{
+	(void)c;
+	EXPECT(getuid() == NOBODY && geteuid() == NOBODY && getgid() == NOBODY);
+	EXPECT(setuid(0) < 0);
+	return 0;
+}
+
+static void root_becomes_the_user(void **state)
+{
+	const struct confine number = { .user = "65534", .syscalls = few };
+	const struct confine missing = { .user = "no-such-user-at-all", .syscalls = few };
+
+	(void)state;
+	if (getuid() != 0)
+		skip();
+	assert_int_equal(in_child(try_user, &number), 0);
+	assert_int_equal(in_child(try_user, &missing), BROKEN);
+}
+
+static bool has_landlock(void)
+{
+	return syscall(SYS_landlock_create_ruleset, NULL, 0, 1) > 0;
+}
+
+static int try_files(const struct confine *c)
+{
+	char path[128];
+
+	EXPECT(refused(open("/etc/passwd", O_RDONLY), EACCES));
+	EXPECT(refused(open("/", O_RDONLY | O_DIRECTORY), EACCES));
+	snprintf(path, sizeof(path), "%s/a", c->paths[0].path);
+	EXPECT(open(path, O_RDWR | O_CREAT, 0600) >= 0);
+	snprintf(path, sizeof(path), "%s/b", c->paths[1].path);
+	EXPECT(open(path, O_RDONLY) >= 0);
+	EXPECT(refused(open(path, O_RDWR), EACCES));
+	snprintf(path, sizeof(path), "%s/c", c->paths[1].path);
+	EXPECT(refused(open(path, O_RDWR | O_CREAT, 0600), EACCES));
+	EXPECT(open("/dev/zero", O_RDONLY) >= 0);
+	return 0;
+}
+
+static void files_outside_are_out_of_reach(void **state)
+{
+	char writable[] = "/tmp/test_confine.XXXXXX", readable[] = "/tmp/test_confine.XXXXXX";
+	char a[64], b[64];
+
+	(void)state;
+	if (!has_landlock())
+		skip();
+	assert_non_null(mkdtemp(writable));
+	assert_non_null(mkdtemp(readable));
+	snprintf(a, sizeof(a), "%s/a", writable);
+	snprintf(b, sizeof(b), "%s/b", readable);
+	close(open(b, O_WRONLY | O_CREAT | O_CLOEXEC, 0600));
+	{
+		const struct confine_path paths[] = { { writable, CONFINE_WRITE },
+						      { readable, CONFINE_READ },
+						      { "/dev/zero", CONFINE_READ } };
+		const struct confine c = { "", paths, COUNT(paths), few };
+
+		assert_int_equal(in_child(try_files, &c), 0);
+	}
+	assert_int_equal(unlink(a), 0);
+	assert_int_equal(unlink(b), 0);
+	assert_int_equal(rmdir(writable), 0);
+	assert_int_equal(rmdir(readable), 0);
+}
+
+static void mistakes_are_told(void **state)
+{
+	const char *const wrong[] = { "read", "no_such_call", NULL };
+	const struct confine_path nowhere = { "/no/such/folder", CONFINE_READ };
+	const struct confine name = { .user = "", .syscalls = wrong };
+	const struct confine path = { "", &nowhere, 1, few };
+
+	(void)state;
+	if (!SANITIZED)
+		assert_int_equal(in_child(try_calls, &name), BROKEN);
+	if (has_landlock())
+		assert_int_equal(in_child(try_calls, &path), BROKEN);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(what_is_not_named_is_refused),
+		cmocka_unit_test(threads_can_start_and_are_confined_too),
+		cmocka_unit_test(root_becomes_the_user),
+		cmocka_unit_test(files_outside_are_out_of_reach),
+		cmocka_unit_test(mistakes_are_told),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
