@@ -10,17 +10,7 @@
 #include <sys/socket.h>
 
 #include "base/bytes.h"
-
-#if defined(__SANITIZE_ADDRESS__)
-#define SANITIZED 1
-#elif defined(__has_feature)
-#if __has_feature(address_sanitizer)
-#define SANITIZED 1
-#endif
-#endif
-#ifndef SANITIZED
-#define SANITIZED 0
-#endif
+#include "jail/sanitized.h"
 
 /* Calls that are more than one: when they are named, they are allowed under these conditions, any
  * of them. A call without a line here is allowed as it is. */

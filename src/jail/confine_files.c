@@ -8,6 +8,7 @@
 #include <sys/syscall.h>
 
 #include "base/bytes.h"
+#include "jail/sanitized.h"
 
 /* By their numbers: headers older than the kernel lack them. */
 #define ACCESS_REFER     (1ull << 13)
@@ -51,6 +52,17 @@ static int allow(int rules, uint64_t known, const struct confine_path *p, struct
 	return 0;
 }
 
+static int allow_all(int rules, uint64_t known, const struct confine_path *paths, size_t n,
+		     struct err *err)
+{
+	static const struct confine_path sanitizer = { "/proc", CONFINE_READ };
+
+	for (size_t i = 0; i < n; i++)
+		if (allow(rules, known, &paths[i], err) < 0)
+			return -1;
+	return SANITIZED ? allow(rules, known, &sanitizer, err) : 0;
+}
+
 int confine_files(const struct confine_path *paths, size_t n, struct err *err)
 {
 	int version =
@@ -65,9 +77,8 @@ int confine_files(const struct confine_path *paths, size_t n, struct err *err)
 	rules = (int)syscall(SYS_landlock_create_ruleset, &all, sizeof(all.handled_access_fs), 0);
 	if (rules < 0)
 		return err_set(err, ERR_INTERNAL, errno, "make a Landlock ruleset");
-	for (size_t i = 0; i < n; i++)
-		if (allow(rules, all.handled_access_fs, &paths[i], err) < 0)
-			return -1;
+	if (allow_all(rules, all.handled_access_fs, paths, n, err) < 0)
+		return -1;
 	if (syscall(SYS_landlock_restrict_self, rules, 0) < 0)
 		return err_set(err, ERR_INTERNAL, errno, "enter the Landlock ruleset");
 	return version;

@@ -276,6 +276,7 @@ static const char *const verb_names[] = {
 	[WARDEN_FACTS] = "facts",
 	[WARDEN_SLOT_MAKE] = "slot_make",
 	[WARDEN_SLOT_DROP] = "slot_drop",
+	[WARDEN_DOORS] = "doors",
 	[WARDEN_BUILD] = "build",
 	[WARDEN_RESTORE] = "restore",
 	[WARDEN_STOP] = "stop",

@@ -14,17 +14,7 @@
 
 #include "base/bytes.h"
 #include "jail/confine.h"
-
-#if defined(__SANITIZE_ADDRESS__)
-#define SANITIZED 1
-#elif defined(__has_feature)
-#if __has_feature(address_sanitizer)
-#define SANITIZED 1
-#endif
-#endif
-#ifndef SANITIZED
-#define SANITIZED 0
-#endif
+#include "jail/sanitized.h"
 
 enum { NOBODY = 65534, BROKEN = 99 };
 

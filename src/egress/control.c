@@ -1,0 +1,287 @@
+/* control.c - known peers, fixed messages, one answer each. */
+/* #syscalls: accept4 getsockopt sendmsg recvmsg close */
+#include "egress/control.h"
+
+#include <errno.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+
+#include "base/folder.h"
+#include "base/log.h"
+#include "egress/doors.h"
+#include "jail/fdmsg.h"
+#include "net/addr.h"
+#include "net/timer.h"
+#include "net/watch.h"
+
+enum { REST_MS = 100 }; /* after the system had no descriptor left */
+
+struct client {
+	struct control *control; /* NULL: free */
+	int sock;
+	struct watch ready;
+};
+
+struct control {
+	struct loop *loop;
+	uid_t node_uid;
+	int listener;
+	struct watch calling;
+	struct timer rest;
+	struct client clients[CONTROL_CLIENTS_MAX];
+	struct doors *slots[CONTROL_SLOTS_MAX];
+};
+
+/* A request with what came along; descriptors that nobody takes are closed. */
+struct call {
+	struct egress_request rq;
+	int fds[EGRESS_DOORS];
+	size_t n_fds;
+};
+
+/* --- the verbs ------------------------------------------------------------------------------ */
+
+typedef int verb_fn(struct control *c, struct call *call, struct egress_reply *r, struct err *err);
+
+static void let_go(struct control *c, uint32_t slot)
+{
+	doors_close(c->slots[slot]);
+	c->slots[slot] = NULL;
+}
+
+static int verb_open(struct control *c, struct call *call, struct egress_reply *r, struct err *err)
+{
+	(void)r;
+	let_go(c, call->rq.slot);
+	call->n_fds = 0; /* taken, whatever comes of it */
+	return doors_open(&c->slots[call->rq.slot], c->loop, call->fds, err);
+}
+
+static int verb_close(struct control *c, struct call *call, struct egress_reply *r, struct err *err)
+{
+	(void)r;
+	(void)err;
+	let_go(c, call->rq.slot);
+	return 0;
+}
+
+static struct doors *find(struct control *c, const struct call *call, struct err *err)
+{
+	if (!c->slots[call->rq.slot])
+		err_set(err, ERR_NOT_FOUND, 0, "slot %u has no doors here", call->rq.slot);
+	return c->slots[call->rq.slot];
+}
+
+static int verb_name(struct control *c, struct call *call, struct egress_reply *r, struct err *err)
+{
+	struct doors *d = find(c, call, err);
+
+	(void)r;
+	if (!d)
+		return -1;
+	if (!folder_name_ok(call->rq.id, sizeof(call->rq.id)))
+		return err_set(err, ERR_INVALID, 0, "not an id of a sandbox");
+	doors_name(d, call->rq.id);
+	return 0;
+}
+
+static int verb_count(struct control *c, struct call *call, struct egress_reply *r, struct err *err)
+{
+	const struct doors *d = find(c, call, err);
+
+	if (!d)
+		return -1;
+	r->counts = doors_counts(d);
+	return 0;
+}
+
+static int verb_reset(struct control *c, struct call *call, struct egress_reply *r, struct err *err)
+{
+	(void)call;
+	(void)r;
+	(void)err;
+	for (uint32_t i = 0; i < CONTROL_SLOTS_MAX; i++)
+		let_go(c, i);
+	return 0;
+}
+
+static const struct {
+	verb_fn *run;
+	size_t n_fds;
+} verbs[EGRESS_VERBS] = {
+	[EGRESS_OPEN] = { verb_open, EGRESS_DOORS },
+	[EGRESS_CLOSE] = { verb_close, 0 },
+	[EGRESS_NAME] = { verb_name, 0 },
+	[EGRESS_COUNT] = { verb_count, 0 },
+	[EGRESS_RESET] = { verb_reset, 0 },
+};
+
+static int handle(struct control *c, struct call *call, struct egress_reply *r, struct err *err)
+{
+	const struct egress_request *rq = &call->rq;
+
+	if (rq->version != EGRESS_VERSION || rq->verb >= EGRESS_VERBS)
+		return err_set(err, ERR_INVALID, 0, "unknown version or verb");
+	if (call->n_fds != verbs[rq->verb].n_fds)
+		return err_set(err, ERR_INVALID, 0, "%zu descriptors, expected %zu", call->n_fds,
+			       verbs[rq->verb].n_fds);
+	if (rq->slot >= CONTROL_SLOTS_MAX)
+		return err_set(err, ERR_INVALID, 0, "slots end at %d", CONTROL_SLOTS_MAX);
+	return verbs[rq->verb].run(c, call, r, err);
+}
+
+/* --- clients -------------------------------------------------------------------------------- */
+
+static void hang_up(struct client *cl)
+{
+	watch_close(&cl->ready);
+	close(cl->sock);
+	cl->control = NULL;
+}
+
+/* One request. False when there is none, or nobody to answer any more. */
+static bool serve_one(struct client *cl)
+{
+	struct call call = { 0 };
+	struct egress_reply r = { 0 };
+	struct err err = { 0 };
+
+	if (fdmsg_recv(cl->sock, &call.rq, sizeof(call.rq), call.fds, EGRESS_DOORS, &call.n_fds,
+		       &err) < 0) {
+		if (err.sys != EAGAIN)
+			hang_up(cl);
+		return false;
+	}
+	r.tag = call.rq.tag;
+	if (handle(cl->control, &call, &r, &err) < 0) {
+		r.code = err.code;
+		snprintf(r.msg, sizeof(r.msg), "%.*s", (int)sizeof(r.msg) - 1, err.msg);
+	}
+	while (call.n_fds > 0)
+		close(call.fds[--call.n_fds]);
+	/* who does not read its answers would have to be waited for: it goes */
+	if (fdmsg_send(cl->sock, &r, sizeof(r), NULL, 0, &err) == 0)
+		return true;
+	hang_up(cl);
+	return false;
+}
+
+static void on_request(struct watch *w, unsigned int events)
+{
+	struct client *cl = CONTAINER_OF(w, struct client, ready);
+
+	if (events & WATCH_ERROR) {
+		hang_up(cl);
+		return;
+	}
+	for (int i = 0; i < CONTROL_BATCH; i++)
+		if (!serve_one(cl))
+			return;
+}
+
+static bool may_ask(const struct control *c, int sock)
+{
+	struct ucred peer;
+	socklen_t len = sizeof(peer);
+
+	return getsockopt(sock, SOL_SOCKET, SO_PEERCRED, &peer, &len) == 0 &&
+	       (peer.uid == 0 || peer.uid == c->node_uid);
+}
+
+static void admit(struct control *c, int fd)
+{
+	AUTO(auto_close) int sock = fd;
+	struct err err = { 0 };
+
+	if (!may_ask(c, sock)) {
+		log_warn("a client that is neither root nor node was turned away");
+		return;
+	}
+	for (size_t i = 0; i < CONTROL_CLIENTS_MAX; i++) {
+		struct client *cl = &c->clients[i];
+
+		if (cl->control)
+			continue;
+		if (watch_open(&cl->ready, c->loop, sock, WATCH_READ, on_request, &err) < 0) {
+			log_error("%s", err.msg);
+			return;
+		}
+		cl->sock = take_fd(&sock);
+		cl->control = c;
+		return;
+	}
+	log_warn("a client was turned away: %d are connected", CONTROL_CLIENTS_MAX);
+}
+
+static void call_again(struct timer *t)
+{
+	watch_set(&CONTAINER_OF(t, struct control, rest)->calling, WATCH_READ);
+}
+
+static void on_call(struct watch *w, unsigned int events)
+{
+	struct control *c = CONTAINER_OF(w, struct control, calling);
+	int sock = accept4(c->listener, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
+
+	(void)events;
+	if (sock >= 0) {
+		admit(c, sock);
+		return;
+	}
+	watch_set(&c->calling, 0);
+	timer_start(&c->rest, REST_MS);
+}
+
+/* --- open and close ------------------------------------------------------------------------- */
+
+/* Open to all who may pass the folder: who may ask is decided by who it is. */
+static int listen_at(const char *path, struct err *err)
+{
+	AUTO(auto_close)
+	int fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+	struct addr at;
+
+	if (addr_unix(path, &at, err) < 0)
+		return -1;
+	(void)unlink(path);
+	if (fd < 0 || bind(fd, (const struct sockaddr *)&at.at, at.len) < 0 ||
+	    chmod(path, 0666) < 0 || listen(fd, CONTROL_CLIENTS_MAX) < 0)
+		return err_set(err, ERR_UNAVAILABLE, errno, "listen on %s", path);
+	return take_fd(&fd);
+}
+
+int control_open(struct control **ret, struct loop *l, const char *path, uid_t node_uid,
+		 struct err *err)
+{
+	AUTO(auto_free) struct control *c = calloc(1, sizeof(*c));
+
+	if (!c)
+		return err_set(err, ERR_EXHAUSTED, ENOMEM, "allocate control");
+	c->loop = l;
+	c->node_uid = node_uid;
+	timer_init(&c->rest, l, call_again);
+	c->listener = listen_at(path, err);
+	if (c->listener < 0)
+		return -1;
+	if (watch_open(&c->calling, l, c->listener, WATCH_READ, on_call, err) < 0) {
+		close(c->listener);
+		return -1;
+	}
+	*ret = TAKE(c);
+	return 0;
+}
+
+void control_close(struct control *c)
+{
+	if (!c)
+		return;
+	for (size_t i = 0; i < CONTROL_CLIENTS_MAX; i++)
+		if (c->clients[i].control)
+			hang_up(&c->clients[i]);
+	for (uint32_t i = 0; i < CONTROL_SLOTS_MAX; i++)
+		let_go(c, i);
+	timer_stop(&c->rest);
+	watch_close(&c->calling);
+	close(c->listener);
+	free(c);
+}

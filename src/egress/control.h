@@ -1,0 +1,24 @@
+/* control.h - where node hands over doors: a SOCK_SEQPACKET unix socket and the table of slots.
+ *
+ * Doors stay open when node goes: its sandboxes run on, and are refused as before. The next node
+ * begins with EGRESS_RESET.
+ */
+#pragma once
+
+#include <sys/types.h>
+
+#include "net/loop.h"
+
+enum {
+	CONTROL_SLOTS_MAX = 2048,
+	CONTROL_CLIENTS_MAX = 8, /* a node, and what is left of earlier ones */
+	CONTROL_BATCH = 32,      /* requests taken from one client per turn */
+};
+
+struct control;
+
+/* Listens at `path`, removing what was there. Only root and `node_uid` may ask. */
+int control_open(struct control **ret, struct loop *l, const char *path, uid_t node_uid,
+		 struct err *err) NODISCARD;
+
+void control_close(struct control *c); /* with all doors */

@@ -1,0 +1,205 @@
+/* doors.c - refusing, quickly and fairly. */
+/* #syscalls: accept4 setsockopt getsockopt recvfrom sendto close */
+#include "egress/doors.h"
+
+#include <errno.h>
+#include <netinet/in.h>
+#include <sys/socket.h>
+
+#include "base/log.h"
+#include "net/timer.h"
+#include "net/watch.h"
+#include "wire/dns.h"
+
+struct doors {
+	struct loop *loop;
+	int tcp, udp;
+	struct watch tcp_ready, udp_ready;
+	struct timer rest; /* runs while the sandbox has been heard enough */
+	uint64_t since_ms; /* when counting `heard` began */
+	unsigned int heard;
+	char id[EGRESS_ID_MAX + 1];
+	struct egress_counts counts;
+};
+
+static void listen_again(struct timer *t)
+{
+	struct doors *d = CONTAINER_OF(t, struct doors, rest);
+
+	watch_set(&d->tcp_ready, WATCH_READ);
+	watch_set(&d->udp_ready, WATCH_READ);
+}
+
+static void have_a_rest(struct doors *d)
+{
+	watch_set(&d->tcp_ready, 0);
+	watch_set(&d->udp_ready, 0);
+	timer_start(&d->rest, DOORS_HEARD_MS);
+}
+
+/* May one more be taken? If not, the doors stay shut until the time is over. */
+static bool may_hear(struct doors *d)
+{
+	uint64_t now = loop_now_ms(d->loop);
+
+	if (now - d->since_ms >= DOORS_HEARD_MS) {
+		d->since_ms = now;
+		d->heard = 0;
+	}
+	if (d->heard < DOORS_HEARD) {
+		d->heard++;
+		return true;
+	}
+	have_a_rest(d);
+	return false;
+}
+
+static bool is_shortage(int why)
+{
+	return why == EMFILE || why == ENFILE || why == ENOBUFS || why == ENOMEM;
+}
+
+/* --- connections ---------------------------------------------------------------------------- */
+
+/* No time to linger: the sandbox sees a reset. */
+static void reset(int fd)
+{
+	const struct linger now = { .l_onoff = 1 };
+
+	(void)setsockopt(fd, SOL_SOCKET, SO_LINGER, &now, sizeof(now));
+	close(fd);
+}
+
+static void on_tcp(struct watch *w, unsigned int events)
+{
+	struct doors *d = CONTAINER_OF(w, struct doors, tcp_ready);
+
+	if (events & WATCH_ERROR)
+		log_warn("sandbox %s: its door for connections failed", d->id);
+	for (int i = 0; i < DOORS_BATCH && may_hear(d); i++) {
+		int fd = accept4(d->tcp, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
+
+		if (fd >= 0) {
+			d->counts.tcp_refused++;
+			reset(fd);
+		} else if (is_shortage(errno)) {
+			have_a_rest(d);
+			return;
+		} else if (errno == EAGAIN || errno == EINVAL) {
+			return;
+		} /* else that one connection was gone before we saw it */
+	}
+}
+
+/* --- names ---------------------------------------------------------------------------------- */
+
+static void answer(struct doors *d, struct bytes in, const struct sockaddr_in *who)
+{
+	AUTO(buf_done) struct buf out = BUF_MAX(DNS_REPLY_MAX);
+	struct dns_query q;
+	enum dns_verdict verdict = dns_read_query(in, &q);
+	struct err err = { 0 };
+
+	if (verdict == DNS_SILENCE)
+		return;
+	d->counts.names_refused++;
+	if (dns_write_refusal(&q, verdict == DNS_ASKS ? DNS_NXDOMAIN : DNS_FORMERR, &out, &err) < 0)
+		return;
+	/* one that cannot be sent now is one that was lost on the way */
+	(void)!sendto(d->udp, out.ptr, out.len, MSG_DONTWAIT | MSG_NOSIGNAL,
+		      (const struct sockaddr *)who, sizeof(*who));
+}
+
+static void on_udp(struct watch *w, unsigned int events)
+{
+	struct doors *d = CONTAINER_OF(w, struct doors, udp_ready);
+	uint8_t in[DNS_QUERY_MAX + 1]; /* a longer one is cut, and still too long */
+
+	if (events & WATCH_ERROR)
+		log_warn("sandbox %s: its door for names failed", d->id);
+	for (int i = 0; i < DOORS_BATCH && may_hear(d); i++) {
+		struct sockaddr_in who = { 0 };
+		socklen_t len = sizeof(who);
+		ssize_t n = recvfrom(d->udp, in, sizeof(in), MSG_DONTWAIT, (struct sockaddr *)&who,
+				     &len);
+
+		if (n < 0)
+			return;
+		answer(d, (struct bytes){ in, (size_t)n }, &who);
+	}
+}
+
+/* --- open and close ------------------------------------------------------------------------- */
+
+static int option(int fd, int name)
+{
+	int value = -1;
+	socklen_t len = sizeof(value);
+
+	return getsockopt(fd, SOL_SOCKET, name, &value, &len) < 0 ? -1 : value;
+}
+
+static int check(const struct doors *d, struct err *err)
+{
+	if (option(d->tcp, SO_DOMAIN) != AF_INET || option(d->tcp, SO_TYPE) != SOCK_STREAM ||
+	    option(d->tcp, SO_ACCEPTCONN) != 1)
+		return err_set(err, ERR_INVALID, 0, "not a socket that listens");
+	if (option(d->udp, SO_DOMAIN) != AF_INET || option(d->udp, SO_TYPE) != SOCK_DGRAM)
+		return err_set(err, ERR_INVALID, 0, "not a socket for datagrams");
+	return 0;
+}
+
+int doors_open(struct doors **ret, struct loop *l, const int fds[static EGRESS_DOORS],
+	       struct err *err)
+{
+	AUTO(auto_close) int tcp = fds[0];
+	AUTO(auto_close) int udp = fds[1];
+	AUTO(auto_free) struct doors *d = calloc(1, sizeof(*d));
+
+	if (!d)
+		return err_set(err, ERR_EXHAUSTED, ENOMEM, "allocate doors");
+	*d = (struct doors){ .loop = l, .tcp = tcp, .udp = udp, .id = "(unnamed)" };
+	if (check(d, err) < 0 || watch_open(&d->tcp_ready, l, tcp, WATCH_READ, on_tcp, err) < 0)
+		return -1;
+	if (watch_open(&d->udp_ready, l, udp, WATCH_READ, on_udp, err) < 0) {
+		watch_close(&d->tcp_ready);
+		return -1;
+	}
+	timer_init(&d->rest, l, listen_again);
+	take_fd(&tcp);
+	take_fd(&udp);
+	*ret = TAKE(d);
+	return 0;
+}
+
+static void say_counts(const struct doors *d)
+{
+	if (d->counts.tcp_refused > 0 || d->counts.names_refused > 0)
+		log_info("sandbox %s: %lu connections and %lu names refused", d->id,
+			 d->counts.tcp_refused, d->counts.names_refused);
+}
+
+void doors_name(struct doors *d, const char id[static EGRESS_ID_MAX + 1])
+{
+	say_counts(d);
+	snprintf(d->id, sizeof(d->id), "%s", id);
+	d->counts = (struct egress_counts){ 0 };
+}
+
+struct egress_counts doors_counts(const struct doors *d)
+{
+	return d->counts;
+}
+
+void doors_close(struct doors *d)
+{
+	if (!d)
+		return;
+	say_counts(d);
+	timer_stop(&d->rest);
+	watch_close(&d->tcp_ready);
+	watch_close(&d->udp_ready);
+	close(d->tcp);
+	close(d->udp);
+	free(d);
+}

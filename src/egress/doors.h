@@ -1,0 +1,30 @@
+/* doors.h - the two sockets at which everything ends that one sandbox begins.
+ *
+ * Nobody is let out: a connection is reset at once, a name does not exist. Both are counted. What
+ * one sandbox sends is heard up to a limit, in turn with the others; the rest waits in its own
+ * sockets, or is lost there.
+ */
+#pragma once
+
+#include "egress/protocol.h"
+#include "net/loop.h"
+
+enum {
+	DOORS_BATCH = 16,     /* connections, or questions, taken from one door per turn */
+	DOORS_HEARD = 100,    /* taken from both doors of one sandbox */
+	DOORS_HEARD_MS = 200, /* in so much time */
+};
+
+struct doors;
+
+/* Takes both descriptors, also on failure: a listening TCP socket and a UDP socket, non-blocking.
+ */
+int doors_open(struct doors **ret, struct loop *l, const int fds[static EGRESS_DOORS],
+	       struct err *err) NODISCARD;
+
+/* The sandbox that uses them from now on: counts begin at 0. */
+void doors_name(struct doors *d, const char id[static EGRESS_ID_MAX + 1]);
+
+struct egress_counts doors_counts(const struct doors *d);
+
+void doors_close(struct doors *d); /* NULL is fine */
