@@ -1,0 +1,141 @@
+"""egress.py - hotcell-egress for a test: the daemon, and the node that hands it doors.
+
+    with Egress() as egress:
+        egress.start()
+        egress.open(slot, warden.doors(slot))
+        egress.counts(slot)
+
+The structures are those of src/egress/protocol.h; egress refuses a message of another size.
+"""
+
+import ctypes
+import os
+import pathlib
+import shutil
+import socket
+import subprocess
+import tempfile
+
+from protocol import CODES
+from warden import build_dir, wait_for
+
+VERSION = 1
+ID_MAX = 63
+OPEN, CLOSE, NAME, COUNT, RESET = range(5)
+ANSWER_SECONDS = 30
+END_SECONDS = 10
+
+
+class Request(ctypes.Structure):
+    _fields_ = [("version", ctypes.c_uint32), ("verb", ctypes.c_uint32), ("tag", ctypes.c_uint64),
+                ("slot", ctypes.c_uint32), ("id", ctypes.c_char * (ID_MAX + 1))]
+
+
+class Counts(ctypes.Structure):
+    _fields_ = [("tcp_refused", ctypes.c_uint64), ("names_refused", ctypes.c_uint64)]
+
+
+class Reply(ctypes.Structure):
+    _fields_ = [("tag", ctypes.c_uint64), ("code", ctypes.c_uint32), ("msg", ctypes.c_char * 128),
+                ("counts", Counts)]
+
+
+class EgressError(Exception):
+    """Egress answered with an error."""
+
+    def __init__(self, reply):
+        self.code = CODES[reply.code]
+        super().__init__(f"{self.code}: {reply.msg.decode()}")
+
+
+class Egress:
+    """One daemon with a folder of its own. Verbs are methods."""
+
+    def __init__(self, user="", node_uid=0):
+        self.base = pathlib.Path(tempfile.mkdtemp(prefix="hotcell-egress-",
+                                                  dir=os.environ.get("HOTCELL_TEST_DIR")))
+        self.base.chmod(0o755)
+        self.settings = {"socket": self.base / "egress.sock", "user": user, "node_uid": node_uid}
+        self.process = self.sock = None
+        self.tag = 0
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self.kill()
+        shutil.rmtree(self.base, ignore_errors=True)
+
+    @property
+    def pid(self):
+        return self.process.pid
+
+    def log(self):
+        return (self.base / "log").read_text()
+
+    def start(self):
+        config = self.base / "egress.conf"
+        config.write_text("".join(f"{key} = {value}\n" for key, value in self.settings.items()))
+        with open(self.base / "log", "ab") as log:
+            self.process = subprocess.Popen([build_dir() / "src/egress/hotcell-egress", config],
+                                            stdin=subprocess.DEVNULL, stdout=log, stderr=log)
+        wait_for(self.connect, "egress serves")
+        self.call(RESET)  # answered: it is confined
+        return self
+
+    def connect(self):
+        assert self.process.poll() is None, f"egress ended: {self.log()}"
+        sock = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        sock.settimeout(ANSWER_SECONDS)
+        try:
+            sock.connect(str(self.settings["socket"]))
+        except (FileNotFoundError, ConnectionRefusedError):
+            sock.close()
+            return False
+        self.sock = sock
+        return True
+
+    def hang_up(self):
+        if self.sock:
+            self.sock.close()
+            self.sock = None
+
+    def kill(self):
+        """SIGKILL, and nothing after it."""
+        self.hang_up()
+        if self.process:
+            self.process.kill()
+            self.process.wait()
+            self.process = None
+
+    def end(self):
+        """SIGTERM; it ends well, with nothing a sanitizer complains about."""
+        self.hang_up()
+        self.process.terminate()
+        status = self.process.wait(END_SECONDS)
+        self.process = None
+        assert status == 0 and "Sanitizer" not in self.log(), self.log()
+
+    def call(self, verb, slot=0, name=b"", fds=()):
+        self.tag += 1
+        rq = Request(version=VERSION, verb=verb, tag=self.tag, slot=slot, id=name)
+        socket.send_fds(self.sock, [bytes(rq)], list(fds))
+        data = self.sock.recv(ctypes.sizeof(Reply) + 1)
+        assert len(data) == ctypes.sizeof(Reply), f"a reply of {len(data)} bytes"
+        reply = Reply.from_buffer_copy(data)
+        assert reply.tag == self.tag
+        if reply.code:
+            raise EgressError(reply)
+        return reply
+
+    def open(self, slot, doors):
+        """Hands over, and closes, a slot's doors (sockets)."""
+        try:
+            self.call(OPEN, slot, fds=[door.fileno() for door in doors])
+        finally:
+            for door in doors:
+                door.close()
+
+    def counts(self, slot):
+        counts = self.call(COUNT, slot).counts
+        return counts.tcp_refused, counts.names_refused

@@ -1,0 +1,113 @@
+"""test_confined.py - what someone gets who has taken over a daemon: another user, no capabilities, no
+files, few system calls. Read from the outside, of the daemon as it runs."""
+
+import contextlib
+import errno
+import os
+import pathlib
+
+import pytest
+
+import seccomp
+from egress import Egress
+from warden import is_sanitized
+
+USER = 64322  # nobody's
+
+# name: number and arguments, on x86-64
+FORBIDDEN = {
+    "execve": (59,), "execveat": (322,), "fork": (57,), "vfork": (58,), "clone a process": (56, 0x11),
+    "clone namespaces": (56, 0x7e020000), "ptrace": (101,), "kill": (62, 1, 9), "tkill": (200, 1, 9),
+    "tgkill others": (234, 1, 1, 9), "setuid": (105,), "setns": (308,), "unshare": (272,),
+    "mount": (165,), "umount2": (166,), "pivot_root": (155,), "chroot": (161,), "bpf": (321,),
+    "io_uring_setup": (425,), "userfaultfd": (323,), "perf_event_open": (298,), "keyctl": (250,),
+    "process_vm_readv": (310,), "pidfd_getfd": (438,), "init_module": (175,), "kexec_load": (246,),
+    "open_by_handle_at": (304,), "bind": (49,), "listen": (50,), "seccomp": (317,),
+    "socket AF_NETLINK": (41, 16), "socket AF_PACKET": (41, 17), "socket AF_VSOCK": (41, 40),
+    "socket AF_INET6": (41, 10), "mmap code": (9, 0, 4096, 5), "mprotect code": (10, 0, 4096, 5),
+    "ioctl TIOCSTI": (16, 0, 0x5412), "prctl": (157, 38),
+}
+NEEDED = {"read": (0,), "write": (1,), "close": (3,), "epoll_wait": (232,), "exit_group": (231,),
+          "futex": (202,), "mmap": (9, 0, 4096, 3), "recvmsg": (47,), "sendmsg": (46,)}
+
+
+@contextlib.contextmanager
+def lone_egress():
+    with Egress(user=USER) as egress:
+        egress.start()
+        yield egress.pid
+        egress.end()
+
+
+# Every daemon: how to run one with `user` set to USER; yields its pid.
+DAEMONS = {"egress": lone_egress}
+
+
+@pytest.fixture(scope="module", params=DAEMONS)
+def daemon(request):
+    with DAEMONS[request.param]() as pid:
+        yield pid
+
+
+@pytest.fixture(scope="module")
+def status(daemon):
+    text = pathlib.Path(f"/proc/{daemon}/status").read_text()
+    return dict(line.split(":\t", 1) for line in text.splitlines() if ":\t" in line)
+
+
+def test_it_is_the_user_and_nobody_else(status):
+    assert status["Uid"].split() == status["Gid"].split() == [str(USER)] * 4
+    assert status["Groups"].strip() == ""
+
+
+def test_it_has_no_capability_and_gets_none(status):
+    for kind in ("CapInh", "CapPrm", "CapEff", "CapBnd", "CapAmb"):
+        assert int(status[kind], 16) == 0, kind
+    assert status["NoNewPrivs"] == "1"
+
+
+def test_every_thread_is_filtered(daemon):
+    for thread in pathlib.Path(f"/proc/{daemon}/task").iterdir():
+        text = (thread / "status").read_text()
+        assert "\nSeccomp:\t2\n" in text and "\nNoNewPrivs:\t1\n" in text
+
+
+@pytest.fixture(scope="module")
+def filters(daemon):
+    if is_sanitized():
+        pytest.skip("a build with sanitizers allows what they need")
+    try:
+        return seccomp.read_filters(daemon)
+    except OSError as e:
+        if e.errno in (errno.EIO, errno.EINVAL):
+            pytest.skip("this kernel does not show filters")
+        raise
+
+
+@pytest.mark.parametrize("call", FORBIDDEN)
+def test_a_call_it_has_no_business_with_fails(filters, call):
+    number, *args = FORBIDDEN[call]
+    assert seccomp.verdict(filters, number, args) == ("errno", errno.EPERM)
+
+
+def test_threads_fall_back_to_a_call_that_can_be_checked(filters):
+    assert seccomp.verdict(filters, 435) == ("errno", errno.ENOSYS)
+
+
+@pytest.mark.parametrize("call", NEEDED)
+def test_a_call_it_needs_works(filters, call):
+    number, *args = NEEDED[call]
+    assert seccomp.verdict(filters, number, args)[0] == "allow"
+
+
+def test_other_doors_into_the_kernel_are_deadly(filters):
+    assert seccomp.verdict(filters, 11, arch=seccomp.I386)[0] == "kill"
+    assert seccomp.verdict(filters, 0x40000000 | 59)[0] in ("kill", "errno")
+
+
+def test_egress_holds_no_file_and_no_folder():
+    """Sockets, event descriptors, its log: nothing else survives confinement."""
+    with lone_egress() as pid:
+        targets = [os.readlink(f"/proc/{pid}/fd/{fd}") for fd in os.listdir(f"/proc/{pid}/fd")]
+    kept = [t for t in targets if not t.startswith(("socket:", "anon_inode:", "pipe:", "/dev/null"))]
+    assert [t for t in kept if not t.endswith("/log")] == []
