@@ -1,0 +1,200 @@
+/* create_request.c - what a new sandbox shall be, member by member. */
+#include "gateway/create_request.h"
+
+#include "gateway/template_ref.h"
+#include "wire/json.h"
+
+int timeout_check(int64_t seconds, int64_t least, uint32_t *ret, struct err *err)
+{
+	if (seconds < least)
+		return err_set(err, ERR_INVALID, 0, "Timeout must be greater than %d",
+			       (int)least - 1);
+	if (seconds > NODE_TIMEOUT_MAX_S)
+		return err_set(err, ERR_INVALID, 0, "Timeout cannot be greater than %d hours",
+			       NODE_TIMEOUT_MAX_S / 3600);
+	*ret = (uint32_t)seconds;
+	return 0;
+}
+
+/* {"name":"value"}; given on as it is, absent becomes {}. */
+static int take_strings(const json_t *body, const char *name, json_t *text, struct err *err)
+{
+	json_t *from = NULL, *v;
+	const char *key;
+
+	if (json_may_object(body, name, &from, err) < 0)
+		return -1;
+	if (!from)
+		return json_object_set_new(text, name, json_object());
+	json_object_foreach(from, key, v)
+	{
+		if (!json_is_string(v))
+			return err_set(err, ERR_INVALID, 0, "%s must have strings as values", name);
+	}
+	return json_object_set(text, name, from);
+}
+
+static int check_env_names(const json_t *text, struct err *err)
+{
+	json_t *v;
+	const char *key;
+
+	json_object_foreach(json_object_get(text, "envVars"), key, v)
+	{
+		if (key[0] == '\0' || strchr(key, '='))
+			return err_set(err, ERR_INVALID, 0,
+				       "envVars: a name must not be empty or contain '='");
+	}
+	return 0;
+}
+
+static int refuse(const char *what, struct err *err)
+{
+	return err_set(err, ERR_INVALID, 0, "%s is not supported yet", what);
+}
+
+/* These would make a sandbox less closed, or answer differently, than asked for. */
+static int check_network(const json_t *network, struct err *err)
+{
+	json_t *ports = NULL;
+	struct bytes host = { 0 };
+	bool public = true;
+
+	if (json_may_bool(network, "allowPublicTraffic", &public, err) < 0 ||
+	    json_may_string(network, "maskRequestHost", &host, err) < 0 ||
+	    json_may_array(network, "httpsPorts", &ports, err) < 0)
+		return err_wrap(err, "network");
+	if (!public)
+		return refuse("network.allowPublicTraffic = false", err);
+	if (host.len > 0)
+		return refuse("network.maskRequestHost", err);
+	return json_array_size(ports) > 0 ? refuse("network.httpsPorts", err) : 0;
+}
+
+static int take_network(const json_t *body, json_t *text, struct err *err)
+{
+	json_t *network = NULL;
+	bool if_no = false, if_yes = true;
+
+	if (json_may_object(body, "network", &network, err) < 0 ||
+	    json_may_bool(body, "allowInternetAccess", &if_no, err) < 0 ||
+	    json_may_bool(body, "allowInternetAccess", &if_yes, err) < 0)
+		return -1;
+	/* both defaults overwritten with the same: it was given */
+	if (if_no == if_yes &&
+	    json_object_set_new(text, "allowInternetAccess", json_boolean(if_no)) < 0)
+		return err_set(err, ERR_EXHAUSTED, 0, "no memory");
+	if (!network)
+		return 0;
+	if (check_network(network, err) < 0)
+		return -1;
+	return json_object_set(text, "network", network);
+}
+
+static int take_mcp(const json_t *body, json_t *text, struct err *err)
+{
+	json_t *mcp = NULL;
+
+	if (json_may_object(body, "mcp", &mcp, err) < 0)
+		return -1;
+	return mcp ? json_object_set(text, "mcp", mcp) : 0;
+}
+
+static int check_pausing(const json_t *body, struct err *err)
+{
+	json_t *resume = NULL;
+	bool pause = false, memory = true, enabled = false;
+
+	if (json_may_bool(body, "autoPause", &pause, err) < 0 ||
+	    json_may_bool(body, "autoPauseMemory", &memory, err) < 0 ||
+	    json_may_object(body, "autoResume", &resume, err) < 0 ||
+	    (resume && json_may_bool(resume, "enabled", &enabled, err) < 0))
+		return -1;
+	if (pause)
+		return refuse("autoPause", err);
+	if (enabled)
+		return refuse("autoResume", err);
+	if (!memory)
+		return err_set(err, ERR_INVALID, 0, "autoPauseMemory = false needs autoPause");
+	return 0;
+}
+
+static int check_absent(const json_t *body, struct err *err)
+{
+	json_t *mounts = NULL, *iam = NULL, *tokens = NULL;
+
+	if (json_may_array(body, "volumeMounts", &mounts, err) < 0 ||
+	    json_may_object(body, "iam", &iam, err) < 0 ||
+	    (iam && json_may_object(iam, "tokens", &tokens, err) < 0))
+		return -1;
+	if (json_array_size(mounts) > 0)
+		return refuse("volumeMounts", err);
+	return json_object_size(tokens) > 0 ? refuse("iam", err) : 0;
+}
+
+static int take_template(const json_t *body, struct create_request *ret, struct err *err)
+{
+	struct template_ref ref;
+	struct bytes name;
+
+	if (json_want_string(body, "templateID", &name, err) < 0 ||
+	    template_ref_parse(name, &ref, err) < 0 || template_ref_check(&ref, err) < 0)
+		return -1;
+	memcpy(ret->template_id, ref.name, sizeof(ret->template_id));
+	return 0;
+}
+
+static int take_numbers(const json_t *body, enum api_version version, struct create_request *ret,
+			struct err *err)
+{
+	int64_t timeout = version == API_V1 ? CREATE_TIMEOUT_V1_S : CREATE_TIMEOUT_V2_S;
+
+	/* version 2 has no such member: always secured */
+	ret->secure = version == API_V2;
+	if (json_may_int(body, "timeout", INT64_MIN, INT64_MAX, &timeout, err) < 0 ||
+	    (version == API_V1 && json_may_bool(body, "secure", &ret->secure, err) < 0))
+		return -1;
+	return timeout_check(timeout, 1, &ret->timeout_s, err);
+}
+
+static int make_text(const json_t *body, struct create_request *ret, struct err *err)
+{
+	AUTO(json_decrefp) json_t *text = json_object();
+	struct err why = { .code = ERR_EXHAUSTED, .msg = "no memory" }; /* jansson says nothing */
+
+	if (!text || take_strings(body, "metadata", text, &why) < 0 ||
+	    take_strings(body, "envVars", text, &why) < 0 || check_env_names(text, &why) < 0 ||
+	    take_network(body, text, &why) < 0 || take_mcp(body, text, &why) < 0) {
+		*err = why;
+		return -1;
+	}
+	ret->text = BUF_MAX(NODE_TEXT_MAX);
+	if (json_encode(text, &ret->text, err) < 0)
+		return err_set(err, ERR_INVALID, 0,
+			       "metadata, envVars, network and mcp are larger than %d KiB together",
+			       NODE_TEXT_MAX / 1024);
+	return 0;
+}
+
+int create_request_parse(struct bytes body, enum api_version version, struct create_request *ret,
+			 struct err *err)
+{
+	AUTO(json_decrefp) json_t *v = NULL;
+
+	*ret = (struct create_request){ 0 };
+	if (json_decode(body, CREATE_BODY_MAX, CREATE_DEPTH_MAX, &v, err) < 0) {
+		err->code = ERR_INVALID; /* too deep is the client's fault, too */
+		return -1;
+	}
+	if (take_template(v, ret, err) < 0 || take_numbers(v, version, ret, err) < 0 ||
+	    check_pausing(v, err) < 0 || check_absent(v, err) < 0 || make_text(v, ret, err) < 0) {
+		create_request_done(ret);
+		return -1;
+	}
+	return 0;
+}
+
+void create_request_done(struct create_request *r)
+{
+	buf_done(&r->text);
+}

@@ -1,0 +1,33 @@
+/* create_request.h - the body of POST /sandboxes and /v2/sandboxes. Pure.
+ *
+ * What is not there yet is refused by name and never ignored: a client that asked for a sandbox to
+ * be paused must not find it killed.
+ */
+#pragma once
+
+#include "base/bytes.h"
+#include "node/protocol.h"
+
+enum {
+	CREATE_BODY_MAX = 64 * 1024,
+	CREATE_DEPTH_MAX = 16,
+	CREATE_TIMEOUT_V1_S = 15,
+	CREATE_TIMEOUT_V2_S = 300,
+};
+
+enum api_version { API_V1, API_V2 };
+
+struct create_request {
+	char template_id[NODE_ID_MAX + 1]; /* or alias */
+	uint32_t timeout_s;
+	bool secure;
+	struct buf text; /* for node: {"metadata":{},"envVars":{},...} */
+};
+
+/* ERR_INVALID, or ERR_NOT_FOUND for a template that cannot exist. On success the caller owns it. */
+int create_request_parse(struct bytes body, enum api_version version, struct create_request *ret,
+			 struct err *err) NODISCARD;
+void create_request_done(struct create_request *r);
+
+/* A lifetime that a client asked for: "Timeout must be greater than 0" and so on. */
+int timeout_check(int64_t seconds, int64_t least, uint32_t *ret, struct err *err) NODISCARD;

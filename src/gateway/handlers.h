@@ -1,0 +1,69 @@
+/* handlers.h - one function per route; each ends its call, now or later. */
+#pragma once
+
+#include "gateway/api.h"
+#include "gateway/list_query.h"
+
+void health_get(struct api_call *c);
+void not_built(struct api_call *c); /* 501 */
+void not_built_sandbox(
+	struct api_call *c); /* 501, but 404 for a sandbox that is not the caller's */
+
+/* sandbox_routes.c */
+void sandbox_create_v1(struct api_call *c);
+void sandbox_create_v2(struct api_call *c);
+void sandbox_get(struct api_call *c);
+void sandbox_kill(struct api_call *c);
+void sandbox_timeout(struct api_call *c);
+void sandbox_refresh(struct api_call *c);
+void sandbox_connect_v1(struct api_call *c);
+void sandbox_connect_v2(struct api_call *c);
+void admin_sandbox_kill(struct api_call *c);
+
+/* sandbox_list.c */
+enum {
+	LIST_ALL_MAX = 1000,             /* where pages are not asked for */
+	LIST_TEXT_MAX = 4 * 1024 * 1024, /* metadata of one page; then the page is shorter */
+};
+void sandbox_list_v1(struct api_call *c);
+void sandbox_list_v2(struct api_call *c);
+void admin_sandbox_list(struct api_call *c);
+
+/* template_routes.c */
+void template_list(struct api_call *c);
+void template_alias(struct api_call *c);
+void admin_template_list(struct api_call *c);
+
+/* key_routes.c */
+void team_list(struct api_call *c);
+void key_list(struct api_call *c);
+void key_add(struct api_call *c);
+void key_rename(struct api_call *c);
+void key_remove(struct api_call *c);
+void admin_key_remove(struct api_call *c);
+
+/* Keys of the team c->team, used by the admin door too. */
+void keys_of_team(struct api_call *c);
+void add_key_of_team(struct api_call *c);
+
+/* admin_routes.c */
+void admin_team_list(struct api_call *c);
+void admin_team_add(struct api_call *c);
+void admin_team_remove(struct api_call *c);
+void admin_key_list(struct api_call *c);
+void admin_key_add(struct api_call *c);
+void admin_status(struct api_call *c);
+void admin_health(struct api_call *c);
+
+/* A name that a user chose: text without control characters, 1 to STORE_NAME_SIZE - 1 bytes. */
+int api_name(struct api_call *c, const json_t *body, char ret[static STORE_NAME_SIZE]) NODISCARD;
+
+/* Ask; answers the call by itself when that fails. */
+void api_ask_store(struct api_call *c, const struct store_request *rq,
+		   void (*on_done)(struct store_call *call, const struct store_result *ret,
+				   const struct err *err));
+void api_ask_node(struct api_call *c, const struct node_request *rq, struct bytes text,
+		  uint64_t deadline_ms,
+		  void (*on_done)(struct node_call *call, const struct node_reply *reply,
+				  struct bytes after, int *fds, size_t n_fds,
+				  const struct err *err));

@@ -1,0 +1,37 @@
+/* key_cache.h - which team a key belongs to, remembered for a while, in bounded memory.
+ *
+ * A table of small buckets chosen by the key's hash, which nobody can aim at: the oldest entry of
+ * a full bucket makes room.
+ */
+#pragma once
+
+#include "store/store.h"
+#include "wire/sha256.h"
+
+enum {
+	KEY_CACHE_BUCKETS = 1024,
+	KEY_CACHE_WAYS = 4,
+	KEY_CACHE_MS = 60 * 1000, /* then the store is asked again */
+};
+
+struct key_entry {
+	bool used;
+	uint8_t hash[SHA256_SIZE];
+	char key_id[STORE_ID_SIZE];
+	struct store_team team;
+	uint64_t checked_ms; /* when the store said so */
+	uint64_t told_ms;    /* when the store was told that the key is in use; 0: never */
+};
+
+struct key_cache {
+	struct key_entry entries[KEY_CACHE_BUCKETS][KEY_CACHE_WAYS];
+};
+
+/* NULL: unknown. Borrowed until the next call that changes the cache. */
+struct key_entry *key_cache_find(struct key_cache *c, const uint8_t hash[static SHA256_SIZE]);
+bool key_entry_fresh(const struct key_entry *e, uint64_t now_ms);
+struct key_entry *key_cache_put(struct key_cache *c, const uint8_t hash[static SHA256_SIZE],
+				const char *key_id, const struct store_team *team, uint64_t now_ms);
+void key_cache_drop(struct key_cache *c, const uint8_t hash[static SHA256_SIZE]);
+void key_cache_drop_key(struct key_cache *c, const char *key_id);
+void key_cache_drop_team(struct key_cache *c, const char *team_id);

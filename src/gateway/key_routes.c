@@ -1,0 +1,194 @@
+/* key_routes.c - a team and its keys, seen by whoever holds one of them. */
+#include "gateway/handlers.h"
+
+#include "base/random.h"
+#include "wire/rfc3339.h"
+
+enum { TIME_DIGITS = 6, HEAD_SHOWN = 2, TAIL_SHOWN = 4 };
+
+void api_ask_store(struct api_call *c, const struct store_request *rq,
+		   void (*on_done)(struct store_call *call, const struct store_result *ret,
+				   const struct err *err))
+{
+	struct err err;
+
+	if (store_ask(c->g->api->store, &c->store, rq, on_done, &err) < 0)
+		api_fail(c, 503, "%s", err.msg);
+}
+
+int api_name(struct api_call *c, const json_t *body, char ret[static STORE_NAME_SIZE])
+{
+	struct bytes name;
+	struct err err;
+	bool ok;
+
+	if (json_want_string(body, "name", &name, &err) < 0) {
+		api_fail(c, 400, "%s", err.msg);
+		return -1;
+	}
+	ok = name.len > 0 && bytes_to_str(name, ret, STORE_NAME_SIZE);
+	for (size_t i = 0; ok && i < name.len; i++)
+		ok = name.ptr[i] >= ' ' && name.ptr[i] != 127;
+	if (!ok) {
+		api_fail(c, 400, "name must be 1 to %d bytes of text", STORE_NAME_SIZE - 1);
+		return -1;
+	}
+	return 0;
+}
+
+/* The team of the key, which is all that a key can know. */
+void team_list(struct api_call *c)
+{
+	api_answer(c, 200,
+		   json_pack("[{s:s, s:s, s:s, s:b}]", "teamID", c->team.id, "name", c->team.name,
+			     "apiKey", c->key, "isDefault", 1));
+}
+
+static json_t *time_json(uint64_t ns)
+{
+	char text[RFC3339_SIZE];
+
+	if (ns == 0)
+		return json_null();
+	rfc3339_put(ns, TIME_DIGITS, text);
+	return json_string(text);
+}
+
+/* `key` is NULL but at its birth. */
+static json_t *key_json(const struct store_key *k, const char *key)
+{
+	json_t *mask =
+		json_pack("{s:s, s:i, s:s, s:s}", "prefix", "e2b_", "valueLength", API_KEY_DIGITS,
+			  "maskedValuePrefix", k->head, "maskedValueSuffix", k->tail);
+	json_t *o =
+		json_pack("{s:s, s:o, s:o, s:o, s:n, s:o}", "id", k->id, "name",
+			  json_text(bytes_str(k->name)), "mask", mask, "createdAt",
+			  time_json(k->created_ns), "createdBy", "lastUsed", time_json(k->used_ns));
+
+	if (o && key)
+		json_object_set_new(o, "key", json_string(key));
+	return o;
+}
+
+static void on_keys(struct store_call *call, const struct store_result *ret, const struct err *err)
+{
+	struct api_call *c = CONTAINER_OF(call, struct api_call, store);
+	json_t *all;
+
+	if (err) {
+		api_fail_err(c, err);
+		return;
+	}
+	all = json_array();
+	for (size_t i = 0; i < ret->n_keys; i++)
+		json_array_append_new(all, key_json(&ret->keys[i], NULL));
+	api_answer(c, 200, all);
+}
+
+void keys_of_team(struct api_call *c)
+{
+	struct store_request rq = { .verb = STORE_KEY_LIST };
+
+	memcpy(rq.key.team_id, c->team.id, sizeof(rq.key.team_id));
+	api_ask_store(c, &rq, on_keys);
+}
+
+void key_list(struct api_call *c)
+{
+	keys_of_team(c);
+}
+
+static void on_key_added(struct store_call *call, const struct store_result *ret,
+			 const struct err *err)
+{
+	struct api_call *c = CONTAINER_OF(call, struct api_call, store);
+
+	if (err)
+		api_fail_err(c, err);
+	else
+		api_answer(c, 201, key_json(&ret->keys[0], c->key));
+}
+
+void add_key_of_team(struct api_call *c)
+{
+	AUTO(json_decrefp) json_t *body = NULL;
+	struct store_request rq = { .verb = STORE_KEY_ADD };
+	char digits[API_KEY_DIGITS + 1];
+
+	if (api_body(c, &body) < 0 || api_name(c, body, rq.key.name) < 0)
+		return;
+	random_hex(digits, API_KEY_DIGITS / 2);
+	snprintf(c->key, sizeof(c->key), "e2b_%s", digits);
+	sha256_hex_of(bytes_str(c->key), rq.key.hash);
+	memcpy(rq.key.team_id, c->team.id, sizeof(rq.key.team_id));
+	snprintf(rq.key.head, sizeof(rq.key.head), "%.*s", HEAD_SHOWN, digits);
+	snprintf(rq.key.tail, sizeof(rq.key.tail), "%s", digits + API_KEY_DIGITS - TAIL_SHOWN);
+	explicit_bzero(digits, sizeof(digits));
+	api_ask_store(c, &rq, on_key_added);
+}
+
+void key_add(struct api_call *c)
+{
+	add_key_of_team(c);
+}
+
+static void on_renamed(struct store_call *call, const struct store_result *ret,
+		       const struct err *err)
+{
+	struct api_call *c = CONTAINER_OF(call, struct api_call, store);
+
+	(void)ret;
+	if (err)
+		api_fail_err(c, err);
+	else
+		api_answer(c, 200, NULL);
+}
+
+/* The key named in the path. False: no such key can exist, and it was answered so. */
+static bool take_key_id(struct api_call *c, struct store_request *rq)
+{
+	if (!bytes_to_str(bytes_str(c->params[0]), rq->key.id, sizeof(rq->key.id))) {
+		api_fail(c, 404, "no such key");
+		return false;
+	}
+	memcpy(rq->key.team_id, c->team.id, sizeof(rq->key.team_id));
+	return true;
+}
+
+void key_rename(struct api_call *c)
+{
+	AUTO(json_decrefp) json_t *body = NULL;
+	struct store_request rq = { .verb = STORE_KEY_RENAME };
+
+	if (api_body(c, &body) < 0 || api_name(c, body, rq.key.name) < 0 || !take_key_id(c, &rq))
+		return;
+	api_ask_store(c, &rq, on_renamed);
+}
+
+/* Forgotten here before the answer leaves: whoever reads it knows that the key is dead. */
+static void on_removed(struct store_call *call, const struct store_result *ret,
+		       const struct err *err)
+{
+	struct api_call *c = CONTAINER_OF(call, struct api_call, store);
+
+	(void)ret;
+	if (err) {
+		api_fail_err(c, err);
+		return;
+	}
+	key_cache_drop_key(c->g->api->keys, c->params[0]);
+	api_answer(c, 204, NULL);
+}
+
+void key_remove(struct api_call *c)
+{
+	struct store_request rq = { .verb = STORE_KEY_REMOVE };
+
+	if (take_key_id(c, &rq))
+		api_ask_store(c, &rq, on_removed);
+}
+
+void admin_key_remove(struct api_call *c)
+{
+	key_remove(c); /* without a team: of any */
+}

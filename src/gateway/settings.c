@@ -1,0 +1,22 @@
+/* settings.c - the table behind the gateway's configuration file and its --help. */
+#include "gateway/settings.h"
+
+const struct config_param settings_table[SETTINGS] = {
+	[SET_LISTEN] = { "listen", CONFIG_TEXT, "127.0.0.1:3000",
+			 .help = "address and port of the API and of all sandbox traffic" },
+	[SET_NODE_SOCKET] = { "node_socket", CONFIG_PATH, "/run/hotcell/node.sock",
+			      .help = "where node answers" },
+	[SET_DATA_DIR] = { "data_dir", CONFIG_PATH, "/var/lib/hotcell/gateway",
+			   .help = "store.db: teams and the hashes of their keys" },
+	[SET_ADMIN_SOCKET] = { "admin_socket", CONFIG_PATH, "/run/hotcell/admin.sock",
+			       .help = "where the hotcell command asks; HTTP, no key" },
+	[SET_ADMIN_UID] = { "admin_uid", CONFIG_NUMBER, "0", .max = UINT32_MAX - 1,
+			    .help = "the only user, besides root, that may ask there" },
+	[SET_DOMAIN] = { "domain", CONFIG_TEXT, "",
+			 .help = "sandboxes' host names end in it: PORT-ID.DOMAIN; may have a "
+				 "port" },
+	[SET_USER] = { "user", CONFIG_TEXT, "",
+		       .help = "name or number to become when started as root; empty: stays" },
+	[SET_CONNECTIONS_MAX] = { "connections_max", CONFIG_NUMBER, "20000", .min = 1,
+				  .max = 1000000, .help = "clients at once; more wait" },
+};
