@@ -1,0 +1,340 @@
+/* gateway_mock.h - for tests of the gateway: the control plane between a client and a node made of
+ * a table. The link to node, its door, the store and HTTP are the real ones.
+ */
+#pragma once
+
+#include "tests/unit/test_net_layers.h"
+
+#include <fcntl.h>
+
+#include "base/folder.h"
+#include "gateway/api.h"
+#include "http/call.h"
+#include "node/gateway_door.h"
+
+enum { MOCK_SANDBOXES_MAX = 300, MOCK_ANSWER_MAX = 16 * 1024 * 1024 };
+
+struct mock_sandbox {
+	struct node_sandbox s;
+	char *text;
+};
+
+struct mock {
+	struct loop *l;
+	char dir[64], node_path[96];
+	struct door_user door_user;
+	struct gateway_door *door;
+	struct mock_sandbox all[MOCK_SANDBOXES_MAX];
+	size_t n, asked;
+	enum err_code refuse;     /* every request of node, when not 0 */
+	struct node_request last; /* what node was asked */
+	char last_text[NODE_TEXT_MAX + 1];
+	struct node_link_user node_user;
+	struct gateway g;
+	struct store *store;
+	struct http_server http, admin;
+	/* the last answer */
+	struct http_call call;
+	bool done;
+	unsigned int status;
+	char fields[4096]; /* "Name: value\n" each */
+	json_t *json;      /* of the body; NULL: empty */
+	size_t body_len;
+	struct err failed;
+	char key[2][API_KEY_SIZE], team[2][STORE_ID_SIZE]; /* two teams with a key each */
+};
+
+static inline struct mock_sandbox *mock_find(struct mock *m, const struct node_request *rq)
+{
+	for (size_t i = 0; i < m->n; i++)
+		if (strcmp(m->all[i].s.id, rq->id) == 0 &&
+		    (!rq->team[0] || strcmp(m->all[i].s.team, rq->team) == 0))
+			return &m->all[i];
+	return NULL;
+}
+
+/* Ids are numbered, started_ns too, so that the order of the table is the order of a list. */
+static inline struct mock_sandbox *mock_add(struct mock *m, const char *team, const char *text)
+{
+	struct mock_sandbox *b = &m->all[m->n];
+
+	assert_true(m->n < MOCK_SANDBOXES_MAX);
+	*b = (struct mock_sandbox){ .s = { .template_id = "tpl1",
+					   .alias = "base",
+					   .access_token = "secret",
+					   .vcpus = 2,
+					   .memory_mib = 512,
+					   .disk_mib = 1024 },
+				    .text = strdup(text) };
+	snprintf(b->s.id, sizeof(b->s.id), "i%04zu", m->n);
+	snprintf(b->s.team, sizeof(b->s.team), "%s", team);
+	b->s.started_ns = 1700000000000000000ull + m->n * 1000000;
+	b->s.end_ns = b->s.started_ns + 300000000000ull;
+	m->n++;
+	return b;
+}
+
+static inline void mock_list(struct mock *m, struct door_asked *a, const struct node_request *rq)
+{
+	AUTO(buf_done) struct buf out = BUF_MAX(NODE_MESSAGE_MAX);
+	struct node_reply r = { 0 };
+	struct err err;
+
+	for (size_t i = 0; i < m->n && r.count < 7; i++) { /* small parts: several are needed */
+		const struct node_sandbox *s = &m->all[i].s;
+		struct node_entry e = { *s, (uint32_t)strlen(m->all[i].text) };
+
+		if (rq->team[0] && strcmp(s->team, rq->team) != 0)
+			continue;
+		if (s->started_ns < rq->after_ns ||
+		    (s->started_ns == rq->after_ns && strcmp(s->id, rq->id) <= 0))
+			continue;
+		if (out.len + sizeof(e) + e.text_len + sizeof(r) > NODE_MESSAGE_MAX)
+			break;
+		assert_int_equal(buf_add(&out, (struct bytes){ (void *)&e, sizeof(e) }, &err), 0);
+		assert_int_equal(buf_add(&out, bytes_str(m->all[i].text), &err), 0);
+		r.count++;
+	}
+	door_answer(a, &r, buf_view(&out), NULL, 0);
+}
+
+static inline void mock_refuse(struct door_asked *a, enum err_code code, const char *why)
+{
+	struct err err;
+
+	err_set(&err, code, 0, "%s", why);
+	door_refuse(a, &err);
+}
+
+static inline void mock_create(struct mock *m, struct door_asked *a, const struct node_request *rq)
+{
+	struct node_reply r = { 0 };
+	struct mock_sandbox *b;
+
+	if (strcmp(rq->template_id, "base") != 0) {
+		mock_refuse(a, ERR_NOT_FOUND, "no such template here");
+		return;
+	}
+	b = mock_add(m, rq->team, m->last_text);
+	b->s.flags = rq->flags;
+	if (!(rq->flags & NODE_SECURE))
+		b->s.access_token[0] = '\0';
+	r.sandbox = b->s;
+	door_answer(a, &r, (struct bytes){ 0 }, NULL, 0);
+}
+
+static inline void mock_one(struct mock *m, struct door_asked *a, const struct node_request *rq)
+{
+	struct mock_sandbox *b = mock_find(m, rq);
+	struct node_reply r = { 0 };
+
+	if (!b) {
+		mock_refuse(a, ERR_NOT_FOUND, "not here");
+		return;
+	}
+	r.sandbox = b->s;
+	door_answer(a, &r, rq->verb == NODE_GET ? bytes_str(b->text) : (struct bytes){ 0 }, NULL,
+		    0);
+	if (rq->verb == NODE_KILL)
+		b->s.id[0] = '\0';
+}
+
+static inline void mock_on_asked(struct door_user *u, struct door_asked *a,
+				 const struct node_request *rq, struct bytes text)
+{
+	struct mock *m = CONTAINER_OF(u, struct mock, door_user);
+
+	m->asked++;
+	m->last = *rq;
+	assert_true(bytes_to_str(text, m->last_text, sizeof(m->last_text)));
+	if (m->refuse)
+		mock_refuse(a, m->refuse, "refused by the test");
+	else if (rq->verb == NODE_LIST)
+		mock_list(m, a, rq);
+	else if (rq->verb == NODE_CREATE)
+		mock_create(m, a, rq);
+	else if (rq->verb == NODE_TEMPLATES)
+		door_answer(a, &(struct node_reply){ 0 },
+			    BYTES_LIT("[{\"templateID\":\"tpl1\",\"alias\":\"base\",\"cpuCount\":2,"
+				      "\"memoryMB\":512,\"diskSizeMB\":1024}]"),
+			    NULL, 0);
+	else if (rq->verb == NODE_STATUS)
+		door_answer(a, &(struct node_reply){ 0 }, BYTES_LIT("{\"sandboxes\":3}"), NULL, 0);
+	else
+		mock_one(m, a, rq);
+}
+
+static inline void mock_on_gone(struct node_link_user *u, const char *id, uint32_t generation)
+{
+	(void)u;
+	(void)id;
+	(void)generation;
+}
+
+static inline void mock_on_link(struct node_link_user *u)
+{
+	(void)u;
+}
+
+static inline void mock_on_request(struct http_server *sv, struct http_request *rq)
+{
+	api_request(&CONTAINER_OF(sv, struct mock, http)->g, rq);
+}
+
+static inline void mock_on_admin(struct http_server *sv, struct http_request *rq)
+{
+	admin_request(&CONTAINER_OF(sv, struct mock, admin)->g, rq);
+}
+
+static inline void mock_note_fields(struct mock *m, const struct http1_head *head)
+{
+	size_t n = 0;
+
+	for (size_t i = 0; i < head->n_fields; i++)
+		n += (size_t)snprintf(m->fields + n, sizeof(m->fields) - n, "%.*s: %.*s\n",
+				      (int)head->fields[i].name.len, head->fields[i].name.ptr,
+				      (int)head->fields[i].value.len, head->fields[i].value.ptr);
+	assert_true(n < sizeof(m->fields));
+}
+
+static inline void mock_on_answer(struct http_call *c, const struct http_call_result *ret,
+				  const struct err *err)
+{
+	struct mock *m = CONTAINER_OF(c, struct mock, call);
+	struct err why;
+
+	m->done = true;
+	if (err) {
+		m->failed = *err;
+		return;
+	}
+	m->status = ret->head->status;
+	m->body_len = ret->body.len;
+	mock_note_fields(m, ret->head);
+	if (ret->body.len > 0 &&
+	    json_decode(ret->body, MOCK_ANSWER_MAX, JSON_DEPTH_MAX, &m->json, &why) < 0)
+		fail_msg("%s", why.msg);
+}
+
+static inline void mock_send(struct mock *m, struct http_server *sv, const char *method,
+			     const char *target, const char *key, struct bytes body)
+{
+	const struct http1_field field = { BYTES_LIT("X-API-KEY"), bytes_str(key ? key : "") };
+	const struct http_ask ask = { .method = bytes_str(method),
+				      .target = bytes_str(target),
+				      .host = BYTES_LIT("localhost"),
+				      .fields = &field,
+				      .n_fields = key ? 1 : 0 };
+	struct err err = { 0 };
+	int fd[2];
+
+	unix_pair(fd);
+	json_decref(m->json);
+	m->json = NULL;
+	m->done = false;
+	m->failed = (struct err){ 0 };
+	m->fields[0] = '\0';
+	if (http_server_add(sv, test_stream(m->l, fd[1]), &err) < 0 ||
+	    http_call_stream(&m->call, test_stream(m->l, fd[0]), &ask, body, MOCK_ANSWER_MAX,
+			     mock_on_answer, &err) < 0)
+		fail_msg("%s", err.msg);
+}
+
+/* Ask and wait; the status. */
+static inline unsigned int mock_ask(struct mock *m, const char *method, const char *target,
+				    const char *key, const char *body)
+{
+	bool admin = strncmp(target, "/admin/", 7) == 0 && !key;
+
+	mock_send(m, admin ? &m->admin : &m->http, method, target, key, bytes_str(body));
+	RUN_UNTIL(m->l, m->done);
+	if (m->failed.code)
+		fail_msg("%s %s: %s", method, target, m->failed.msg);
+	return m->status;
+}
+
+static inline const char *mock_text(const struct mock *m, const char *name)
+{
+	const char *s = json_string_value(json_object_get(m->json, name));
+
+	return s ? s : "(none)";
+}
+
+/* An error as all are: the code in the body is the status. */
+static inline void mock_expect_error(const struct mock *m, unsigned int status)
+{
+	assert_int_equal(m->status, status);
+	assert_int_equal(json_integer_value(json_object_get(m->json, "code")), status);
+	assert_true(json_is_string(json_object_get(m->json, "message")));
+	assert_non_null(strstr(m->fields, "Content-Type: application/json\n"));
+}
+
+static inline void mock_make_team(struct mock *m, size_t i, const char *name)
+{
+	char text[256];
+
+	snprintf(text, sizeof(text), "{\"name\":\"%s\"}", name);
+	assert_int_equal(mock_ask(m, "POST", "/admin/teams", NULL, text), 201);
+	snprintf(m->team[i], sizeof(m->team[i]), "%s", mock_text(m, "teamID"));
+	snprintf(text, sizeof(text), "/admin/teams/%s/keys", m->team[i]);
+	assert_int_equal(mock_ask(m, "POST", text, NULL, "{\"name\":\"k\"}"), 201);
+	snprintf(m->key[i], sizeof(m->key[i]), "%s", mock_text(m, "key"));
+}
+
+static inline void mock_open_node(struct mock *m)
+{
+	static const struct door_user_ops ops = { mock_on_asked };
+	struct err err = { 0 };
+
+	m->door_user.ops = &ops;
+	if (door_open(m->l, m->node_path, getuid(), getgid(), &m->door_user, &m->door, &err) < 0)
+		fail_msg("%s", err.msg);
+}
+
+static inline int mock_set_up(void **state)
+{
+	static const struct node_link_ops link_ops = { mock_on_gone, mock_on_link, mock_on_link };
+	static const struct http_server_ops ops = { mock_on_request },
+					    admin_ops = { mock_on_admin };
+	struct mock *m = calloc(1, sizeof(*m));
+	struct err err = { 0 };
+
+	assert_non_null(m);
+	m->l = m->g.loop = test_loop();
+	snprintf(m->dir, sizeof(m->dir), "/tmp/hotcell-api-XXXXXX");
+	assert_non_null(mkdtemp(m->dir));
+	snprintf(m->node_path, sizeof(m->node_path), "%s/node.sock", m->dir);
+	mock_open_node(m);
+	m->node_user.ops = &link_ops;
+	if (store_open(m->l, m->dir, &m->store, &err) < 0 || api_open(&m->g, m->store, &err) < 0 ||
+	    node_link_open(m->l, m->node_path, &m->node_user, &m->g.node, &err) < 0)
+		fail_msg("%s", err.msg);
+	http_server_init(&m->http, m->l, &ops, &HTTP_LIMITS);
+	http_server_init(&m->admin, m->l, &admin_ops, &HTTP_LIMITS);
+	mock_make_team(m, 0, "one");
+	mock_make_team(m, 1, "two");
+	*state = m;
+	return 0;
+}
+
+static inline int mock_tear_down(void **state)
+{
+	AUTO(auto_close) int tmp = open("/tmp", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	struct mock *m = *state;
+	struct err err;
+
+	http_call_cancel(&m->call);
+	http_server_done(&m->http);
+	http_server_done(&m->admin);
+	api_close(m->g.api);
+	store_close(m->store);
+	node_link_close(m->g.node);
+	door_close(m->door);
+	loop_free(m->l);
+	json_decref(m->json);
+	for (size_t i = 0; i < m->n; i++)
+		free(m->all[i].text);
+	assert_int_equal(folder_remove(tmp, strrchr(m->dir, '/') + 1, &err), 0);
+	free(m);
+	return 0;
+}
