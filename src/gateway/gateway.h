@@ -39,6 +39,7 @@ void dispatch_find(const struct http1_head *head, const char *domain, struct dis
 /* Each takes or answers the request. */
 void api_request(struct gateway *g, struct http_request *rq);
 void relay_request(struct gateway *g, struct http_request *rq, const struct dispatch *to);
+void signed_request(struct gateway *g, struct http_request *rq); /* signed_files.c */
 
 /* relay's memory of sandboxes, told by node_link's events */
 int guest_cache_open(struct gateway *g, struct err *err) NODISCARD;

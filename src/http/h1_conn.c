@@ -84,8 +84,9 @@ static enum h1_wait waits_for(struct h1_conn *c)
 			return H1_WAIT_NOTHING;
 		return c->served && c->in.len == 0 ? H1_WAIT_IDLE : H1_WAIT_HEAD;
 	case H1_REQUEST:
-		return rq->started && !rq->paused && !rq->body.over ? H1_WAIT_BODY
-								    : H1_WAIT_NOTHING;
+		return rq->started && !rq->paused && !rq->body.over && !rq->base.rests
+			       ? H1_WAIT_BODY
+			       : H1_WAIT_NOTHING;
 	case H1_DRAIN:
 		return H1_WAIT_DRAIN;
 	case H1_CLOSED:
@@ -250,11 +251,16 @@ static void on_input_timeout(struct timer *t)
 	}
 }
 
+static bool h1_rests(const struct h1_conn *c)
+{
+	return c->rq && c->rq->base.rests;
+}
+
 void h1_watch_output(struct h1_conn *c)
 {
 	uint64_t ms = c->conn.server->limits.write_stall_ms;
 
-	if (ms == 0 || c->output.active || stream_queued(c->s) == 0)
+	if (ms == 0 || c->output.active || stream_queued(c->s) == 0 || h1_rests(c))
 		return;
 	c->sent_seen = stream_sent(c->s);
 	timer_start(&c->output, ms);
@@ -265,7 +271,7 @@ static void on_output_timeout(struct timer *t)
 	struct h1_conn *c = CONTAINER_OF(t, struct h1_conn, output);
 	struct err why;
 
-	if (stream_queued(c->s) == 0 || stream_sent(c->s) != c->sent_seen) {
+	if (stream_queued(c->s) == 0 || stream_sent(c->s) != c->sent_seen || h1_rests(c)) {
 		h1_watch_output(c);
 		return;
 	}
@@ -304,7 +310,7 @@ static void conn_kill(struct http_conn *conn, const struct err *why)
 	h1_gone(CONTAINER_OF(conn, struct h1_conn, conn), why, 0);
 }
 
-int h1_conn_open(struct http_server *sv, struct stream *s, struct err *err)
+int h1_conn_open(struct http_server *sv, struct stream *s, const struct addr *peer, struct err *err)
 {
 	static const struct stream_user_ops user_ops = { on_data, on_end, on_drain, on_fail };
 	static const struct http_conn_ops conn_ops = { conn_quiesce, conn_kill };
@@ -320,6 +326,8 @@ int h1_conn_open(struct http_server *sv, struct stream *s, struct err *err)
 	timer_init(&c->output, sv->loop, on_output_timeout);
 	timer_init(&c->later, sv->loop, on_later);
 	http_conn_join(&c->conn, &conn_ops, sv);
+	if (peer)
+		c->conn.peer = *peer;
 	stream_set_user(s, &c->user);
 	settle(c, false);
 	return 0;

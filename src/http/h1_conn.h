@@ -55,7 +55,8 @@ struct h1_conn {
 	uint64_t sent_seen;
 };
 
-int h1_conn_open(struct http_server *sv, struct stream *s, struct err *err) NODISCARD;
+int h1_conn_open(struct http_server *sv, struct stream *s, const struct addr *peer,
+		 struct err *err) NODISCARD; /* peer: NULL when not known */
 
 /* Part with the client; a request is dropped without a word to its handler. */
 void h1_close(struct h1_conn *c, bool graceful);

@@ -125,10 +125,12 @@ void h1_move_on(struct h1_conn *c, bool keep)
 	c->state = rq->body.over ? H1_HEAD : H1_DRAIN;
 	c->rq = NULL;
 	h1_request_free(rq);
-	if (!keep || c->conn.server->quiet)
+	if (!keep || c->conn.server->quiet) {
 		h1_close(c, true);
-	else
-		h1_kick(c);
+		return;
+	}
+	h1_watch_output(c); /* the request may have rested, the connection may not */
+	h1_kick(c);
 }
 
 static void h1_finish(struct http_request *base)

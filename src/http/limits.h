@@ -15,7 +15,7 @@ enum {
 	HTTP_INTERIM_MAX = 8,            /* 1xx replies before the final one */
 	HTTP_INPUT_MAX = 80 * 1024,      /* received and not yet given on, per connection */
 	HTTP_WHOLE_MAX = 192 * 1024,     /* a body given in one piece; what is larger is streamed */
-	HTTP_FIELDS_OUT_MAX = 64,        /* fields that a handler or a caller may add */
+	HTTP_FIELDS_OUT_MAX = 108, /* fields of a handler or a caller: those that came, and a few */
 };
 
 enum { HTTP_CHUNKED = -1 }; /* the length of a body that is not known yet */

@@ -8,6 +8,16 @@ const struct http1_head *http_request_head(const struct http_request *rq)
 	return &rq->head;
 }
 
+const struct addr *http_request_peer(const struct http_request *rq)
+{
+	return rq->peer;
+}
+
+void http_request_rests(struct http_request *rq)
+{
+	rq->rests = true;
+}
+
 void http_request_take(struct http_request *rq, struct http_handler *h)
 {
 	assert(!rq->handler);

@@ -26,7 +26,9 @@ struct http_request {
 	const struct http_request_ops *ops;
 	struct http_handler *handler; /* NULL until taken */
 	bool responded;
-	struct http1_head head; /* borrows from memory of the version underneath */
+	bool rests;              /* see http_request_rests() */
+	const struct addr *peer; /* of the connection; NULL: not known */
+	struct http1_head head;  /* borrows from memory of the version underneath */
 };
 
 struct http_conn_ops {
@@ -37,6 +39,7 @@ struct http_conn_ops {
 struct http_conn {
 	const struct http_conn_ops *ops;
 	struct http_server *server;
+	struct addr peer; /* len is 0 when it is not known */
 	struct http_conn *next, **prev;
 };
 

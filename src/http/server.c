@@ -14,7 +14,13 @@ void http_server_init(struct http_server *sv, struct loop *l, const struct http_
 
 int http_server_add(struct http_server *sv, struct stream *s, struct err *err)
 {
-	return h1_conn_open(sv, s, err);
+	return h1_conn_open(sv, s, NULL, err);
+}
+
+int http_server_add_from(struct http_server *sv, struct stream *s, const struct addr *peer,
+			 struct err *err)
+{
+	return h1_conn_open(sv, s, peer, err);
 }
 
 void http_conn_join(struct http_conn *c, const struct http_conn_ops *ops, struct http_server *sv)

@@ -14,6 +14,7 @@
 #pragma once
 
 #include "http/limits.h"
+#include "net/addr.h"
 #include "net/stream.h"
 #include "net/timer.h"
 #include "wire/http1_field.h"
@@ -41,10 +42,11 @@ void http_server_init(struct http_server *sv, struct loop *l, const struct http_
 
 /* Serve what arrives on `s`, which is taken in any case. */
 int http_server_add(struct http_server *sv, struct stream *s, struct err *err) NODISCARD;
+int http_server_add_from(struct http_server *sv, struct stream *s, const struct addr *peer,
+			 struct err *err) NODISCARD;
 
 /* No new requests: idle connections close, the others after their answer. */
 void http_server_quiesce(struct http_server *sv);
-
 /* Resets every connection; running requests get their on_gone from inside this call, the one
  * exception to the rule. Then the owner may be freed. */
 void http_server_done(struct http_server *sv);
@@ -65,7 +67,10 @@ struct http_handler { /* embedded by the object that answers one request */
 
 /* The fields as they came; borrowed until the request ends. */
 const struct http1_head *http_request_head(const struct http_request *rq);
+const struct addr *http_request_peer(const struct http_request *rq); /* NULL: not known */
 void http_request_take(struct http_request *rq, struct http_handler *h);
+/* Neither a body that stalls nor an answer that is not taken ends this request. */
+void http_request_rests(struct http_request *rq);
 
 /* Begin to read the body: at most `max` bytes, else the answer is 413. This is when a client that
  * asked for it is told to continue. Without a body on_body_end comes all the same. Not started

@@ -1,0 +1,435 @@
+/* guest_cache.c - the sandboxes that have traffic: found by name, asked for at node, forgotten. */
+#include "gateway/guest_cache.h"
+
+#include <errno.h>
+
+#include "base/log.h"
+#include "base/random.h"
+
+/* Who has joined: two lists, and everybody is in one of them. */
+
+static void users_add(struct guest_users *to, struct guest_user *u)
+{
+	u->in = to;
+	u->next = NULL;
+	u->prev = to->last;
+	*to->last = u;
+	to->last = &u->next;
+}
+
+static void users_remove(struct guest_user *u)
+{
+	*u->prev = u->next;
+	if (u->next)
+		u->next->prev = u->prev;
+	else
+		u->in->last = u->prev;
+	u->in = NULL;
+}
+
+static void users_move(struct guest_user *u, struct guest_users *to)
+{
+	users_remove(u);
+	users_add(to, u);
+}
+
+static bool is_used(const struct guest *g)
+{
+	return g->waiting.first || g->busy.first;
+}
+
+/* By name. */
+
+static struct guest **bucket(struct guest_cache *c, const char *id)
+{
+	uint64_t h = c->seed;
+
+	for (; *id != '\0'; id++) {
+		h = (h ^ (uint8_t)*id) * 0x9e3779b97f4a7c15u;
+		h ^= h >> 29;
+	}
+	return &c->buckets[h % GUEST_BUCKETS];
+}
+
+static struct guest *find(struct guest_cache *c, const char *id)
+{
+	struct guest *g = *bucket(c, id);
+
+	while (g && strcmp(g->id, id) != 0)
+		g = g->next;
+	return g;
+}
+
+/* Those without an exchange, in the order in which they became so. */
+
+static void idle_remove(struct guest *g)
+{
+	struct guest_cache *c = g->cache;
+
+	if (!g->idle)
+		return;
+	*(g->newer ? &g->newer->older : &c->newest) = g->older;
+	*(g->older ? &g->older->newer : &c->oldest) = g->newer;
+	g->idle = false;
+	c->n_idle--;
+}
+
+static void idle_add(struct guest *g)
+{
+	struct guest_cache *c = g->cache;
+
+	g->idle = true;
+	g->idle_ms = loop_now_ms(c->gateway->loop);
+	g->newer = NULL;
+	g->older = c->newest;
+	*(g->older ? &g->older->newer : &c->oldest) = g;
+	c->newest = g;
+	c->n_idle++;
+}
+
+/* Life. */
+
+static void drop_spare(struct guest *g)
+{
+	while (g->n_spare > 0)
+		close(g->spare[--g->n_spare]);
+}
+
+/* Nothing that was learnt is believed any more. */
+static void unlearn(struct guest *g)
+{
+	g->known = false;
+	drop_spare(g);
+	guest_pool_expire(g, UINT64_MAX);
+}
+
+static void guest_free(struct guest *g)
+{
+	assert(!is_used(g) && g->hold == 0);
+	unlearn(g);
+	idle_remove(g);
+	node_call_cancel(&g->call);
+	timer_stop(&g->failed);
+	*g->prev = g->next;
+	if (g->next)
+		g->next->prev = g->prev;
+	g->cache->n_guests--;
+	free(g);
+}
+
+/* Whether it is kept is a function of its state. May free it. */
+static void settle(struct guest *g)
+{
+	struct guest_cache *c = g->cache;
+
+	if (g->hold > 0)
+		return;
+	if (is_used(g)) {
+		idle_remove(g);
+	} else if (!g->known && !g->asked) {
+		guest_free(g);
+	} else if (!g->idle && !g->asked) {
+		idle_add(g);
+		if (c->n_idle > GUEST_IDLE_MAX)
+			guest_free(c->oldest);
+	}
+}
+
+static void fail_waiting(struct guest *g, const struct err *err)
+{
+	/* those who begin to wait while these are told wait for the next answer */
+	struct guest_users told = { .last = &told.first };
+
+	while (g->waiting.first)
+		users_move(g->waiting.first, &told);
+	g->hold++;
+	while (told.first) {
+		struct guest_user *u = told.first;
+
+		users_move(u, &g->busy);
+		u->ops->on_socket(u, -1, err);
+	}
+	g->hold--;
+}
+
+static void end_busy(struct guest *g)
+{
+	g->hold++;
+	while (g->busy.first) {
+		struct guest_user *u = g->busy.first;
+
+		users_remove(u);
+		u->guest = NULL;
+		u->ops->on_gone(u);
+	}
+	g->hold--;
+}
+
+/* Asking node. */
+
+static void on_failed(struct timer *t)
+{
+	struct guest *g = CONTAINER_OF(t, struct guest, failed);
+
+	fail_waiting(g, &g->why);
+	settle(g);
+}
+
+static void on_sockets(struct node_call *call, const struct node_reply *reply, struct bytes after,
+		       int *fds, size_t n_fds, const struct err *err);
+
+static void ask_node(struct guest *g, size_t count)
+{
+	struct node_request rq = { .verb = NODE_SOCKETS };
+
+	if (g->asked || g->failed.active)
+		return;
+	memcpy(rq.id, g->id, sizeof(rq.id));
+	rq.count = (uint32_t)(count < GUEST_SPARE_MAX ? count : GUEST_SPARE_MAX);
+	g->asked = node_link_call(g->cache->gateway->node, &g->call, &rq, (struct bytes){ 0 },
+				  GUEST_CALL_MS, on_sockets, &g->why) == 0;
+	if (!g->asked) /* no callback from inside a call */
+		timer_start(&g->failed, 0);
+}
+
+/* Those who wait get theirs; if there are not enough, node is asked again. */
+static void hand_out(struct guest *g)
+{
+	size_t n = 0;
+
+	g->hold++;
+	while (g->known && g->n_spare > 0 && g->waiting.first) {
+		struct guest_user *u = g->waiting.first;
+
+		users_move(u, &g->busy);
+		u->ops->on_socket(u, g->spare[--g->n_spare], NULL);
+	}
+	g->hold--;
+	for (struct guest_user *u = g->waiting.first; u && n < GUEST_SPARE_MAX; u = u->next)
+		n++;
+	if (n > 0)
+		ask_node(g, n + GUEST_AHEAD);
+}
+
+/* What node says of it, for the first time or again. */
+static void learn(struct guest *g, const struct node_sandbox *info, int *fds, size_t n_fds)
+{
+	if (g->ever && g->info.generation != info->generation) {
+		unlearn(g); /* its old network is no more */
+		end_busy(g);
+	}
+	g->known = g->ever = true;
+	g->info = *info;
+	for (size_t i = 0; i < n_fds && g->n_spare < GUEST_SPARE_MAX; i++)
+		g->spare[g->n_spare++] = take_fd(&fds[i]);
+}
+
+static void sandbox_gone(struct guest *g)
+{
+	g->ever = false;
+	unlearn(g);
+	end_busy(g);
+}
+
+static void refused(struct guest *g, const struct err *err)
+{
+	if (err->code == ERR_UNAVAILABLE && g->waiting.first && !g->again) {
+		g->again = true; /* node may be back in a moment: nobody is told yet */
+		unlearn(g);
+		ask_node(g, 1 + GUEST_AHEAD);
+		return;
+	}
+	g->again = false;
+	g->hold++;
+	if (err->code == ERR_NOT_FOUND)
+		sandbox_gone(g);
+	else
+		unlearn(g);
+	fail_waiting(g, err);
+	g->hold--;
+}
+
+static void on_sockets(struct node_call *call, const struct node_reply *reply, struct bytes after,
+		       int *fds, size_t n_fds, const struct err *err)
+{
+	struct guest *g = CONTAINER_OF(call, struct guest, call);
+	struct err none;
+
+	(void)after;
+	g->asked = false;
+	g->hold++;
+	if (err) {
+		refused(g, err);
+	} else if (reply->sandbox.state != NODE_RUNNING) {
+		err_set(&none, ERR_NOT_FOUND, 0, "sandbox %s is ending", g->id);
+		refused(g, &none);
+	} else if (n_fds == 0 || strncmp(reply->sandbox.id, g->id, sizeof(g->id)) != 0) {
+		err_set(&none, ERR_UNAVAILABLE, 0, "no sockets of sandbox %s", g->id);
+		refused(g, &none);
+	} else {
+		g->again = false;
+		learn(g, &reply->sandbox, fds, n_fds);
+		hand_out(g);
+	}
+	g->hold--;
+	settle(g);
+}
+
+static struct guest *guest_new(struct guest_cache *c, const char *id)
+{
+	struct guest *g = calloc(1, sizeof(*g));
+	struct guest **at = bucket(c, id);
+
+	if (!g)
+		return NULL;
+	g->cache = c;
+	(void)!bytes_to_str(bytes_str(id), g->id, sizeof(g->id));
+	g->waiting.last = &g->waiting.first;
+	g->busy.last = &g->busy.first;
+	timer_init(&g->failed, c->gateway->loop, on_failed);
+	g->prev = at;
+	g->next = *at;
+	if (g->next)
+		g->next->prev = &g->next;
+	*at = g;
+	c->n_guests++;
+	return g;
+}
+
+int guest_join(struct guest_cache *c, const char *id, struct guest_user *u,
+	       const struct guest_user_ops *ops, struct err *err)
+{
+	struct guest *g = find(c, id);
+
+	assert(strlen(id) <= NODE_ID_MAX);
+	if (!g)
+		g = guest_new(c, id);
+	if (!g)
+		return err_set(err, ERR_EXHAUSTED, ENOMEM, "allocate guest");
+	*u = (struct guest_user){ .ops = ops, .guest = g };
+	users_add(&g->busy, u);
+	settle(g);
+	return 0;
+}
+
+void guest_leave(struct guest_user *u)
+{
+	struct guest *g = u->guest;
+
+	if (!g)
+		return;
+	users_remove(u);
+	u->guest = NULL;
+	settle(g);
+}
+
+bool guest_socket(struct guest_user *u, int *ret_fd)
+{
+	struct guest *g = u->guest;
+
+	if (!g->known || g->n_spare == 0 || g->waiting.first) {
+		users_move(u, &g->waiting);
+		ask_node(g, 1 + GUEST_AHEAD);
+		return false;
+	}
+	*ret_fd = g->spare[--g->n_spare];
+	if (g->n_spare == 0)
+		ask_node(g, GUEST_AHEAD);
+	return true;
+}
+
+void guest_doubt(struct guest_user *u)
+{
+	unlearn(u->guest);
+}
+
+/* The whole cache. */
+
+static void sweep_guest(struct guest *g, uint64_t now_ms)
+{
+	guest_pool_expire(g, now_ms > GUEST_POOL_MS ? now_ms - GUEST_POOL_MS : 0);
+	if (g->idle && now_ms - g->idle_ms >= GUEST_IDLE_MS)
+		guest_free(g);
+	else if (!g->known && is_used(g))
+		ask_node(g, 1); /* streams that go on: does their sandbox? */
+}
+
+static void on_sweep(struct timer *t)
+{
+	struct guest_cache *c = CONTAINER_OF(t, struct guest_cache, sweep);
+	uint64_t now_ms = loop_now_ms(c->gateway->loop);
+	struct guest *next;
+
+	for (size_t i = 0; i < GUEST_BUCKETS; i++)
+		for (struct guest *g = c->buckets[i]; g; g = next) {
+			next = g->next;
+			sweep_guest(g, now_ms);
+		}
+}
+
+int guest_cache_open(struct gateway *g, struct err *err)
+{
+	struct guest_cache *c = calloc(1, sizeof(*c));
+
+	if (!c)
+		return err_set(err, ERR_EXHAUSTED, ENOMEM, "allocate the cache of guests");
+	c->gateway = g;
+	c->address = GUEST_ADDRESS;
+	c->agent_port = GUEST_AGENT_PORT;
+	random_fill(&c->seed, sizeof(c->seed));
+	timer_init(&c->sweep, g->loop, on_sweep);
+	timer_repeat(&c->sweep, GUEST_SWEEP_MS);
+	g->guests = c;
+	return 0;
+}
+
+static void guest_close(struct guest *g)
+{
+	struct err why;
+
+	err_set(&why, ERR_UNAVAILABLE, 0, "the gateway is going away");
+	g->hold++;
+	fail_waiting(g, &why);
+	end_busy(g);
+	g->hold--;
+	guest_free(g);
+}
+
+void guest_cache_close(struct guest_cache *c)
+{
+	if (!c)
+		return;
+	timer_stop(&c->sweep);
+	for (size_t i = 0; i < GUEST_BUCKETS; i++)
+		while (c->buckets[i])
+			guest_close(c->buckets[i]);
+	c->gateway->guests = NULL;
+	free(c);
+}
+
+void guest_cache_gone(struct guest_cache *c, const char *id, uint32_t generation)
+{
+	struct guest *g = find(c, id);
+
+	if (!g || !g->ever || g->info.generation != generation)
+		return;
+	g->hold++;
+	sandbox_gone(g);
+	g->hold--;
+	settle(g);
+}
+
+void guest_cache_forget(struct guest_cache *c)
+{
+	struct guest *next;
+
+	for (size_t i = 0; i < GUEST_BUCKETS; i++)
+		for (struct guest *g = c->buckets[i]; g; g = next) {
+			next = g->next;
+			unlearn(g);
+			if (is_used(g))
+				ask_node(g, 1);
+			idle_remove(g);
+			settle(g);
+		}
+}

@@ -1,0 +1,100 @@
+/* guest_cache.h - the sandboxes that have traffic: their sockets, and who uses them.
+ *
+ *	guest_join() -> guest_socket() -> now, or later by on_socket -> ... -> guest_leave()
+ *
+ * Whoever asks for a sandbox that is not known waits for one and the same question to node. What
+ * node said is believed until it says otherwise (guest_cache_gone) or was out of reach meanwhile
+ * (guest_cache_forget). A refusal is not remembered.
+ */
+#pragma once
+
+#include "gateway/gateway.h"
+#include "http/client.h"
+
+#define GUEST_ADDRESS "169.254.77.2" /* of every sandbox, in a network of its own */
+
+enum {
+	GUEST_AGENT_PORT = 49983,
+	GUEST_SPARE_MAX = NODE_FDS_MAX,
+	GUEST_AHEAD = 2,           /* sockets asked for before somebody wants them */
+	GUEST_CALL_MS = 15 * 1000, /* for node's answer; it may come back meanwhile */
+	GUEST_SWEEP_MS = 5 * 1000,
+	GUEST_IDLE_MS = 60 * 1000, /* without an exchange; then forgotten */
+	GUEST_IDLE_MAX = 2048,     /* sandboxes without an exchange; the oldest goes first */
+	GUEST_POOL_MAX = 4,        /* connections to the agent without an exchange */
+	GUEST_POOL_MS = 15 * 1000, /* how long one is kept; less than the agent does */
+	GUEST_BUCKETS = 4096,
+};
+
+struct guest;
+struct guest_user;
+struct guest_user_ops {
+	/* An unconnected socket that is the callee's, or -1 and why: ERR_NOT_FOUND, or node cannot
+	 * be asked. Only when guest_socket() said so; the user may leave. */
+	void (*on_socket)(struct guest_user *u, int fd, const struct err *err);
+	/* The sandbox is gone. The user has already left. */
+	void (*on_gone)(struct guest_user *u);
+};
+struct guest_users {
+	struct guest_user *first, **last;
+};
+struct guest_user { /* embedded by the user; all zero: not joined */
+	const struct guest_user_ops *ops;
+	struct guest *guest;
+	struct guest_users *in; /* those who wait, or the others */
+	struct guest_user *next, **prev;
+};
+
+struct guest_pooled {
+	struct http_client *client;
+	uint64_t since_ms;
+};
+
+struct guest { /* one sandbox */
+	struct guest_cache *cache;
+	struct guest *next, **prev; /* of the same bucket */
+	struct guest *newer, *older;
+	bool idle; /* in the list of idle ones, since: */
+	uint64_t idle_ms;
+	char id[NODE_ID_MAX + 1];
+	bool known; /* `info` is what node said, and nothing was missed since */
+	bool ever;  /* it was so once: there may be traffic of info.generation */
+	struct node_sandbox info;
+	int spare[GUEST_SPARE_MAX];
+	size_t n_spare;
+	struct guest_pooled pool[GUEST_POOL_MAX];
+	size_t n_pool;
+	struct guest_users waiting, busy;
+	struct node_call call;
+	bool asked; /* call is under way */
+	bool again; /* it is the second one: node went away during the first */
+	struct timer failed;
+	struct err why;    /* for `failed` */
+	unsigned int hold; /* not freed while its users are being told */
+};
+
+struct guest_cache {
+	struct gateway *gateway;
+	struct guest *buckets[GUEST_BUCKETS];
+	struct guest *newest, *oldest; /* idle ones */
+	size_t n_idle, n_guests;
+	uint64_t seed;
+	struct timer sweep;
+	const char *address; /* GUEST_ADDRESS, but for tests */
+	uint16_t agent_port; /* GUEST_AGENT_PORT, but for tests */
+};
+
+int guest_join(struct guest_cache *c, const char *id, struct guest_user *u,
+	       const struct guest_user_ops *ops, struct err *err) NODISCARD;
+void guest_leave(struct guest_user *u); /* fine when not joined */
+
+/* True: *ret_fd is the caller's. False: on_socket will come. */
+bool guest_socket(struct guest_user *u, int *ret_fd) NODISCARD;
+
+/* A socket of this sandbox reached nobody: ask node before the next one is used. */
+void guest_doubt(struct guest_user *u);
+
+/* guest_pool.c: connections to the agent, kept for the next request. NULL: none. */
+struct http_client *guest_pool_take(struct guest *g);
+void guest_pool_put(struct guest *g, struct http_client *client); /* takes it */
+void guest_pool_expire(struct guest *g, uint64_t before_ms);

@@ -1,0 +1,217 @@
+/* relay.c - the way to a port of a sandbox, and every way in which it ends. */
+#include "gateway/relay.h"
+
+#include <errno.h>
+
+bool relay_is_agent(const struct relay *r)
+{
+	return r->to.port == r->g->guests->agent_port;
+}
+
+void relay_free(struct relay *r)
+{
+	if (r->state == RELAY_SWITCHED)
+		pump_abort(&r->pump);
+	dial_cancel(&r->dial);
+	timer_stop(&r->retry);
+	http_client_close(r->client); /* with the exchange, if one is under way */
+	guest_leave(&r->user);
+	free(r);
+}
+
+static void refuse(struct relay *r, enum refusal why)
+{
+	relay_refuse(r->rq, &r->to, relay_is_agent(r), why);
+	relay_free(r);
+}
+
+static void cut_off(struct relay *r)
+{
+	http_abort(r->rq);
+	relay_free(r);
+}
+
+static void ask_over(struct relay *r, struct http_client *client);
+static void dial_with(struct relay *r, int fd);
+
+static void find_way(struct relay *r)
+{
+	/* the first try may go over a connection that is there */
+	bool may_pool = relay_is_agent(r) && !r->pooled && r->tries == 0;
+	struct http_client *c = may_pool ? guest_pool_take(r->user.guest) : NULL;
+	int fd;
+
+	if (c) {
+		r->pooled = true;
+		ask_over(r, c);
+		return;
+	}
+	r->state = RELAY_SOCKET;
+	if (guest_socket(&r->user, &fd))
+		dial_with(r, fd);
+}
+
+/* A pooled connection may have ended just before we used it. What cannot have done harm is asked
+ * again over a new one. */
+static bool may_repeat(const struct relay *r, const struct err *err)
+{
+	static const char *const methods[] = { "GET", "HEAD", "OPTIONS", "PUT", "DELETE" };
+	const struct http1_head *h = http_request_head(r->rq);
+
+	if (!r->pooled || err->code != ERR_UNAVAILABLE)
+		return false;
+	if (r->state != RELAY_ASKED)
+		return true; /* not a byte was sent */
+	if (h->body == HTTP1_BODY_CHUNKED || h->length > 0)
+		return false;
+	for (size_t i = 0; i < COUNT(methods); i++)
+		if (bytes_eq(h->method, bytes_str(methods[i])))
+			return true;
+	return false;
+}
+
+static enum refusal refusal_of(const struct err *err)
+{
+	return err->code == ERR_INVALID || err->code == ERR_EXHAUSTED ? REFUSE_BROKEN
+								      : REFUSE_SILENT;
+}
+
+void relay_failed(struct relay *r, const struct err *err)
+{
+	if (http_responded(r->rq)) {
+		cut_off(r);
+		return;
+	}
+	if (!may_repeat(r, err)) {
+		refuse(r, refusal_of(err));
+		return;
+	}
+	http_client_close(TAKE(r->client));
+	r->x = NULL;
+	r->tries = 1; /* so that no other pooled one is taken */
+	r->pooled = false;
+	find_way(r);
+}
+
+static void ask_over(struct relay *r, struct http_client *client)
+{
+	struct err err;
+
+	r->client = client;
+	if (relay_ask(r, &err) == 0)
+		return;
+	if (err.code == ERR_UNAVAILABLE)
+		relay_failed(r, &err);
+	else
+		refuse(r, REFUSE_HEAD);
+}
+
+/* Nobody listens, perhaps not yet; or nobody is there at all. */
+static void dial_failed(struct relay *r, const struct err *err)
+{
+	if (err->sys != ECONNREFUSED)
+		guest_doubt(&r->user);
+	if (err->code == ERR_TIMEOUT || ++r->tries >= RELAY_TRIES) {
+		refuse(r, REFUSE_PORT);
+		return;
+	}
+	r->state = RELAY_PAUSE;
+	timer_start(&r->retry, RELAY_RETRY_MS);
+}
+
+static void on_retry(struct timer *t)
+{
+	find_way(CONTAINER_OF(t, struct relay, retry));
+}
+
+static void on_dialed(struct dial *d, struct stream *s, const struct err *err)
+{
+	/* the client may be silent for as long as it likes, and so may the guest */
+	static const struct http_limits no_limits = { 0 };
+	struct relay *r = CONTAINER_OF(d, struct relay, dial);
+	struct http_client *c;
+	struct err why;
+
+	if (!s)
+		dial_failed(r, err);
+	else if (http_client_open(s, &no_limits, &c, &why) < 0)
+		refuse(r, REFUSE_NODE);
+	else
+		ask_over(r, c);
+}
+
+static void dial_with(struct relay *r, int fd)
+{
+	struct addr to;
+	struct err err;
+
+	r->state = RELAY_DIAL;
+	if (addr_ip(r->g->guests->address, r->to.port, &to, &err) < 0) {
+		close(fd);
+		refuse(r, REFUSE_NODE);
+	} else if (dial_start_fd(&r->dial, r->g->loop, fd, &to, RELAY_DIAL_MS, on_dialed, &err) <
+		   0) {
+		refuse(r, REFUSE_NODE);
+	}
+}
+
+static void on_socket(struct guest_user *u, int fd, const struct err *err)
+{
+	struct relay *r = CONTAINER_OF(u, struct relay, user);
+
+	if (fd >= 0)
+		dial_with(r, fd);
+	else
+		refuse(r, err->code == ERR_NOT_FOUND ? REFUSE_NOT_FOUND : REFUSE_NODE);
+}
+
+/* The sandbox is no more. What was begun must not look whole. */
+static void on_gone(struct guest_user *u)
+{
+	struct relay *r = CONTAINER_OF(u, struct relay, user);
+
+	if (r->state == RELAY_SWITCHED)
+		relay_free(r);
+	else if (http_responded(r->rq))
+		cut_off(r);
+	else
+		refuse(r, REFUSE_NOT_FOUND);
+}
+
+static bool answered_here(struct gateway *g, struct http_request *rq, const struct dispatch *to)
+{
+	const struct http1_head *h = http_request_head(rq);
+	bool is_agent = to->port == g->guests->agent_port;
+
+	if (h->form == HTTP1_AUTHORITY) /* CONNECT: a tunnel to somewhere */
+		relay_refuse(rq, to, is_agent, REFUSE_METHOD);
+	else if (h->body == HTTP1_BODY_LENGTH && h->length > INT64_MAX)
+		relay_refuse(rq, to, is_agent, REFUSE_BODY);
+	else
+		return is_agent && relay_answers_for_agent(rq);
+	return true;
+}
+
+void relay_request(struct gateway *g, struct http_request *rq, const struct dispatch *to)
+{
+	static const struct guest_user_ops user_ops = { on_socket, on_gone };
+	struct relay *r;
+	struct err err;
+
+	if (answered_here(g, rq, to))
+		return;
+	r = calloc(1, sizeof(*r));
+	if (!r || guest_join(g->guests, to->id, &r->user, &user_ops, &err) < 0) {
+		free(r);
+		http_fail(rq, 500, "out of memory");
+		return;
+	}
+	r->g = g;
+	r->to = *to;
+	r->rq = rq;
+	r->handler.ops = &relay_handler_ops;
+	timer_init(&r->retry, g->loop, on_retry);
+	http_request_take(rq, &r->handler);
+	http_request_rests(rq);
+	find_way(r);
+}

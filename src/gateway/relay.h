@@ -1,0 +1,92 @@
+/* relay.h - one request on its way to a port of a sandbox, and the answer on its way back.
+ *
+ *	SOCKET --> DIAL --> ASKED --> ANSWER --> over
+ *	   ^        |         |
+ *	   |        v         +-----> SWITCHED --> over
+ *	   +------ PAUSE
+ *
+ * relay.c has the way to the guest and every end, relay_stream.c what flows, relay_head.c which
+ * fields are passed on, relay_refuse.c what a client is told when there is no way.
+ */
+#pragma once
+
+#include "gateway/guest_cache.h"
+#include "net/dial.h"
+#include "net/pump.h"
+
+enum {
+	RELAY_TRIES = 3, /* connections refused, before a port is called closed */
+	RELAY_RETRY_MS = 100,
+	RELAY_DIAL_MS = 10 * 1000,
+	RELAY_PEER_MAX = 64,
+};
+
+enum relay_state {
+	RELAY_SOCKET, /* waits for a socket */
+	RELAY_DIAL,   /* connects */
+	RELAY_PAUSE,  /* refused; will try again */
+	RELAY_ASKED,  /* the request leaves, nothing was answered */
+	RELAY_ANSWER, /* the head of the answer was passed on */
+	RELAY_SWITCHED,
+};
+
+struct relay {
+	struct gateway *g;
+	struct dispatch to;
+	enum relay_state state;
+	struct http_handler handler; /* of rq */
+	struct http_request *rq;     /* NULL: switched */
+	struct guest_user user;
+	struct dial dial;
+	struct timer retry;
+	unsigned int tries;
+	struct http_client *client;
+	bool pooled; /* the client had other exchanges before */
+	struct http_reply reply;
+	struct http_exchange *x; /* NULL: not asked yet, or over */
+	bool deaf;               /* the guest takes no more of the request */
+	struct pump pump;        /* SWITCHED */
+};
+
+/* relay.c */
+bool relay_is_agent(const struct relay *r); /* the port is that of the agent */
+void relay_free(struct relay *r);           /* drops all but rq */
+
+/* The exchange with the guest failed. Answers, resets or tries again; r may be gone after it. */
+void relay_failed(struct relay *r, const struct err *err);
+
+/* relay_stream.c: send the request over r->client and let both bodies flow. */
+int relay_ask(struct relay *r, struct err *err) NODISCARD;
+extern const struct http_handler_ops relay_handler_ops;
+
+/* relay_head.c: fields that came, without those of one connection, and a few of ours. They borrow
+ * from the head and from this struct. */
+struct relay_fields {
+	struct http1_field at[HTTP_FIELDS_OUT_MAX];
+	size_t n;
+	char peer[RELAY_PEER_MAX];
+};
+void relay_request_fields(const struct http_request *rq, struct relay_fields *ret);
+void relay_answer_fields(const struct relay *r, const struct http1_head *head,
+			 struct relay_fields *ret);
+/* The target as a guest expects it, in *room when it had to be written anew. */
+int relay_target(const struct http1_head *head, struct buf *room, struct bytes *ret,
+		 struct err *err) NODISCARD;
+
+/* relay_refuse.c */
+enum refusal {
+	REFUSE_NOT_FOUND,
+	REFUSE_PORT,   /* nobody listens */
+	REFUSE_BROKEN, /* the guest does not speak HTTP */
+	REFUSE_SILENT, /* the guest closed without an answer */
+	REFUSE_NODE,   /* node cannot be asked */
+	REFUSE_HEAD,   /* the request's head cannot be passed on */
+	REFUSE_BODY,
+	REFUSE_METHOD,
+};
+void relay_refuse(struct http_request *rq, const struct dispatch *to, bool is_agent,
+		  enum refusal why);
+
+/* What the gateway answers itself for the agent: paths that are the host's alone, and browsers
+ * that ask whether they may ask. True: answered. */
+bool relay_answers_for_agent(struct http_request *rq);

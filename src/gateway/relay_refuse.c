@@ -1,0 +1,135 @@
+/* relay_refuse.c - what a client is told when its request does not reach the sandbox. */
+#include "gateway/relay.h"
+#include "wire/json.h"
+#include "wire/target.h"
+
+enum { REFUSAL_MAX = 512, PATH_ANSWER_MAX = 64 * 1024 };
+
+static const struct {
+	unsigned int status;
+	const char *message; /* as it stands in JSON */
+	bool names_port;
+} refusals[] = {
+	[REFUSE_NOT_FOUND] = { 502, "The sandbox was not found", false },
+	[REFUSE_PORT] = { 502, "The sandbox is running but port is not open", true },
+	[REFUSE_BROKEN] = { 502, "The sandbox gave an answer that is not HTTP", true },
+	[REFUSE_SILENT] = { 502, "The sandbox closed the connection without an answer", true },
+	[REFUSE_NODE] = { 503, "The host of the sandbox cannot be reached", false },
+	[REFUSE_HEAD] = { 431, "The head of the request is too large", false },
+	[REFUSE_BODY] = { 413, "The body of the request is too large", false },
+	[REFUSE_METHOD] = { 405, "The method is not relayed", false },
+};
+
+#define ALLOW_ORIGIN { BYTES_LIT("access-control-allow-origin"), BYTES_LIT("*") }
+
+static void answer_json(struct http_request *rq, unsigned int status, bool cors, struct bytes body)
+{
+	static const struct http1_field fields[] = {
+		{ BYTES_LIT("content-type"), BYTES_LIT("application/json; charset=utf-8") },
+		ALLOW_ORIGIN, /* last, since not always: a page may read why it failed */
+	};
+	struct http_response r = {
+		.status = status,
+		.fields = fields,
+		.n_fields = cors ? COUNT(fields) : COUNT(fields) - 1,
+	};
+
+	http_answer(rq, &r, body);
+}
+
+void relay_refuse(struct http_request *rq, const struct dispatch *to, bool is_agent,
+		  enum refusal why)
+{
+	AUTO(buf_done) struct buf body = BUF_MAX(REFUSAL_MAX);
+	unsigned int status = refusals[why].status;
+	struct err err;
+
+	/* an identifier is of [a-z0-9] only */
+	if (buf_printf(&body, &err, "{\"sandboxId\":\"%s\",\"message\":\"%s\",", to->id,
+		       refusals[why].message) < 0 ||
+	    (refusals[why].names_port &&
+	     buf_printf(&body, &err, "\"port\":%u,", (unsigned int)to->port) < 0) ||
+	    buf_printf(&body, &err, "\"code\":%u}", status) < 0)
+		http_fail(rq, 500, err.msg);
+	else
+		answer_json(rq, status, is_agent, buf_view(&body));
+}
+
+static void answer_internal(struct http_request *rq, struct bytes path)
+{
+	AUTO(buf_done) struct buf body = BUF_MAX(PATH_ANSWER_MAX);
+	AUTO(json_decrefp)
+	json_t *v = json_pack("{s:s, s:o*, s:i}", "message", "Not found", "path", json_text(path),
+			      "code", 404);
+	struct err err;
+
+	if (!v || json_encode(v, &body, &err) < 0)
+		http_fail(rq, 404, "Not found");
+	else
+		answer_json(rq, 404, true, buf_view(&body));
+}
+
+/* The first segment that is not empty, decoded as an agent would at most decode it. */
+static bool is_internal(struct bytes path)
+{
+	static const char *const names[] = {
+		"control",  "init",     "freeze", "unfreeze",
+		"collapse", "fsfreeze", "fsthaw", "upgrade",
+	};
+	AUTO(buf_done) struct buf name = BUF_MAX(TARGET_SEGMENT_MAX);
+	struct bytes raw = { 0 };
+	struct err err;
+
+	while (raw.len == 0)
+		if (!target_next_segment(&path, &raw))
+			return false;
+	if (target_decode_segment(raw, &name, &err) < 0)
+		return true; /* nothing that the agent offers is spelt like this */
+	for (size_t i = 0; i < COUNT(names); i++)
+		if (bytes_eq_nocase(buf_view(&name), bytes_str(names[i])))
+			return true;
+	return false;
+}
+
+static bool is_preflight(const struct http1_head *h)
+{
+	struct bytes value;
+
+	return bytes_eq(h->method, BYTES_LIT("OPTIONS")) && http1_find(h, "origin", &value) > 0 &&
+	       http1_find(h, "access-control-request-method", &value) > 0;
+}
+
+static void answer_preflight(struct http_request *rq)
+{
+	struct http1_field fields[] = {
+		ALLOW_ORIGIN,
+		{ BYTES_LIT("access-control-allow-methods"),
+		  BYTES_LIT("GET, HEAD, POST, PUT, PATCH, DELETE, OPTIONS") },
+		{ BYTES_LIT("access-control-allow-headers"), BYTES_LIT("*") },
+		{ BYTES_LIT("access-control-max-age"), BYTES_LIT("7200") },
+	};
+	struct bytes asked;
+
+	/* named one by one: `*` does not stand for Authorization */
+	if (http1_find(http_request_head(rq), "access-control-request-headers", &asked) == 1)
+		fields[2].value = asked;
+	http_answer(rq, &(struct http_response){ .status = 204, .fields = fields, .n_fields = 4 },
+		    (struct bytes){ 0 });
+}
+
+bool relay_answers_for_agent(struct http_request *rq)
+{
+	const struct http1_head *h = http_request_head(rq);
+	struct target t;
+	struct err err;
+
+	if (target_split(h->target, &t, &err) < 0)
+		return false;
+	if (is_internal(t.path))
+		answer_internal(rq, t.path);
+	else if (is_preflight(h))
+		answer_preflight(rq);
+	else
+		return false;
+	return true;
+}

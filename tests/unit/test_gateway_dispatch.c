@@ -1,0 +1,104 @@
+/* test_gateway_dispatch.c - which plane a request is for. */
+#include "tests/unit/check.h"
+
+#include "gateway/gateway.h"
+
+#define LONG63 "012345678901234567890123456789012345678901234567890123456789abc"
+#define BOTH   "E2b-Sandbox-Id: abc\r\nE2B-SANDBOX-PORT: 49983\r\n"
+
+static const struct {
+	const char *name, *target, *fields;
+	enum plane plane;
+	const char *id; /* or the message */
+	unsigned int port;
+} rows[] = {
+	{ "api", "/sandboxes", "host: 127.0.0.1:3000\r\n", PLANE_API, NULL, 0 },
+	{ "api by name", "/", "host: api.my-own.test\r\n", PLANE_API, NULL, 0 },
+	{ "no host at all", "/", "", PLANE_API, NULL, 0 },
+	{ "ipv6", "/", "host: [::1]:3000\r\n", PLANE_API, NULL, 0 },
+	{ "headers", "/x", "host: localhost\r\n" BOTH, PLANE_SANDBOX, "abc", 49983 },
+	{ "headers, any host", "/x", "host: gw.test\r\n" BOTH, PLANE_SANDBOX, "abc", 49983 },
+	{ "no port", "/", "host: a\r\ne2b-sandbox-id: abc\r\n", PLANE_BAD, "missing header", 0 },
+	{ "no id", "/", "host: a\r\ne2b-sandbox-port: 1\r\n", PLANE_BAD, "missing header", 0 },
+	{ "two ids", "/", "host: a\r\n" BOTH "e2b-sandbox-id: abc\r\n", PLANE_BAD,
+	  "Invalid sandbox ID", 0 },
+	{ "two ports", "/", "host: a\r\n" BOTH "e2b-sandbox-port: 49983\r\n", PLANE_BAD,
+	  "Invalid sandbox port", 0 },
+	{ "empty id", "/", "host: a\r\ne2b-sandbox-id:\r\ne2b-sandbox-port: 1\r\n", PLANE_BAD,
+	  "Invalid sandbox ID", 0 },
+	{ "id of capitals", "/", "host: a\r\ne2b-sandbox-id: ABC\r\ne2b-sandbox-port: 1\r\n",
+	  PLANE_BAD, "Invalid sandbox ID", 0 },
+	{ "id with a slash", "/", "host: a\r\ne2b-sandbox-id: a/b\r\ne2b-sandbox-port: 1\r\n",
+	  PLANE_BAD, "Invalid sandbox ID", 0 },
+	{ "longest id", "/", "host: a\r\ne2b-sandbox-id: " LONG63 "\r\ne2b-sandbox-port: 1\r\n",
+	  PLANE_SANDBOX, LONG63, 1 },
+	{ "too long", "/", "host: a\r\ne2b-sandbox-id: " LONG63 "d\r\ne2b-sandbox-port: 1\r\n",
+	  PLANE_BAD, "Invalid sandbox ID", 0 },
+	{ "port 0", "/", "host: a\r\ne2b-sandbox-id: abc\r\ne2b-sandbox-port: 0\r\n", PLANE_BAD,
+	  "Invalid sandbox port", 0 },
+	{ "port 65535", "/", "host: a\r\ne2b-sandbox-id: a\r\ne2b-sandbox-port: 65535\r\n",
+	  PLANE_SANDBOX, "a", 65535 },
+	{ "port 65536", "/", "host: a\r\ne2b-sandbox-id: a\r\ne2b-sandbox-port: 65536\r\n",
+	  PLANE_BAD, "Invalid sandbox port", 0 },
+	{ "port -1", "/", "host: a\r\ne2b-sandbox-id: a\r\ne2b-sandbox-port: -1\r\n", PLANE_BAD,
+	  "Invalid sandbox port", 0 },
+	{ "host", "/", "host: 3000-abc.sbx.test\r\n", PLANE_SANDBOX, "abc", 3000 },
+	{ "host and port", "/", "host: 3000-abc.sbx.test:8080\r\n", PLANE_SANDBOX, "abc", 3000 },
+	{ "host in capitals", "/", "host: 3000-ABC.Sbx.Test\r\n", PLANE_SANDBOX, "abc", 3000 },
+	{ "host with a client", "/", "host: 3000-abc-def0.sbx.test\r\n", PLANE_SANDBOX, "abc",
+	  3000 },
+	{ "host before headers", "/", "host: 3000-x.sbx.test\r\n" BOTH, PLANE_SANDBOX, "x", 3000 },
+	{ "headers before a bad host", "/", "host: 3000-x_y.test\r\n" BOTH, PLANE_SANDBOX, "abc",
+	  49983 },
+	{ "host without a dot", "/", "host: 3000-abc\r\n", PLANE_BAD, "Invalid host", 0 },
+	{ "host, odd id", "/", "host: 3000-a_c.test\r\n", PLANE_BAD, "Invalid sandbox ID", 0 },
+	{ "host, no id", "/", "host: 3000-.test\r\n", PLANE_BAD, "Invalid sandbox ID", 0 },
+	{ "host, long id", "/", "host: 3000-" LONG63 "d.test\r\n", PLANE_BAD, "Invalid sandbox ID",
+	  0 },
+	{ "host, port 99999", "/", "host: 99999-abc.test\r\n", PLANE_BAD, "Invalid sandbox port",
+	  0 },
+	{ "a name with a dash", "/", "host: my-gateway.test\r\n", PLANE_API, NULL, 0 },
+	{ "the domain itself", "/", "host: 1-box.test:80\r\n", PLANE_API, NULL, 0 },
+	{ "below the domain", "/", "host: 5-abc.1-box.test:80\r\n", PLANE_SANDBOX, "abc", 5 },
+	{ "signed", "/files?path=a&signature=v1_x", "host: a\r\n", PLANE_SIGNED, NULL, 0 },
+	{ "signed, by header", "/files?signature=v1_x", "host: a\r\n" BOTH, PLANE_SANDBOX, "abc",
+	  49983 },
+	{ "signed, by host", "/files?signature=v1_x", "host: 49983-abc.t\r\n", PLANE_SANDBOX, "abc",
+	  49983 },
+	{ "not signed", "/files?path=a", "host: a\r\n", PLANE_API, NULL, 0 },
+	{ "signed elsewhere", "/filesystem?signature=a", "host: a\r\n", PLANE_API, NULL, 0 },
+	{ "no target", "*", "host: a\r\n", PLANE_API, NULL, 0 },
+};
+
+static void each_request_has_its_plane(void **state)
+{
+	(void)state;
+	FOR_ROWS(row, rows) {
+		bool is_star = row->target[0] == '*', is_old = row->fields[0] == '\0';
+		struct http1_head head;
+		struct dispatch d;
+		struct err err = { 0 };
+		char text[1024];
+
+		(void)snprintf(text, sizeof(text), "%s %s HTTP/1.%d\r\n%s\r\n",
+			       is_star ? "OPTIONS" : "GET", row->target, is_old ? 0 : 1,
+			       row->fields);
+		if (http1_parse_request(bytes_str(text), &head, &err) < 0)
+			fail_msg("%s", err.msg);
+		dispatch_find(&head, "1-box.test", &d);
+		assert_int_equal(d.plane, row->plane);
+		if (d.plane == PLANE_SANDBOX) {
+			assert_string_equal(d.id, row->id);
+			assert_int_equal(d.port, row->port);
+		} else if (d.plane == PLANE_BAD) {
+			assert_string_equal(d.message, row->id);
+		}
+	}
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = { cmocka_unit_test(each_request_has_its_plane) };
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
