@@ -1,0 +1,253 @@
+/* admin.c - the commands that ask the gateway: teams, keys, ps, kill, templates, status. */
+#include "cli/cli.h"
+#include "cli/table.h"
+
+static const struct column team_columns[] = { { "TEAM", "teamID" },
+					      { "NAME", "name" },
+					      { "CREATED", "createdAt" } };
+static const struct column key_columns[] = { { "KEY", "id" },
+					     { "TEAM", "teamID" },
+					     { "NAME", "name" },
+					     { "BEGINS", "mask.maskedValuePrefix" },
+					     { "ENDS", "mask.maskedValueSuffix" },
+					     { "CREATED", "createdAt" },
+					     { "LAST USED", "lastUsed" } };
+static const struct column sandbox_columns[] = {
+	{ "SANDBOX", "sandboxID" }, { "TEAM", "teamID" },   { "TEMPLATE", "templateID" },
+	{ "STATE", "state" },       { "CPUS", "cpuCount" }, { "MIB", "memoryMB" },
+	{ "STARTED", "startedAt" }, { "ENDS", "endAt" }
+};
+static const struct column template_columns[] = { { "TEMPLATE", "templateID" },
+						  { "NAMES", "names" },
+						  { "CPUS", "cpuCount" },
+						  { "MIB", "memoryMB" },
+						  { "STATE", "buildStatus" } };
+
+static int show(const struct cli *c, const char *target, const struct column *columns, size_t n)
+{
+	AUTO(json_decrefp) json_t *rows = NULL;
+	struct err err = { 0 };
+
+	if (cli_list(c, target, &rows, &err) < 0)
+		return cli_fail(c, &err);
+	if (c->json)
+		return cli_print_json(rows);
+	table_print(stdout, rows, columns, n);
+	return CLI_FINE;
+}
+
+/* DELETE prefix + id. Says so with one line for people. */
+static int drop(const struct cli *c, const char *prefix, const char *id, const char *verb)
+{
+	AUTO(json_decrefp) json_t *nothing = NULL;
+	char target[TARGET_MAX];
+	struct err err = { 0 };
+
+	if (cli_target(target, prefix, id, "", "", &err) < 0 ||
+	    cli_ask(c, "DELETE", target, NULL, &nothing, &err) < 0) {
+		err_wrap(&err, "%.64s", id);
+		return cli_fail(c, &err);
+	}
+	if (!c->json)
+		printf("%s %s\n", verb, id);
+	return CLI_FINE;
+}
+
+/* With --json a command that returns nothing prints what it did, all the same. */
+static int done_json(const struct cli *c, int status, const char *verb, int n, char **ids)
+{
+	AUTO(json_decrefp) json_t *list = NULL, *all = NULL;
+
+	if (!c->json || status != CLI_FINE)
+		return status;
+	list = json_array();
+	for (int i = 0; i < n; i++)
+		if (!list || json_array_append_new(list, json_text(bytes_str(ids[i]))) < 0)
+			return CLI_FAILED;
+	all = json_pack("{s:O}", verb, list);
+	return all ? cli_print_json(all) : CLI_FAILED;
+}
+
+static json_t *named(const char *name)
+{
+	return json_pack("{s:o}", "name", json_text(bytes_str(name)));
+}
+
+/* POST a name, and show one member of what was made: all a script wants. */
+static int add(const struct cli *c, const char *target, const char *name, const char *member)
+{
+	AUTO(json_decrefp) json_t *body = named(name), *made = NULL;
+	struct bytes value;
+	struct err err = { 0 };
+
+	if (!body)
+		return CLI_FAILED;
+	if (cli_ask(c, "POST", target, body, &made, &err) < 0)
+		return cli_fail(c, &err);
+	if (c->json)
+		return cli_print_json(made);
+	if (json_want_string(made, member, &value, &err) < 0)
+		return cli_fail(c, &err);
+	printf("%.*s\n", (int)value.len, (const char *)value.ptr);
+	return CLI_FINE;
+}
+
+static const char teams_usage[] = "teams [add NAME | rm TEAM]";
+
+int teams_run(struct cli *c, int argc, char **argv)
+{
+	if (argc == 1)
+		return show(c, "/admin/teams", team_columns, COUNT(team_columns));
+	if (argc == 3 && !strcmp(argv[1], "add"))
+		return add(c, "/admin/teams", argv[2], "teamID");
+	if (argc == 3 && !strcmp(argv[1], "rm"))
+		return done_json(c, drop(c, "/admin/teams/", argv[2], "removed"), "removed", 1,
+				 argv + 2);
+	return cli_usage(c, teams_usage);
+}
+
+/* Keys are asked for team by team; each is told its team. */
+static int keys_of(const struct cli *c, const char *team, json_t *all, struct err *err)
+{
+	AUTO(json_decrefp) json_t *keys = NULL;
+	char target[TARGET_MAX];
+	json_t *key;
+	size_t i;
+
+	if (cli_target(target, "/admin/teams/", team, "/keys", "", err) < 0 ||
+	    cli_ask(c, "GET", target, NULL, &keys, err) < 0)
+		return -1;
+	json_array_foreach(
+		keys, i, key) if (json_object_set_new(key, "teamID", json_string(team)) < 0 ||
+				  json_array_append(all, key) <
+					  0) return err_set(err, ERR_INTERNAL, 0, "out of memory");
+	return 0;
+}
+
+static int all_keys(const struct cli *c, json_t *all, struct err *err)
+{
+	AUTO(json_decrefp) json_t *teams = NULL;
+	const json_t *team;
+	size_t i;
+
+	if (cli_ask(c, "GET", "/admin/teams", NULL, &teams, err) < 0)
+		return -1;
+	json_array_foreach(teams, i, team)
+	{
+		struct bytes id;
+		char name[TARGET_MAX];
+
+		if (json_want_string(team, "teamID", &id, err) < 0)
+			return -1;
+		if (bytes_to_str(id, name, sizeof(name)) && keys_of(c, name, all, err) < 0)
+			return -1;
+	}
+	return 0;
+}
+
+static int show_keys(const struct cli *c, const char *team)
+{
+	AUTO(json_decrefp) json_t *all = json_array();
+	struct err err = { 0 };
+
+	if ((team ? keys_of(c, team, all, &err) : all_keys(c, all, &err)) < 0)
+		return cli_fail(c, &err);
+	if (c->json)
+		return cli_print_json(all);
+	table_print(stdout, all, key_columns, COUNT(key_columns));
+	return CLI_FINE;
+}
+
+static int add_key(const struct cli *c, const char *team, const char *name)
+{
+	char target[TARGET_MAX];
+	struct err err = { 0 };
+	int status;
+
+	if (cli_target(target, "/admin/teams/", team, "/keys", "", &err) < 0)
+		return cli_fail(c, &err);
+	status = add(c, target, name, "key");
+	if (status == CLI_FINE && !c->json)
+		fprintf(stderr, "This key is shown once and never again.\n");
+	return status;
+}
+
+static const char keys_usage[] = "keys [TEAM | add TEAM [NAME] | rm KEY]";
+
+int keys_run(struct cli *c, int argc, char **argv)
+{
+	if (argc >= 3 && argc <= 4 && !strcmp(argv[1], "add"))
+		return add_key(c, argv[2], argc == 4 ? argv[3] : "key");
+	if (argc == 3 && !strcmp(argv[1], "rm"))
+		return done_json(c, drop(c, "/admin/keys/", argv[2], "removed"), "removed", 1,
+				 argv + 2);
+	if (argc <= 2)
+		return show_keys(c, argc == 2 ? argv[1] : NULL);
+	return cli_usage(c, keys_usage);
+}
+
+int ps_run(struct cli *c, int argc, char **argv)
+{
+	(void)argv;
+	if (argc != 1)
+		return cli_usage(c, "ps");
+	return show(c, "/admin/sandboxes", sandbox_columns, COUNT(sandbox_columns));
+}
+
+/* Each of them is tried, whatever became of the one before. */
+int kill_run(struct cli *c, int argc, char **argv)
+{
+	int worst = CLI_FINE;
+
+	if (argc < 2)
+		return cli_usage(c, "kill SANDBOX...");
+	for (int i = 1; i < argc; i++) {
+		int status = drop(c, "/admin/sandboxes/", argv[i], "killed");
+
+		worst = status > worst ? status : worst;
+	}
+	return done_json(c, worst, "killed", argc - 1, argv + 1);
+}
+
+int templates_run(struct cli *c, int argc, char **argv)
+{
+	(void)argv;
+	if (argc != 1)
+		return cli_usage(c, "templates");
+	return show(c, "/admin/templates", template_columns, COUNT(template_columns));
+}
+
+static void print_members(const json_t *object, int indent)
+{
+	json_t *v;
+	const char *name;
+
+	json_object_foreach((json_t *)(uintptr_t)object, name, v)
+	{
+		AUTO(auto_free) char *text = NULL;
+
+		if (json_is_object(v)) {
+			printf("%*s%s\n", indent, "", name);
+			print_members(v, indent + 2);
+			continue;
+		}
+		text = json_dumps(v, JSON_COMPACT | JSON_ENCODE_ANY);
+		printf("%*s%-24s %s\n", indent, "", name, text ? text : "?");
+	}
+}
+
+int status_run(struct cli *c, int argc, char **argv)
+{
+	AUTO(json_decrefp) json_t *status = NULL;
+	struct err err = { 0 };
+
+	(void)argv;
+	if (argc != 1)
+		return cli_usage(c, "status");
+	if (cli_ask(c, "GET", "/admin/status", NULL, &status, &err) < 0)
+		return cli_fail(c, &err);
+	if (c->json)
+		return cli_print_json(status);
+	print_members(status, 0);
+	return CLI_FINE;
+}

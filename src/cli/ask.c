@@ -1,0 +1,218 @@
+/* ask.c - one request over the gateway's admin socket, and what to say when that fails. */
+#include <errno.h>
+
+#include "cli/cli.h"
+#include "http/call.h"
+#include "net/dial.h"
+
+struct asking {
+	struct loop *loop;
+	struct dial dial;
+	struct http_call call;
+	struct http_ask ask;
+	struct bytes body;
+	bool done;
+	int result; /* 0, or -1 with *err filled */
+	unsigned int status;
+	struct buf answer;
+	char next[TARGET_MAX]; /* the page after this one; empty: none */
+	struct err *err;
+};
+
+static void finish(struct asking *a, const struct err *err)
+{
+	if (err)
+		*a->err = *err;
+	a->result = err ? -1 : 0;
+	a->done = true;
+	loop_stop(a->loop);
+}
+
+static void on_answer(struct http_call *call, const struct http_call_result *got,
+		      const struct err *err)
+{
+	struct asking *a = CONTAINER_OF(call, struct asking, call);
+	struct bytes next = { 0 };
+	struct err why = { 0 };
+
+	if (err) {
+		finish(a, err);
+		return;
+	}
+	a->status = got->head->status;
+	if (http1_find(got->head, "x-next-token", &next) != 1 ||
+	    !bytes_to_str(next, a->next, sizeof(a->next)))
+		a->next[0] = '\0';
+	finish(a, buf_add(&a->answer, got->body, &why) < 0 ? &why : NULL);
+}
+
+static void on_connected(struct dial *d, struct stream *s, const struct err *err)
+{
+	struct asking *a = CONTAINER_OF(d, struct asking, dial);
+	struct err why = { 0 };
+
+	if (err)
+		finish(a, err);
+	else if (http_call_stream(&a->call, s, &a->ask, a->body, ANSWER_MAX, on_answer, &why) < 0)
+		finish(a, &why);
+}
+
+static int exchange(struct asking *a, const char *path)
+{
+	struct addr to;
+
+	if (addr_unix(path, &to, a->err) < 0 || loop_open(&a->loop, a->err) < 0)
+		return -1;
+	if (dial_start(&a->dial, a->loop, &to, ASK_CONNECT_MS, on_connected, a->err) == 0)
+		loop_run(a->loop);
+	else
+		a->result = -1;
+	if (!a->done && a->result == 0)
+		a->result = err_set(a->err, ERR_UNAVAILABLE, 0, "no answer");
+	loop_free(a->loop);
+	return a->result;
+}
+
+static enum err_code code_of(unsigned int status)
+{
+	switch (status) {
+	case 400:
+	case 422:
+		return ERR_INVALID;
+	case 401:
+	case 403:
+		return ERR_DENIED;
+	case 404:
+		return ERR_NOT_FOUND;
+	case 409:
+		return ERR_EXISTS;
+	case 429:
+		return ERR_EXHAUSTED;
+	case 502:
+	case 503:
+		return ERR_UNAVAILABLE;
+	case 504:
+		return ERR_TIMEOUT;
+	default:
+		return ERR_INTERNAL;
+	}
+}
+
+/* The gateway says why in `message`. */
+static int refused(unsigned int status, const json_t *answer, struct err *err)
+{
+	struct bytes why = BYTES_LIT("no reason given");
+	struct err ignored = { 0 };
+
+	if (json_is_object(answer))
+		(void)!json_may_string(answer, "message", &why, &ignored);
+	return err_set(err, code_of(status), 0, "gateway: %.*s (status %u)", (int)why.len,
+		       (const char *)why.ptr, status);
+}
+
+static int read_answer(const struct asking *a, json_t **ret, struct err *err)
+{
+	AUTO(json_decrefp) json_t *answer = NULL;
+	struct err broken = { 0 };
+	bool empty = a->answer.len == 0;
+
+	if (!empty &&
+	    json_decode(buf_view(&a->answer), ANSWER_MAX, ANSWER_DEPTH, &answer, &broken) < 0)
+		answer = NULL;
+	if (a->status < 200 || a->status > 299)
+		return refused(a->status, answer, err);
+	if (!empty && !answer)
+		return err_set(err, ERR_INTERNAL, 0, "gateway: its answer is not JSON: %s",
+			       broken.msg);
+	*ret = TAKE(answer);
+	return 0;
+}
+
+static int ask(const struct cli *c, const char *method, const char *target, const json_t *body,
+	       json_t **ret, char ret_next[static TARGET_MAX], struct err *err)
+{
+	static const struct http1_field fields[] = {
+		{ BYTES_LIT("content-type"), BYTES_LIT("application/json") },
+	};
+	AUTO(buf_done) struct buf text = BUF_MAX(HTTP_WHOLE_MAX);
+	struct asking a = { .err = err, .answer = BUF_MAX(ANSWER_MAX) };
+	int r;
+
+	*ret = NULL;
+	if (body && json_encode(body, &text, err) < 0)
+		return -1;
+	a.ask = (struct http_ask){ .method = bytes_str(method),
+				   .target = bytes_str(target),
+				   .host = BYTES_LIT("localhost"),
+				   .deadline_ms = ASK_MS };
+	if (body) {
+		a.ask.fields = fields;
+		a.ask.n_fields = COUNT(fields);
+		a.body = buf_view(&text);
+	}
+	r = exchange(&a, c->socket);
+	if (r < 0)
+		err_wrap(err, "gateway: %s", c->socket);
+	else
+		r = read_answer(&a, ret, err);
+	snprintf(ret_next, TARGET_MAX, "%s", a.next);
+	buf_done(&a.answer);
+	return r;
+}
+
+int cli_ask(const struct cli *c, const char *method, const char *target, const json_t *body,
+	    json_t **ret, struct err *err)
+{
+	char ignored[TARGET_MAX];
+
+	return ask(c, method, target, body, ret, ignored, err);
+}
+
+int cli_list(const struct cli *c, const char *path, json_t **ret, struct err *err)
+{
+	AUTO(json_decrefp) json_t *all = json_array();
+	char target[TARGET_MAX], next[TARGET_MAX];
+
+	snprintf(target, sizeof(target), "%s", path);
+	for (int page = 0; page < PAGES_MAX; page++) {
+		AUTO(json_decrefp) json_t *some = NULL;
+
+		if (ask(c, "GET", target, NULL, &some, next, err) < 0)
+			return -1;
+		if (!json_is_array(some))
+			return err_set(err, ERR_INTERNAL, 0, "gateway: %s is not a list", path);
+		if (!all || json_array_extend(all, some) < 0)
+			return err_set(err, ERR_INTERNAL, 0, "out of memory");
+		if (!next[0])
+			break;
+		if (cli_target(target, path, "", "?nextToken=", next, err) < 0)
+			return -1;
+	}
+	*ret = TAKE(all);
+	return 0;
+}
+
+/* Appends what may stand in an address as it is, and the rest as %XX. */
+static int add_encoded(struct buf *out, const char *text, struct err *err)
+{
+	static const char plain[] =
+		"abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_.~";
+
+	for (const char *p = text; *p; p++)
+		if ((strchr(plain, *p) ? buf_add(out, (struct bytes){ (const uint8_t *)p, 1 }, err)
+				       : buf_printf(out, err, "%%%02X", (unsigned char)*p)) < 0)
+			return -1;
+	return 0;
+}
+
+int cli_target(char ret[static TARGET_MAX], const char *prefix, const char *id, const char *suffix,
+	       const char *value, struct err *err)
+{
+	AUTO(buf_done) struct buf all = BUF_MAX(TARGET_MAX);
+
+	if (buf_add(&all, bytes_str(prefix), err) < 0 || add_encoded(&all, id, err) < 0 ||
+	    buf_add(&all, bytes_str(suffix), err) < 0 || add_encoded(&all, value, err) < 0 ||
+	    !bytes_to_str(buf_view(&all), ret, TARGET_MAX))
+		return err_set(err, ERR_INVALID, 0, "`%.32s...` is too long", id);
+	return 0;
+}

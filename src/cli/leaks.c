@@ -1,0 +1,261 @@
+/* leaks.c - `hotcell doctor --leaks`: does what is on this host agree with what node says?
+ *
+ * A sandbox is a folder, a control group and a process of a uid of its own. Each of the three is
+ * listed and compared with the others and with node's list. What is being made or removed looks
+ * wrong for a moment, so it is looked at twice, and only what is wrong both times is told.
+ */
+#include <ctype.h>
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+
+#include "cli/doctor.h"
+#include "cli/table.h"
+
+enum { BETWEEN_MS = 3000, PATH_TEXT_MAX = 4096, SMALL_FILE = 4096, ID_TEXT_MAX = 64 };
+
+struct sight {           /* one look; sets of ids are JSON objects */
+	json_t *listed;  /* by node, pooled ones included */
+	json_t *folders; /* below state_dir/vms */
+	json_t *groups;  /* control groups, in any hierarchy */
+	json_t *members; /* id -> pid of a process in its group */
+	json_t *leaks;   /* what is wrong */
+	bool node_knows; /* is there a list? */
+};
+
+static void sight_done(struct sight *s)
+{
+	json_decref(s->listed);
+	json_decref(s->folders);
+	json_decref(s->groups);
+	json_decref(s->members);
+	json_decref(s->leaks);
+}
+
+static bool sight_init(struct sight *s)
+{
+	*s = (struct sight){ json_object(), json_object(), json_object(),
+			     json_object(), json_array(),  false };
+	return s->listed && s->folders && s->groups && s->members && s->leaks;
+}
+
+static void put(json_t *set, const char *id, json_t *value)
+{
+	if (json_object_set_new(set, id, value) < 0)
+		abort(); /* out of memory */
+}
+
+static void wrong(struct sight *s, const char *kind, const char *what, const char *why)
+{
+	json_t *leak = json_pack("{s:s,s:o,s:s}", "kind", kind, "what", json_text(bytes_str(what)),
+				 "why", why);
+
+	if (!leak || json_array_append_new(s->leaks, leak) < 0)
+		abort(); /* out of memory */
+}
+
+/* Every folder in `path`, but those that begin with one of `not`. */
+static void names_in(const char *path, const char * not, json_t *set)
+{
+	DIR *d = opendir(path);
+	const struct dirent *e;
+
+	while (d && (e = readdir(d)))
+		if (e->d_type == DT_DIR && e->d_name[0] != '.' && !strchr(not, e->d_name[0]))
+			put(set, e->d_name, json_true());
+	if (d)
+		closedir(d);
+}
+
+static void look_folders(const struct cli *c, struct sight *s)
+{
+	char path[PATH_TEXT_MAX];
+
+	snprintf(path, sizeof(path), "%s/vms", c->state_dir);
+	names_in(path, "", s->folders);
+}
+
+static void look_groups(const struct cli *c, struct sight *s)
+{
+	static const char *const trees[] = { "", "/memory", "/cpu", "/pids", "/unified" };
+	char path[PATH_TEXT_MAX];
+
+	for (size_t i = 0; i < COUNT(trees); i++) {
+		snprintf(path, sizeof(path), "/sys/fs/cgroup%s/%s", trees[i], c->cgroup);
+		names_in(path, "_", s->groups);
+	}
+}
+
+/* Which VM's group is it in? /proc/PID/cgroup has lines `N:controllers:/PARENT/ID`. */
+static bool vm_of(const struct cli *c, const char *pid, char ret[static ID_TEXT_MAX])
+{
+	char path[64], text[SMALL_FILE], want[256];
+	const char *p;
+	size_t n;
+
+	snprintf(path, sizeof(path), "/proc/%.20s/cgroup", pid);
+	snprintf(want, sizeof(want), "/%.200s/", c->cgroup);
+	if (!doctor_read(path, text, sizeof(text)) || !(p = strstr(text, want)))
+		return false;
+	p += strlen(want);
+	n = strcspn(p, "/\n");
+	return *p != '_' && bytes_to_str((struct bytes){ (const uint8_t *)p, n }, ret, ID_TEXT_MAX);
+}
+
+static uint64_t uid_of(const char *pid)
+{
+	char path[64], text[SMALL_FILE];
+	const char *line;
+
+	snprintf(path, sizeof(path), "/proc/%.20s/status", pid);
+	if (!doctor_read(path, text, sizeof(text)) || !(line = strstr(text, "\nUid:")))
+		return UINT64_MAX;
+	return strtoull(line + strlen("\nUid:"), NULL, 10);
+}
+
+static void look_process(const struct cli *c, struct sight *s, const char *pid)
+{
+	char id[ID_TEXT_MAX], what[64];
+	uint64_t uid = uid_of(pid);
+
+	if (vm_of(c, pid, id)) {
+		put(s->members, id, json_integer((json_int_t)strtoll(pid, NULL, 10)));
+		return;
+	}
+	if (uid < c->uid_base || uid >= c->uid_base + c->uids)
+		return;
+	snprintf(what, sizeof(what), "pid %.20s, uid %llu", pid, (unsigned long long)uid);
+	wrong(s, "process", what, "its uid is a sandbox's, and it is in no sandbox's group");
+}
+
+static void look_processes(const struct cli *c, struct sight *s)
+{
+	DIR *d = opendir("/proc");
+	const struct dirent *e;
+
+	while (d && (e = readdir(d)))
+		if (isdigit((unsigned char)e->d_name[0]))
+			look_process(c, s, e->d_name);
+	if (d)
+		closedir(d);
+}
+
+/* Sandboxes that wait in the pool have no team, and no place in the list. */
+static void take_pool(const json_t *status, json_t *set)
+{
+	const json_t *pool = json_object_get(json_object_get(status, "node"), "pooledIDs"), *id;
+	size_t i;
+
+	json_array_foreach(pool, i, id) if (json_is_string(id))
+		put(set, json_string_value(id), json_true());
+}
+
+static int look_list(const struct cli *c, struct sight *s, struct err *err)
+{
+	AUTO(json_decrefp) json_t *rows = NULL, *status = NULL;
+	const json_t *row;
+	size_t i;
+
+	if (cli_list(c, "/admin/sandboxes", &rows, err) < 0 ||
+	    cli_ask(c, "GET", "/admin/status", NULL, &status, err) < 0)
+		return -1;
+	json_array_foreach(rows, i, row)
+	{
+		const char *id = json_string_value(json_object_get(row, "sandboxID"));
+
+		if (id)
+			put(s->listed, id, json_true());
+	}
+	take_pool(status, s->listed);
+	s->node_knows = true;
+	return 0;
+}
+
+static void compare(struct sight *s)
+{
+	const char *id;
+	json_t *v;
+
+	json_object_foreach(s->folders, id, v)
+	{
+		if (s->node_knows && !json_object_get(s->listed, id))
+			wrong(s, "folder", id, "node does not know this sandbox");
+		if (!json_object_get(s->members, id))
+			wrong(s, "folder", id, "no process runs in it");
+	}
+	json_object_foreach(s->groups, id, v) if (!json_object_get(s->folders, id))
+		wrong(s, "cgroup", id, "it has no folder");
+	json_object_foreach(s->members, id, v) if (!json_object_get(s->folders, id))
+		wrong(s, "process", id, "it has no folder");
+	json_object_foreach(s->listed, id, v) if (!json_object_get(s->folders, id))
+		wrong(s, "sandbox", id, "node lists it, and it has no folder");
+}
+
+/* Node is asked in between: what was there before and after must be known to it. */
+static int look(const struct cli *c, struct sight *s, struct err *err)
+{
+	if (!sight_init(s))
+		return err_set(err, ERR_INTERNAL, ENOMEM, "out of memory");
+	look_folders(c, s);
+	look_groups(c, s);
+	look_processes(c, s);
+	if (look_list(c, s, err) < 0)
+		return -1;
+	compare(s);
+	return 0;
+}
+
+/* What was wrong both times. */
+static json_t *lasting(const json_t *first, const json_t *second)
+{
+	json_t *both = json_array();
+	const json_t *a, *b;
+	size_t i, k;
+
+	json_array_foreach(first, i, a) json_array_foreach(
+		second, k,
+		b) if (json_equal(a, b) && json_array_append(both, (json_t *)(uintptr_t)a) < 0)
+		abort(); /* out of memory */
+	return both;
+}
+
+static int report(const struct cli *c, const struct sight *s, const json_t *leaks)
+{
+	static const struct column columns[] = { { "KIND", "kind" },
+						 { "WHAT", "what" },
+						 { "WHY", "why" } };
+	int status = json_array_size(leaks) ? CLI_FAILED : CLI_FINE;
+
+	if (c->json)
+		return cli_print_json(leaks) == CLI_FINE ? status : CLI_FAILED;
+	if (status == CLI_FINE) {
+		printf("ok    nothing is left over; %zu sandboxes are whole\n",
+		       json_object_size(s->folders));
+		return status;
+	}
+	table_print(stdout, leaks, columns, COUNT(columns));
+	printf("  fix: restart hotcell-warden and hotcell-node; they remove what is not whole\n");
+	return status;
+}
+
+int leaks_run(struct cli *c)
+{
+	AUTO(sight_done) struct sight first = { 0 }, second = { 0 };
+	AUTO(json_decrefp) json_t *leaks = NULL;
+	struct err err = { 0 };
+
+	if (geteuid() != 0) {
+		err_set(&err, ERR_DENIED, 0, "doctor --leaks: only root sees everything");
+		return cli_fail(c, &err);
+	}
+	if (look(c, &first, &err) < 0)
+		return cli_fail(c, &err);
+	if (json_array_size(first.leaks) == 0)
+		return report(c, &first, first.leaks);
+	poll(NULL, 0, BETWEEN_MS);
+	if (look(c, &second, &err) < 0)
+		return cli_fail(c, &err);
+	leaks = lasting(first.leaks, second.leaks);
+	return report(c, &second, leaks);
+}

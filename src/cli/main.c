@@ -1,0 +1,153 @@
+/* main.c - `hotcell`: the operator's command line, a client of the gateway's admin door. */
+#include <errno.h>
+#include <getopt.h>
+
+#include "base/log.h"
+#include "cli/cli.h"
+
+#define DEFAULT_SOCKET "/run/hotcell/admin.sock"
+
+static const struct command commands[] = {
+	{ "teams", "teams [add NAME | rm TEAM]", "who owns sandboxes", teams_run },
+	{ "keys", "keys [TEAM | add TEAM [NAME] | rm KEY]", "what teams log in with", keys_run },
+	{ "ps", "ps", "sandboxes that are alive", ps_run },
+	{ "kill", "kill SANDBOX...", "end sandboxes", kill_run },
+	{ "templates", "templates", "what sandboxes are made from", templates_run },
+	{ "status", "status", "counts and limits of this host", status_run },
+	{ "doctor", "doctor [--leaks]", "can this host run sandboxes? is anything left over?",
+	  doctor_run },
+};
+
+static void help(FILE *out)
+{
+	fprintf(out, "usage: hotcell [options] COMMAND\n\n");
+	for (size_t i = 0; i < COUNT(commands); i++)
+		fprintf(out, "  %-40s %s\n", commands[i].usage, commands[i].help);
+	fprintf(out,
+		"\noptions\n"
+		"  --json            answer in JSON; errors too, on standard error\n"
+		"  --socket PATH     the gateway's admin socket; HOTCELL_ADMIN_SOCKET, or\n"
+		"                    " DEFAULT_SOCKET "\n"
+		"  --help, --version\n"
+		"\noptions of doctor, as in warden's configuration\n"
+		"  --state DIR       its state_dir, /var/lib/hotcell\n"
+		"  --cgroup NAME     its cgroup, hotcell\n"
+		"  --uid-base N      its uid_base, 786432\n"
+		"  --uids N          its vms_max, 1024\n"
+		"  --qemu PATH       its qemu, /usr/bin/qemu-system-x86_64\n"
+		"\nexit status\n"
+		"  0 fine, 1 refused or failed, 2 wrong usage, 3 the server does not answer\n");
+}
+
+enum option_code {
+	OPT_JSON = 256,
+	OPT_SOCKET,
+	OPT_LEAKS,
+	OPT_STATE,
+	OPT_CGROUP,
+	OPT_UID_BASE,
+	OPT_UIDS,
+	OPT_QEMU,
+	OPT_HELP,
+	OPT_VERSION,
+};
+
+static const struct option options[] = {
+	{ "json", no_argument, NULL, OPT_JSON },
+	{ "socket", required_argument, NULL, OPT_SOCKET },
+	{ "leaks", no_argument, NULL, OPT_LEAKS },
+	{ "state", required_argument, NULL, OPT_STATE },
+	{ "cgroup", required_argument, NULL, OPT_CGROUP },
+	{ "uid-base", required_argument, NULL, OPT_UID_BASE },
+	{ "uids", required_argument, NULL, OPT_UIDS },
+	{ "qemu", required_argument, NULL, OPT_QEMU },
+	{ "help", no_argument, NULL, OPT_HELP },
+	{ "version", no_argument, NULL, OPT_VERSION },
+	{ 0 },
+};
+
+static int number(const char *text, uint64_t *ret)
+{
+	if (bytes_to_u64(bytes_str(text), ret) && *ret <= UINT32_MAX)
+		return 0;
+	fprintf(stderr, "hotcell: `%s` is not a number\n", text);
+	return -1;
+}
+
+/* -1: go on. Otherwise the exit status. */
+static int take_option(struct cli *c, int option)
+{
+	switch (option) {
+	case OPT_JSON:
+		c->json = true;
+		return -1;
+	case OPT_SOCKET:
+		c->socket = optarg;
+		return -1;
+	case OPT_LEAKS:
+		c->leaks = true;
+		return -1;
+	case OPT_STATE:
+		c->state_dir = optarg;
+		return -1;
+	case OPT_CGROUP:
+		c->cgroup = optarg;
+		return -1;
+	case OPT_QEMU:
+		c->qemu = optarg;
+		return -1;
+	case OPT_UID_BASE:
+		return number(optarg, &c->uid_base) < 0 ? CLI_USAGE : -1;
+	case OPT_UIDS:
+		return number(optarg, &c->uids) < 0 ? CLI_USAGE : -1;
+	case OPT_HELP:
+		help(stdout);
+		return CLI_FINE;
+	case OPT_VERSION:
+		printf("hotcell %s\n", HOTCELL_RELEASE);
+		return CLI_FINE;
+	default:
+		fprintf(stderr, "  more: hotcell --help\n");
+		return CLI_USAGE;
+	}
+}
+
+static int run(struct cli *c, int argc, char **argv)
+{
+	if (argc < 1) {
+		help(stderr);
+		return CLI_USAGE;
+	}
+	for (size_t i = 0; i < COUNT(commands); i++) {
+		if (strcmp(argv[0], commands[i].name) != 0)
+			continue;
+		if (c->leaks && commands[i].run != doctor_run)
+			return cli_usage(c, commands[i].usage);
+		return commands[i].run(c, argc, argv);
+	}
+	fprintf(stderr, "hotcell: there is no command `%s`\n  fix: hotcell --help\n", argv[0]);
+	return CLI_USAGE;
+}
+
+int main(int argc, char **argv)
+{
+	struct cli c = { .socket = getenv("HOTCELL_ADMIN_SOCKET"),
+			 .state_dir = "/var/lib/hotcell",
+			 .cgroup = "hotcell",
+			 .qemu = "/usr/bin/qemu-system-x86_64",
+			 .uid_base = 786432,
+			 .uids = 1024 };
+	int option;
+
+	log_init("hotcell", LOG_WARN);
+	setenv("UV_USE_IO_URING", "0", 1);
+	if (!c.socket || !*c.socket)
+		c.socket = DEFAULT_SOCKET;
+	while ((option = getopt_long(argc, argv, "", options, NULL)) >= 0) {
+		int status = take_option(&c, option);
+
+		if (status >= 0)
+			return status;
+	}
+	return run(&c, argc - optind, argv + optind);
+}

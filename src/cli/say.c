@@ -1,0 +1,67 @@
+/* say.c - how a failure, a usage and JSON are printed. */
+#include "cli/cli.h"
+
+/* What a person can do about it. */
+static const char *fix_of(const struct err *err)
+{
+	switch (err->code) {
+	case ERR_UNAVAILABLE:
+	case ERR_TIMEOUT:
+		return "see that hotcell-gateway and hotcell-node run, and name the gateway's "
+		       "socket "
+		       "with --socket or HOTCELL_ADMIN_SOCKET";
+	case ERR_DENIED:
+		return "run it as root, or as the gateway's admin_uid";
+	case ERR_NOT_FOUND:
+		return "list what there is: hotcell teams, keys, ps, templates";
+	case ERR_INVALID:
+		return "hotcell --help";
+	case ERR_EXHAUSTED:
+		return "a limit was reached: hotcell status";
+	case ERR_NONE:
+	case ERR_EXISTS:
+	case ERR_MISMATCH:
+	case ERR_INTERNAL:
+	case ERR_CODES:
+		break;
+	}
+	return "see the gateway's log";
+}
+
+int cli_fail(const struct cli *c, const struct err *err)
+{
+	const char *fix = fix_of(err);
+
+	if (c->json)
+		fprintf(stderr, "{\"error\":\"%s\",", err_name(err->code));
+	if (c->json) {
+		AUTO(json_decrefp)
+		json_t *rest = json_pack("{s:o*,s:s}", "message", json_text(bytes_str(err->msg)),
+					 "fix", fix);
+		AUTO(auto_free) char *text = rest ? json_dumps(rest, JSON_COMPACT) : NULL;
+
+		fprintf(stderr, "%s\n", text ? text + 1 : "}");
+	} else {
+		fprintf(stderr, "hotcell: %s\n  fix: %s\n", err->msg, fix);
+	}
+	if (err->code == ERR_UNAVAILABLE || err->code == ERR_TIMEOUT)
+		return CLI_UNREACHABLE;
+	return CLI_FAILED;
+}
+
+int cli_usage(const struct cli *c, const char *usage)
+{
+	(void)c;
+	fprintf(stderr, "usage: hotcell %s\n  more: hotcell --help\n", usage);
+	return CLI_USAGE;
+}
+
+int cli_print_json(const json_t *v)
+{
+	if (json_dumpf(v, stdout, JSON_INDENT(2)) < 0 || putchar('\n') == EOF ||
+	    fflush(stdout) != 0) {
+		fprintf(stderr, "hotcell: could not write\n");
+		return CLI_FAILED;
+	}
+	return CLI_FINE;
+}

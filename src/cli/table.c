@@ -1,0 +1,87 @@
+/* table.c - aligned text for people; machines take --json. */
+#include "cli/table.h"
+
+enum { CELL_MAX = 128, COLUMNS_MAX = 12 };
+
+static const json_t *member(const json_t *row, const char *path)
+{
+	const char *dot = strchr(path, '.');
+	char first[JSON_NAME_MAX];
+
+	if (!dot)
+		return json_object_get(row, path);
+	snprintf(first, sizeof(first), "%.*s", (int)(dot - path), path);
+	return json_object_get(json_object_get(row, first), dot + 1);
+}
+
+static void join(char ret[static CELL_MAX], const json_t *list)
+{
+	size_t i, len = 0;
+	const json_t *v;
+
+	json_array_foreach(list, i, v)
+	{
+		const char *text = json_is_string(v) ? json_string_value(v) : "?";
+		int n = snprintf(ret + len, CELL_MAX - len, "%s%s", i ? "," : "", text);
+
+		len += n > 0 ? (size_t)n : 0;
+		if (len >= CELL_MAX)
+			break;
+	}
+}
+
+static void cell(char ret[static CELL_MAX], const json_t *row, const char *path)
+{
+	const json_t *v = member(row, path);
+
+	snprintf(ret, CELL_MAX, "-");
+	if (json_is_string(v) && json_string_length(v))
+		snprintf(ret, CELL_MAX, "%s", json_string_value(v));
+	else if (json_is_integer(v))
+		snprintf(ret, CELL_MAX, "%lld", (long long)json_integer_value(v));
+	else if (json_is_real(v))
+		snprintf(ret, CELL_MAX, "%.2f", json_real_value(v));
+	else if (json_is_boolean(v))
+		snprintf(ret, CELL_MAX, "%s", json_is_true(v) ? "yes" : "no");
+	else if (json_array_size(v))
+		join(ret, v);
+	for (char *p = ret; *p; p++)
+		if ((unsigned char)*p < ' ' || *p == 127)
+			*p = '?';
+}
+
+static void print_line(FILE *out, const json_t *row, const struct column *columns, size_t n,
+		       const size_t *width)
+{
+	char text[CELL_MAX];
+
+	for (size_t i = 0; i < n; i++) {
+		if (row)
+			cell(text, row, columns[i].member);
+		else
+			snprintf(text, sizeof(text), "%s", columns[i].title);
+		if (i + 1 < n)
+			fprintf(out, "%-*s  ", (int)width[i], text);
+		else
+			fprintf(out, "%s\n", text);
+	}
+}
+
+void table_print(FILE *out, const json_t *rows, const struct column *columns, size_t n)
+{
+	size_t width[COLUMNS_MAX] = { 0 }, i;
+	char text[CELL_MAX];
+	const json_t *row;
+
+	assert(n <= COLUMNS_MAX);
+	for (size_t k = 0; k < n; k++)
+		width[k] = strlen(columns[k].title);
+	json_array_foreach(rows, i, row) for (size_t k = 0; k < n; k++)
+	{
+		cell(text, row, columns[k].member);
+		if (strlen(text) > width[k])
+			width[k] = strlen(text);
+	}
+	print_line(out, NULL, columns, n, width);
+	json_array_foreach(rows, i, row) print_line(out, row, columns, n, width);
+}

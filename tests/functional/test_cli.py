@@ -1,0 +1,237 @@
+"""test_cli.py - the `hotcell` command line against a gateway that is played here.
+
+What is asked, how answers and failures are shown, which exit status comes. That the real gateway
+answers like this one is what the tests of the server see.
+"""
+
+import http.server
+import json
+import os
+import re
+import socketserver
+import subprocess
+import threading
+
+import pytest
+
+from warden import build_dir
+
+TEAM = {"teamID": "11111111-2222-3333-4444-555555555555", "name": "acme", "slug": "acme",
+        "createdAt": "2026-01-02T03:04:05.000000000Z"}
+KEY = {"id": "k-1", "name": "ci", "createdAt": "2026-01-02T03:04:05.000000000Z", "createdBy": None,
+       "mask": {"prefix": "e2b_", "valueLength": 40, "maskedValuePrefix": "ab",
+                "maskedValueSuffix": "1234"}, "lastUsed": None}
+
+
+def sandbox(name):
+    return {"sandboxID": name, "teamID": TEAM["teamID"], "templateID": "base", "state": "running",
+            "startedAt": "2026-01-02T03:04:05Z", "endAt": "2026-01-02T03:09:05Z", "cpuCount": 1,
+            "memoryMB": 512, "metadata": {}}
+
+
+class Played(socketserver.ThreadingMixIn, socketserver.UnixStreamServer):
+    """A gateway that answers from a table and remembers what it was asked."""
+
+    daemon_threads = True
+
+    def __init__(self, path):
+        self.asked, self.answers = [], {}
+        super().__init__(str(path), Handler)
+
+    def __call__(self, method, target, status, body=None, **headers):
+        self.answers[method, target] = status, body, headers
+
+
+class Handler(http.server.BaseHTTPRequestHandler):
+    protocol_version = "HTTP/1.1"
+
+    def address_string(self):
+        return "unix"
+
+    def log_message(self, *_):
+        pass
+
+    def answer(self):
+        length = int(self.headers.get("content-length", 0))
+        body = json.loads(self.rfile.read(length)) if length else None
+        self.server.asked.append((self.command, self.path, body))
+        status, body, headers = self.server.answers.get(
+            (self.command, self.path), (404, {"code": 404, "message": "no such thing"}, {}))
+        data = b"" if body is None else json.dumps(body).encode()
+        self.send_response(status)
+        for name, value in headers.items():
+            self.send_header(name.replace("_", "-"), value)
+        if status != 204:
+            self.send_header("content-length", str(len(data)))
+        self.end_headers()
+        self.wfile.write(data)
+
+    do_GET = do_POST = do_DELETE = answer
+
+
+@pytest.fixture
+def gateway(tmp_path):
+    with Played(tmp_path / "admin.sock") as server:
+        thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.05})
+        thread.start()
+        server.socket_path = tmp_path / "admin.sock"
+        yield server
+        server.shutdown()
+        thread.join()
+
+
+def hotcell(gateway, *words):
+    path = gateway.socket_path if gateway else "/nonexistent/admin.sock"
+    return subprocess.run([build_dir() / "src/cli/hotcell", *words], capture_output=True, text=True,
+                          env={**os.environ, "HOTCELL_ADMIN_SOCKET": str(path)}, timeout=60)
+
+
+def test_teams_are_a_table_with_aligned_columns(gateway):
+    gateway("GET", "/admin/teams", 200, [TEAM, {**TEAM, "name": "a much longer name"}])
+    r = hotcell(gateway, "teams")
+    assert r.returncode == 0, r.stderr
+    lines = r.stdout.splitlines()
+    assert lines[0].split() == ["TEAM", "NAME", "CREATED"]
+    assert len({line.index("2026") for line in lines[1:]} | {lines[0].index("CREATED")}) == 1
+
+
+def test_json_is_what_the_gateway_said(gateway):
+    gateway("GET", "/admin/teams", 200, [TEAM])
+    assert json.loads(hotcell(gateway, "teams", "--json").stdout) == [TEAM]
+
+
+def test_a_team_is_made_and_its_id_is_all_that_is_printed(gateway):
+    gateway("POST", "/admin/teams", 201, TEAM)
+    assert hotcell(gateway, "teams", "add", "acme").stdout == TEAM["teamID"] + "\n"
+    assert gateway.asked == [("POST", "/admin/teams", {"name": "acme"})]
+
+
+def test_a_key_alone_is_on_standard_output(gateway):
+    gateway("POST", "/admin/teams/acme/keys", 201, {**KEY, "key": "e2b_" + "0" * 40})
+    r = hotcell(gateway, "keys", "add", "acme", "ci")
+    assert r.stdout == "e2b_" + "0" * 40 + "\n"
+    assert "once" in r.stderr
+
+
+def test_keys_of_every_team(gateway):
+    gateway("GET", "/admin/teams", 200, [TEAM])
+    gateway("GET", f"/admin/teams/{TEAM['teamID']}/keys", 200, [KEY])
+    assert re.search(r"k-1 .*ci .*ab .*1234 .*2026", hotcell(gateway, "keys").stdout)
+    keys = json.loads(hotcell(gateway, "keys", "--json").stdout)
+    assert keys == [{**KEY, "teamID": TEAM["teamID"]}]
+
+
+def test_what_is_typed_cannot_change_the_address(gateway):
+    gateway("DELETE", "/admin/teams/a%2F..%2Fb%20c%3Fd", 204)
+    assert hotcell(gateway, "teams", "rm", "a/../b c?d").returncode == 0
+    assert gateway.asked == [("DELETE", "/admin/teams/a%2F..%2Fb%20c%3Fd", None)]
+
+
+def test_ps_follows_the_pages(gateway):
+    gateway("GET", "/admin/sandboxes", 200, [sandbox("a1"), sandbox("a2")], X_Next_Token="x+/=")
+    gateway("GET", "/admin/sandboxes?nextToken=x%2B%2F%3D", 200, [sandbox("a3")])
+    lines = hotcell(gateway, "ps").stdout.splitlines()
+    assert [line.split()[0] for line in lines] == ["SANDBOX", "a1", "a2", "a3"]
+
+
+def test_kill_tries_each_and_says_which_failed(gateway):
+    gateway("DELETE", "/admin/sandboxes/a1", 204)
+    gateway("DELETE", "/admin/sandboxes/a3", 204)
+    r = hotcell(gateway, "kill", "a1", "a2", "a3")
+    assert r.returncode == 1
+    assert r.stdout == "killed a1\nkilled a3\n"
+    assert "a2" in r.stderr and "no such thing" in r.stderr and "fix:" in r.stderr
+
+
+def test_a_name_with_escape_codes_does_not_reach_the_terminal(gateway):
+    gateway("GET", "/admin/templates", 200, [{"templateID": "\x1b[2Jx", "names": ["base", "b"]}])
+    r = hotcell(gateway, "templates")
+    assert "\x1b" not in r.stdout and "?[2Jx" in r.stdout and "base,b" in r.stdout
+
+
+def test_status_shows_what_node_says(gateway):
+    gateway("GET", "/admin/status", 200, {"gateway": {"connections": 3}, "node": {"running": 7}})
+    assert re.search(r"running +7", hotcell(gateway, "status").stdout)
+
+
+def test_a_refusal_has_its_own_exit_status(gateway):
+    gateway("POST", "/admin/teams", 409, {"code": 409, "message": "the name is taken"})
+    r = hotcell(gateway, "teams", "add", "acme", "--json")
+    assert r.returncode == 1 and r.stdout == ""
+    said = json.loads(r.stderr)
+    assert said["error"] == "exists" and "the name is taken" in said["message"] and said["fix"]
+
+
+def test_no_server_names_component_cause_and_fix():
+    r = hotcell(None, "ps")
+    assert r.returncode == 3
+    assert "gateway: /nonexistent/admin.sock" in r.stderr and "No such file" in r.stderr
+    assert "fix:" in r.stderr and "--socket" in r.stderr
+
+
+@pytest.mark.parametrize("words", [[], ["nope"], ["kill"], ["ps", "x"], ["teams", "add"],
+                                   ["--nope"], ["ps", "--leaks"], ["doctor", "--uids", "x"]])
+def test_wrong_usage(words):
+    r = hotcell(None, *words)
+    assert r.returncode == 2 and "hotcell" in r.stderr and r.stdout == ""
+
+
+def test_help_names_every_command():
+    text = hotcell(None, "--help").stdout
+    for word in ("teams", "keys", "ps", "kill", "templates", "status", "doctor", "--leaks", "--json"):
+        assert word in text
+    assert re.fullmatch(r"hotcell \d+\.\d+\.\d+\n", hotcell(None, "--version").stdout)
+
+
+def test_doctor_has_a_verdict_and_a_fix_for_every_check():
+    checks = {c["check"]: c for c in json.loads(hotcell(None, "doctor", "--json").stdout)}
+    assert {"accelerator", "kernel", "cgroups", "descriptors", "disk", "qemu", "nft"} <= set(checks)
+    assert all(c["verdict"] == "ok" or c["fix"] for c in checks.values())
+    assert checks["server"]["verdict"] == "warn"
+
+
+def test_doctor_fails_on_an_old_qemu(tmp_path):
+    old = tmp_path / "qemu"
+    old.write_text("#!/bin/sh\necho 'QEMU emulator version 7.2.11 (Debian)'\n")
+    old.chmod(0o755)
+    r = hotcell(None, "doctor", "--qemu", str(old))
+    assert r.returncode == 1
+    assert re.search(r"^FAIL  qemu .*7\.2\.11.*8\.2 or newer", r.stdout, re.M)
+    old.write_text("#!/bin/sh\necho 'QEMU emulator version 10.0.2 (Debian)'\n")
+    assert re.search(r"^ok    qemu", hotcell(None, "doctor", "--qemu", str(old)).stdout, re.M)
+
+
+@pytest.fixture
+def state(tmp_path):
+    for name in ("listed", "forgotten", "pooled"):
+        (tmp_path / "state/vms" / name).mkdir(parents=True)
+    return ["--state", str(tmp_path / "state"), "--cgroup", f"hotcell-cli-{os.getpid()}",
+            "--uid-base", "1900000000", "--uids", "4"]
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root sees everything")
+def test_leaks_are_what_node_does_not_know_or_what_is_not_whole(gateway, state):
+    gateway("GET", "/admin/sandboxes", 200, [sandbox("listed"), sandbox("vanished")])
+    gateway("GET", "/admin/status", 200, {"node": {"pooledIDs": ["pooled"]}})
+    r = hotcell(gateway, "doctor", "--leaks", "--json", *state)
+    assert r.returncode == 1, r.stderr
+    found = {(leak["kind"], leak["what"], leak["why"]) for leak in json.loads(r.stdout)}
+    assert {(kind, what) for kind, what, why in found if "know" in why} == {("folder", "forgotten")}
+    assert ("sandbox", "vanished") in {(kind, what) for kind, what, _ in found}
+    assert {what for _, what, why in found if "no process" in why} == {"listed", "forgotten", "pooled"}
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root sees everything")
+def test_a_process_of_a_sandbox_uid_is_a_leak(gateway, state, tmp_path):
+    gateway("GET", "/admin/sandboxes", 200, [])
+    gateway("GET", "/admin/status", 200, {"node": {}})
+    for name in ("listed", "forgotten", "pooled"):
+        (tmp_path / "state/vms" / name).rmdir()
+    assert hotcell(gateway, "doctor", "--leaks", *state).returncode == 0
+    stray = subprocess.Popen(["sleep", "600"], user=1900000003, group=1900000003)
+    try:
+        r = hotcell(gateway, "doctor", "--leaks", *state)
+        assert r.returncode == 1 and f"pid {stray.pid}, uid 1900000003" in r.stdout
+    finally:
+        stray.kill()
+        stray.wait()
