@@ -1,0 +1,455 @@
+"""server.py - a whole Hotcell for a test: warden, egress, node and gateway, from nothing to nothing.
+
+    @pytest.fixture(scope="module")
+    def server():
+        with Server(node={"pool": 2}) as s:
+            yield s
+
+    box = server.create()                       # the API's answer, as a dict
+    server.run(box, "uname -r")                 # a command's standard output
+    server.kill("node"); server.start("node")   # SIGKILL, and the next one
+
+Each daemon runs under a user of its own, from HOTCELL_BUILD, with folders, control group and uids that no other
+run shares. Leaving the block ends every sandbox and asks leaks.py whether anything is left.
+
+A template is built at the start, which takes half a minute or more without KVM: one Server per module.
+"""
+
+import base64
+import contextlib
+import http.client
+import json
+import os
+import signal
+import socket
+import subprocess
+
+from engine import disk_path, guest_settings, kernel_path
+from warden import build_dir, is_alive, wait_for
+from warden_fixtures import Watched
+
+DAEMONS = ("warden", "egress", "node", "gateway")  # in the order in which they start
+START_SECONDS = 30
+TEMPLATE_SECONDS = 300  # a first boot, emulated, on a busy machine
+CALL_SECONDS = 120
+USERS_AFTER = 2000  # of the 2048 uids that one test has, the VMs use the first
+TEMPLATE = "base"
+
+
+class ApiError(Exception):
+    """An answer that is not a success."""
+
+    def __init__(self, status, body):
+        super().__init__(f"{status}: {body}")
+        self.status, self.body = status, body
+
+
+class Answer:
+    def __init__(self, response):
+        self.status, self.headers = response.status, response.headers
+        self.raw = response.read()
+
+    @property
+    def json(self):
+        return json.loads(self.raw) if self.raw else None
+
+
+class UnixConnection(http.client.HTTPConnection):
+    """HTTP over a unix socket: the admin door."""
+
+    def __init__(self, path, timeout):
+        super().__init__("localhost", timeout=timeout)
+        self.path = str(path)
+
+    def connect(self):
+        self.sock = socket.socket(socket.AF_UNIX)
+        self.sock.settimeout(self.timeout)
+        self.sock.connect(self.path)
+
+
+def ask(connection, method, target, body=None, headers=()):
+    """One request on a connection that is closed afterwards."""
+    headers = dict(headers)
+    if body is not None and not isinstance(body, (bytes, str)):
+        body = json.dumps(body)
+        headers.setdefault("content-type", "application/json")
+    with contextlib.closing(connection):
+        connection.request(method, target, body, headers)
+        return Answer(connection.getresponse())
+
+
+def free_port():
+    with socket.socket() as s:
+        s.bind(("127.0.0.1", 0))
+        return s.getsockname()[1]
+
+
+def link_or_copy(source, to):
+    """The guest's files where a daemon's user may read them: a cache is often closed to others."""
+    try:
+        os.link(source, to)
+    except OSError:
+        subprocess.run(["cp", "--sparse=always", "--reflink=auto", source, to], check=True)
+    return to
+
+
+class Daemon:
+    """One of the programs, with its configuration; warden has a class of its own."""
+
+    def __init__(self, name, base, settings):
+        self.name, self.base, self.settings = name, base, settings
+        self.log_path = base / f"{name}.log"
+        self.process = None
+
+    def launch(self, **changes):
+        assert self.process is None, f"{self.name} runs already"
+        config = self.base / f"{self.name}.conf"
+        config.write_text("".join(f"{key} = {value}\n"
+                                  for key, value in {**self.settings, **changes}.items()))
+        program = build_dir() / f"src/{self.name}/hotcell-{self.name}"
+        with open(self.log_path, "ab") as log:
+            self.process = subprocess.Popen([program, config], stdin=subprocess.DEVNULL, stdout=log,
+                                            stderr=log, start_new_session=True)
+
+    @property
+    def pid(self):
+        return self.process.pid
+
+    def log(self):
+        return self.log_path.read_text(errors="replace") if self.log_path.exists() else ""
+
+    def check_alive(self):
+        assert self.process and self.process.poll() is None, \
+            f"{self.name} ended ({self.process and self.process.returncode}): {self.log()[-3000:]}"
+
+    def kill(self, how=signal.SIGKILL):
+        if self.process:
+            self.process.send_signal(how)
+            self.process.wait()
+            self.process = None
+
+    def wait_dead(self, seconds=CALL_SECONDS):
+        """It was told to die by `die_at`: returns when it did."""
+        try:
+            status = self.process.wait(seconds)
+        except subprocess.TimeoutExpired:
+            raise AssertionError(f"{self.name} lives: was that step ever taken?") from None
+        self.process = None
+        assert status == -signal.SIGKILL, f"{self.name} ended ({status}): {self.log()[-3000:]}"
+
+
+class Server:
+    def __init__(self, vms_max=512, warden=None, egress=None, node=None, gateway=None):
+        self.warden = Watched(vms_max=vms_max, **guest_settings(), **(warden or {}))
+        self.base = self.warden.base
+        self.port = free_port()
+        self.url = f"http://127.0.0.1:{self.port}"
+        self.admin_socket = self.base / "gateway/admin.sock"
+        self.users = {name: self.warden.uid_base + USERS_AFTER + n for n, name in enumerate(DAEMONS)}
+        self.make_folders()
+        self.daemons = {"warden": self.warden,
+                        "egress": self.daemon("egress", self.egress_settings(), egress),
+                        "node": self.daemon("node", self.node_settings(), node),
+                        "gateway": self.daemon("gateway", self.gateway_settings(), gateway)}
+        self.team = self.key = None
+
+    def daemon(self, name, settings, changes):
+        return Daemon(name, self.base, {**settings, **(changes or {})})
+
+    def make_folders(self):
+        for name in ("egress", "node", "gateway"):
+            folder = self.base / name
+            folder.mkdir()
+            os.chown(folder, self.users[name], self.users[name])
+            folder.chmod(0o755)
+        self.warden.settings.update(client_uid=self.users["node"], client_gid=self.users["node"])
+
+    # --- the settings of each ---
+
+    def egress_settings(self):
+        return {"socket": self.base / "egress/egress.sock", "node_uid": self.users["node"],
+                "user": self.users["egress"]}
+
+    def node_settings(self):
+        return {"node_id": "a", "state_dir": self.warden.state, "data_dir": self.base / "node",
+                "socket": self.base / "node/node.sock", "warden_socket": self.warden.socket_path,
+                "egress_socket": self.base / "egress/egress.sock", "user": self.users["node"],
+                "gateway_uid": self.users["gateway"], "gateway_gid": self.users["gateway"],
+                "kernel": link_or_copy(kernel_path(), self.base / "vmlinux"),
+                "disk": link_or_copy(disk_path(), self.base / "disk.raw"),
+                "vcpus": 1, "memory_mib": 512, "pool": 0, "slots": 2}
+
+    def gateway_settings(self):
+        return {"listen": f"127.0.0.1:{self.port}", "node_socket": self.base / "node/node.sock",
+                "data_dir": self.base / "gateway", "admin_socket": self.admin_socket,
+                "user": self.users["gateway"]}
+
+    # --- the daemons ---
+
+    @property
+    def pids(self):
+        return {name: d.pid for name, d in self.daemons.items() if d.process}
+
+    def launch(self, name, **changes):
+        self.daemons[name].launch(**changes)
+
+    def start(self, *names, **changes):
+        """Start one or more, and wait until each does its work. Settings may be changed."""
+        names = names or DAEMONS
+        for name in [n for n in DAEMONS if n in names]:
+            self.launch(name, **changes)
+            self.wait_started(name)
+
+    def wait_started(self, name):
+        ready = getattr(self, f"{name}_serves")
+        wait_for(ready, f"{name} serves; its log: {self.daemons[name].log()[-2000:]}", START_SECONDS, 0.05)
+        if name == "warden":
+            self.warden.hang_up()
+
+    def kill(self, *names, how=signal.SIGKILL):
+        """All at the same instant, as far as that exists."""
+        names = names or DAEMONS
+        for name in names:
+            if self.daemons[name].process:
+                self.daemons[name].process.send_signal(how)
+        for name in names:
+            self.daemons[name].kill()
+
+    def restart(self, *names, **changes):
+        self.kill(*names)
+        self.start(*names, **changes)
+
+    def warden_serves(self):
+        return self.warden.serves()
+
+    def listens(self, name, path, kind):
+        self.daemons[name].check_alive()
+        with socket.socket(socket.AF_UNIX, kind) as s:
+            with contextlib.suppress(OSError):
+                s.connect(str(path))
+                return True
+        return False
+
+    def egress_serves(self):
+        return self.listens("egress", self.base / "egress/egress.sock", socket.SOCK_SEQPACKET)
+
+    def node_serves(self):
+        return self.listens("node", self.base / "node/node.sock", socket.SOCK_SEQPACKET)
+
+    def gateway_serves(self):
+        self.daemons["gateway"].check_alive()
+        with contextlib.suppress(OSError, http.client.HTTPException):
+            return (self.api("GET", "/health", key=None).status in (200, 204) and
+                    self.admin("GET", "/admin/teams").status == 200)
+        return False
+
+    def node_is_up(self):
+        """Does node answer through the gateway, after it has looked at what it found?"""
+        with contextlib.suppress(OSError, http.client.HTTPException):
+            return self.admin("GET", "/admin/sandboxes").status == 200
+        return False
+
+    def wait_up(self, seconds=START_SECONDS):
+        wait_for(self.node_is_up, f"node answers; its log: {self.daemons['node'].log()[-2000:]}",
+                 seconds, 0.05)
+
+    def has_template(self):
+        for daemon in self.daemons.values():
+            if daemon is not self.warden:
+                daemon.check_alive()
+        with contextlib.suppress(OSError, http.client.HTTPException):
+            answer = self.admin("GET", "/admin/templates")
+            return answer.status == 200 and any(is_ready(t) for t in answer.json)
+        return False
+
+    def wait_template(self):
+        wait_for(self.has_template, "the template is ready", TEMPLATE_SECONDS, 0.25)
+
+    # --- asking ---
+
+    def admin(self, method, target, body=None):
+        return ask(UnixConnection(self.admin_socket, CALL_SECONDS), method, target, body)
+
+    def api(self, method, target, body=None, key=True, headers=(), seconds=CALL_SECONDS):
+        """`key`: True for the test's own, None for none, or another one."""
+        headers = dict(headers)
+        if key:
+            headers["X-API-KEY"] = self.key if key is True else key
+        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=seconds)
+        return ask(connection, method, target, body, headers)
+
+    def must(self, method, target, body=None, **args):
+        """The JSON of an answer that must be a success."""
+        answer = self.api(method, target, body, **args)
+        if answer.status >= 300:
+            raise ApiError(answer.status, answer.raw.decode(errors="replace"))
+        return answer.json
+
+    def new_team(self, name):
+        """A team and a key of it."""
+        team = self.admin("POST", "/admin/teams", {"name": name})
+        assert team.status == 201, team.raw
+        key = self.admin("POST", f"/admin/teams/{team.json['teamID']}/keys", {"name": "test"})
+        assert key.status == 201, key.raw
+        return team.json["teamID"], key.json["key"]
+
+    # --- sandboxes ---
+
+    def create(self, timeout=3600, key=True, **more):
+        return self.must("POST", "/sandboxes", {"templateID": TEMPLATE, "timeout": timeout, **more}, key=key)
+
+    def delete(self, box, key=True):
+        return self.api("DELETE", f"/sandboxes/{box['sandboxID']}", key=key).status
+
+    def ids(self):
+        """Of all sandboxes of all teams."""
+        return {box["sandboxID"] for box in self.all_sandboxes()}
+
+    def all_sandboxes(self):
+        found, target = [], "/admin/sandboxes"
+        while True:
+            answer = self.admin("GET", target)
+            assert answer.status == 200, answer.raw
+            found += answer.json
+            token = answer.headers.get("x-next-token")
+            if not token:
+                return found
+            target = f"/admin/sandboxes?nextToken={token}"
+
+    def agent(self, box, method, target, body=None, headers=(), seconds=CALL_SECONDS):
+        """A request to the sandbox's agent, through the gateway."""
+        headers = {"E2b-Sandbox-Id": box["sandboxID"], "E2b-Sandbox-Port": "49983", **dict(headers)}
+        if box.get("envdAccessToken"):
+            headers["X-Access-Token"] = box["envdAccessToken"]
+        return self.api(method, target, body, key=None, headers=headers, seconds=seconds)
+
+    def write(self, box, path, data):
+        """A file, in one request."""
+        answer = self.agent(box, "POST", f"/files?path={path}&username=user", data,
+                            {"content-type": "application/octet-stream"})
+        assert answer.status == 200, (answer.status, answer.raw)
+
+    def read(self, box, path):
+        answer = self.agent(box, "GET", f"/files?path={path}&username=user")
+        assert answer.status == 200, (answer.status, answer.raw)
+        return answer.raw
+
+    def run(self, box, command, seconds=CALL_SECONDS):
+        """The standard output of a shell command that must succeed."""
+        body = {"process": {"cmd": "/bin/bash", "args": ["-l", "-c", command]}}
+        data = json.dumps(body).encode()
+        answer = self.agent(box, "POST", "/process.Process/Start",
+                            bytes([0]) + len(data).to_bytes(4, "big") + data,
+                            {"content-type": "application/connect+json",
+                             "connect-protocol-version": "1",
+                             "authorization": "Basic dXNlcjo="}, seconds)
+        assert answer.status == 200, (answer.status, answer.raw)
+        return output_of(answer.raw)
+
+    def vm_pid(self, box):
+        """Of its QEMU: the one process in its control group."""
+        for group in self.warden.groups():
+            if group.name == box["sandboxID"]:
+                members = (group / "cgroup.procs").read_text().split()
+                assert len(members) == 1, members
+                return int(members[0])
+        raise AssertionError(f"{box['sandboxID']} has no control group")
+
+    # --- from nothing to nothing ---
+
+    def __enter__(self):
+        try:
+            self.start()
+            self.wait_template()
+            self.team, self.key = self.new_team("test")
+        except BaseException:
+            self.remove()
+            raise
+        return self
+
+    def __exit__(self, *exc):
+        if exc[0]:
+            self.print_logs()
+            self.remove()
+            return
+        try:
+            self.check_clean()
+        except BaseException:
+            self.print_logs()
+            raise
+        finally:
+            self.remove()
+
+    def check_clean(self):
+        """End all sandboxes through the API, then all daemons; nothing may be left of either."""
+        for name in DAEMONS:
+            if not self.daemons[name].process:
+                self.start(name)
+        self.wait_up()
+        for sandbox in self.ids():
+            status = self.admin("DELETE", f"/admin/sandboxes/{sandbox}").status
+            assert status in (204, 404), f"kill of {sandbox}: {status}"
+        wait_for(lambda: not self.ids(), "every sandbox is gone")
+        self.kill("gateway", "node", "egress")
+        self.warden.kill()  # and with it the network slots that were ready
+        self.warden.start()
+        self.warden.stop_all()  # the pool's
+        self.warden.check_clean()
+        self.warden.kill()
+        self.warden.check_clean()
+
+    def leaks(self):
+        """What is left on the host that belongs to no sandbox of the list; slots that wait do not count.
+
+        Node may be making or removing pooled ones meanwhile: it is looked at for a while."""
+        keep = self.ids()
+        found = self.warden.leaks(keep)
+        return [leak for leak in found if leak.kind in ("process", "cgroup", "file", "mount")]
+
+    def print_logs(self):
+        for name, daemon in self.daemons.items():
+            print(f"--- {name}\n{daemon.log()[-6000:]}")
+
+    def remove(self):
+        for name in reversed(DAEMONS[1:]):
+            self.daemons[name].kill()
+        self.warden.kill()
+        with contextlib.suppress(Exception):
+            self.warden.start()
+            self.warden.stop_all()
+        self.warden.remove()
+
+
+def is_ready(template):
+    return template.get("buildStatus", template.get("state")) in ("ready", "uploaded", "built")
+
+
+def frames(data):
+    """The messages of a Connect stream: (flags, JSON)."""
+    at = 0
+    while at < len(data):
+        flags, length = data[at], int.from_bytes(data[at + 1:at + 5], "big")
+        text = data[at + 5:at + 5 + length]
+        assert len(text) == length, "the stream broke off"
+        yield flags, json.loads(text) if text else {}
+        at += 5 + length
+
+
+def output_of(data):
+    """Standard output of a finished process; asserts that it went well."""
+    out, err, code = b"", b"", None
+    for flags, message in frames(data):
+        if flags & 2:
+            assert "error" not in message, message
+        event = message.get("event", {})
+        piece = event.get("data", {})
+        out += base64.b64decode(piece.get("stdout", ""))
+        err += base64.b64decode(piece.get("stderr", ""))
+        if "end" in event:
+            code = event["end"].get("exitCode", 0)
+    assert code == 0, f"exit {code}: {err.decode(errors='replace')}"
+    return out.decode().removesuffix("\n")
+
+
+__all__ = ["ApiError", "CALL_SECONDS", "DAEMONS", "Server", "TEMPLATE", "ask", "frames",
+           "is_alive", "wait_for"]
