@@ -177,7 +177,8 @@ class Server:
                 "gateway_uid": self.users["gateway"], "gateway_gid": self.users["gateway"],
                 "kernel": link_or_copy(kernel_path(), self.base / "vmlinux"),
                 "disk": link_or_copy(disk_path(), self.base / "disk.raw"),
-                "vcpus": 1, "memory_mib": 512, "pool": 0, "slots": 2}
+                "vcpus": 1, "memory_mib": 512, "pool": 0, "slots": 2,
+                "sandboxes_max": self.warden.uids - 16}
 
     def gateway_settings(self):
         return {"listen": f"127.0.0.1:{self.port}", "node_socket": self.base / "node/node.sock",

@@ -1,0 +1,143 @@
+"""test_server_hung.py - one sandbox hangs: no call about any other takes longer for it."""
+
+import contextlib
+import os
+import signal
+import socket
+import statistics
+import threading
+import time
+
+import pytest
+
+from server import Server, wait_for
+
+TRIES = 3       # a busy machine is slow by itself now and then; a server that waits is slow always
+ROUNDS = 5
+WAITERS = 8     # calls that hang in the stopped sandbox while others are measured
+SLACK = 3.0     # seconds on top of three times the usual; what waits for a hung one waits longer
+SILENT_PORT = 8099
+# accepts and never says a word
+SILENT_PROGRAM = f"""
+import socket, time
+s = socket.socket()
+s.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+s.bind(("0.0.0.0", {SILENT_PORT}))
+s.listen(64)
+held = []
+while True:
+    held.append(s.accept())
+""".encode()
+
+
+@pytest.fixture(scope="module")
+def server():
+    with Server() as s:
+        yield s
+
+
+@pytest.fixture
+def boxes(server):
+    """(the one that hangs, the one that is measured)"""
+    made = [server.create(), server.create()]
+    yield made
+    for box in made:
+        server.delete(box)
+
+
+def calls_about(server, box):
+    """Everything a client may ask about a sandbox, or without one."""
+    yield "get", lambda: server.must("GET", f"/sandboxes/{box['sandboxID']}")
+    yield "list", lambda: server.must("GET", "/v2/sandboxes")
+    yield "timeout", lambda: server.api("POST", f"/sandboxes/{box['sandboxID']}/timeout", {"timeout": 3600})
+    yield "run", lambda: server.run(box, "echo hello")
+    yield "file", lambda: server.write(box, "/tmp/x", b"x")
+    yield "life", lambda: one_life(server)
+
+
+def one_life(server):
+    box = server.create()
+    server.run(box, "true")
+    assert server.delete(box) == 204
+
+
+def times(server, box, rounds=ROUNDS):
+    """The median time of each call, in seconds."""
+    taken = {}
+    for _ in range(rounds):
+        for name, call in calls_about(server, box):
+            begun = time.monotonic()
+            call()
+            taken.setdefault(name, []).append(time.monotonic() - begun)
+    return {name: statistics.median(row) for name, row in taken.items()}
+
+
+@contextlib.contextmanager
+def waiting_calls(server, box, port=49983):
+    """Clients that ask the hung sandbox and wait."""
+    def ask():
+        with contextlib.suppress(Exception):
+            server.api("GET", "/health", key=None, seconds=300,
+                       headers={"E2b-Sandbox-Id": box["sandboxID"], "E2b-Sandbox-Port": str(port)})
+
+    threads = [threading.Thread(target=ask, daemon=True) for _ in range(WAITERS)]
+    for thread in threads:
+        thread.start()
+    yield threads
+
+
+def check_not_delayed(server, box, usual):
+    """Three times what it took before, and some seconds, in the best of a few tries."""
+    for attempt in range(TRIES):
+        now = times(server, box, 3)
+        slow = {name: (usual[name], now[name]) for name in now if now[name] > 3 * usual[name] + SLACK}
+        print(f"usual {usual}\nnow   {now}")
+        if not slow:
+            return
+    raise AssertionError(f"slower while another sandbox hangs: {slow}")
+
+
+def test_a_stopped_qemu_delays_nobody_else(server, boxes):
+    hung, other = boxes
+    usual = times(server, other)
+    pid = server.vm_pid(hung)
+    os.kill(pid, signal.SIGSTOP)
+    try:
+        with waiting_calls(server, hung):
+            check_not_delayed(server, other, usual)
+            # what needs no answer of the guest works for the hung one too
+            assert server.must("GET", f"/sandboxes/{hung['sandboxID']}")["sandboxID"] == hung["sandboxID"]
+            assert server.delete(hung) == 204
+    finally:
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(pid, signal.SIGCONT)
+    wait_for(lambda: hung["sandboxID"] not in server.ids(), "the hung one is gone")
+
+
+def test_a_server_in_a_sandbox_that_never_answers_delays_nobody_else(server, boxes):
+    hung, other = boxes
+    server.write(hung, "/home/user/silent.py", SILENT_PROGRAM)
+    usual = times(server, other)
+    server.run(hung, "setsid python3 /home/user/silent.py >/dev/null 2>&1 </dev/null & sleep 1")
+    with waiting_calls(server, hung, SILENT_PORT) as clients:
+        check_not_delayed(server, other, usual)
+        assert any(client.is_alive() for client in clients), "nobody waits: this showed nothing"
+        assert server.run(hung, "echo its agent answers") == "its agent answers"
+        assert server.delete(hung) == 204
+        for client in clients:  # and they are told at once
+            client.join(30)
+            assert not client.is_alive(), "a call into a sandbox that is gone still waits"
+
+
+def test_a_client_that_never_reads_delays_nobody_else(server, boxes):
+    """Output nobody takes stays in the guest; other streams of the same sandbox flow."""
+    flooded, other = boxes
+    usual = times(server, other)
+    with socket.create_connection(("127.0.0.1", server.port)) as deaf:
+        server.run(flooded, "head -c 64M /dev/zero > /tmp/zeros")
+        deaf.sendall(f"GET /files?path=/tmp/zeros&username=user HTTP/1.1\r\nHost: x\r\n"
+                     f"E2b-Sandbox-Id: {flooded['sandboxID']}\r\nE2b-Sandbox-Port: 49983\r\n"
+                     f"X-Access-Token: {flooded.get('envdAccessToken') or ''}\r\n\r\n".encode())
+        assert deaf.recv(12).startswith(b"HTTP/1.1 200")
+        check_not_delayed(server, other, usual)
+        assert server.run(flooded, "echo still") == "still"

@@ -1,0 +1,273 @@
+"""test_routes.py - every route of the API, with no key, a wrong one, another team's and the right one.
+
+The routes are those that `hotcell-gateway --routes` prints: one that is not in the table below fails, so that none
+is forgotten.
+"""
+
+import subprocess
+
+import pytest
+
+from server import Server
+from warden import build_dir
+
+WRONG_KEY = "e2b_" + "0123456789abcdef" * 2 + "01234567"
+
+# (method, path): (status for the right key, body). 501 is a route of the API that is not built yet.
+ROUTES = {
+    ("GET", "/health"): (200, None),
+    ("POST", "/sandboxes"): (201, {"templateID": "base", "timeout": 600}),
+    ("GET", "/sandboxes"): (200, None),
+    ("POST", "/v2/sandboxes"): (201, {"templateID": "base", "timeout": 600}),
+    ("GET", "/v2/sandboxes"): (200, None),
+    ("GET", "/sandboxes/metrics"): (501, None),
+    ("GET", "/sandboxes/{sandboxID}"): (200, None),
+    ("DELETE", "/sandboxes/{sandboxID}"): (204, None),
+    ("POST", "/sandboxes/{sandboxID}/timeout"): (204, {"timeout": 3600}),
+    ("POST", "/sandboxes/{sandboxID}/refreshes"): (204, {"duration": 600}),
+    ("POST", "/sandboxes/{sandboxID}/connect"): (200, {"timeout": 600}),
+    ("POST", "/v2/sandboxes/{sandboxID}/connect"): (200, {"timeout": 600}),
+    ("POST", "/sandboxes/{sandboxID}/pause"): (501, None),
+    ("POST", "/sandboxes/{sandboxID}/resume"): (501, {}),
+    ("POST", "/sandboxes/{sandboxID}/fork"): (501, {}),
+    ("POST", "/sandboxes/{sandboxID}/snapshots"): (501, {}),
+    ("PUT", "/sandboxes/{sandboxID}/network"): (501, {}),
+    ("GET", "/sandboxes/{sandboxID}/metrics"): (501, None),
+    ("GET", "/sandboxes/{sandboxID}/logs"): (501, None),
+    ("GET", "/v2/sandboxes/{sandboxID}/logs"): (501, None),
+    ("GET", "/snapshots"): (501, None),
+    ("GET", "/teams"): (200, None),
+    ("GET", "/teams/{teamID}/metrics"): (501, None),
+    ("GET", "/teams/{teamID}/metrics/max"): (501, None),
+    ("GET", "/api-keys"): (200, None),
+    ("POST", "/api-keys"): (201, {"name": "another"}),
+    ("PATCH", "/api-keys/{apiKeyID}"): (204, {"name": "renamed"}),
+    ("DELETE", "/api-keys/{apiKeyID}"): (204, None),
+    ("GET", "/templates"): (200, None),
+    ("GET", "/templates/aliases/{alias}"): (200, None),
+    ("POST", "/v3/templates"): (501, {}),
+    ("GET", "/v2/templates"): (501, None),
+    ("POST", "/templates/tags"): (501, {}),
+    ("DELETE", "/templates/tags"): (501, {}),
+    ("GET", "/templates/{templateID}"): (501, None),
+    ("DELETE", "/templates/{templateID}"): (501, None),
+    ("PATCH", "/templates/{templateID}"): (501, {}),
+    ("PATCH", "/v2/templates/{templateID}"): (501, {}),
+    ("GET", "/templates/{templateID}/tags"): (501, None),
+    ("GET", "/templates/{templateID}/files/{hash}"): (501, None),
+    ("POST", "/v2/templates/{templateID}/builds/{buildID}"): (501, {}),
+    ("GET", "/templates/{templateID}/builds/{buildID}/status"): (501, None),
+    ("GET", "/templates/{templateID}/builds/{buildID}/logs"): (501, None),
+    ("GET", "/volumes"): (501, None),
+    ("POST", "/volumes"): (501, {}),
+    ("GET", "/volumes/{volumeID}"): (501, None),
+    ("DELETE", "/volumes/{volumeID}"): (501, None),
+    ("GET", "/secrets"): (501, None),
+    ("POST", "/secrets"): (501, {}),
+    ("GET", "/secrets/{secretID}"): (501, None),
+    ("POST", "/secrets/{secretID}"): (501, {}),
+    ("DELETE", "/secrets/{secretID}"): (501, None),
+    ("GET", "/admin/teams"): (200, None),
+    ("POST", "/admin/teams"): (201, {"name": "made by admin"}),
+    ("DELETE", "/admin/teams/{team}"): (204, None),
+    ("GET", "/admin/teams/{team}/keys"): (200, None),
+    ("POST", "/admin/teams/{team}/keys"): (201, {"name": "made by admin"}),
+    ("DELETE", "/admin/keys/{apiKeyID}"): (204, None),
+    ("GET", "/admin/sandboxes"): (200, None),
+    ("DELETE", "/admin/sandboxes/{sandboxID}"): (204, None),
+    ("GET", "/admin/templates"): (200, None),
+    ("GET", "/admin/status"): (200, None),
+    ("GET", "/admin/health"): (200, None),
+}
+# What names something that belongs to a team: for another team it does not exist.
+OWNED = ("{sandboxID}", "{apiKeyID}")
+
+
+def printed_routes():
+    program = build_dir() / "src/gateway/hotcell-gateway"
+    lines = subprocess.run([program, "--routes"], check=True, capture_output=True, text=True).stdout.splitlines()
+    return [tuple(line.split()) for line in lines]
+
+
+ALL = printed_routes()
+PUBLIC = [(method, path, who) for method, path, who in ALL if who != "admin"]
+ADMIN = [(method, path) for method, path, who in ALL if who == "admin"]
+
+
+@pytest.fixture(scope="module")
+def server():
+    with Server() as s:
+        s.other_team, s.other_key = s.new_team("other")
+        s.box = s.create()
+        s.key_id = s.must("POST", "/api-keys", {"name": "first"})["id"]
+        yield s
+
+
+def fill(server, path, **changes):
+    names = {"sandboxID": server.box["sandboxID"], "apiKeyID": server.key_id, "teamID": server.team,
+             "team": server.team, "alias": "base", "templateID": "base", "buildID": "b", "hash": "h",
+             "volumeID": "v", "secretID": "s", **changes}
+    return path.format(**names)
+
+
+def check_error(answer, status):
+    """The body that every SDK reads: a number and a text."""
+    assert answer.status == status, (answer.status, answer.raw)
+    assert answer.headers["content-type"].startswith("application/json"), answer.headers
+    body = answer.json
+    assert body["code"] == status and isinstance(body["code"], int)
+    assert isinstance(body["message"], str) and body["message"]
+
+
+def ids(route):
+    return f"{route[0]} {route[1]}"
+
+
+def test_the_table_has_every_route():
+    assert {(method, path) for method, path, _ in ALL} == set(ROUTES)
+
+
+@pytest.mark.parametrize("route", PUBLIC, ids=ids)
+def test_no_key(server, route):
+    method, path, who = route
+    answer = server.api(method, fill(server, path), ROUTES[method, path][1], key=None)
+    if who == "none":
+        assert answer.status == ROUTES[method, path][0]
+    else:
+        check_error(answer, 401)
+
+
+@pytest.mark.parametrize("key", [WRONG_KEY, "nonsense", "e2b_", "e2b_" + "f" * 4000],
+                         ids=["unknown", "nonsense", "empty", "long"])
+@pytest.mark.parametrize("route", PUBLIC, ids=ids)
+def test_wrong_key(server, route, key):
+    method, path, who = route
+    answer = server.api(method, fill(server, path), ROUTES[method, path][1], key=key)
+    if who == "none":
+        assert answer.status == ROUTES[method, path][0]
+    else:
+        check_error(answer, 401)
+
+
+@pytest.mark.parametrize("route", [r for r in PUBLIC if any(name in r[1] for name in OWNED)], ids=ids)
+def test_another_teams_key(server, route):
+    """What is somebody else's answers as what never was, to the letter."""
+    method, path, _ = route
+    body = ROUTES[method, path][1]
+    there = server.api(method, fill(server, path), body, key=server.other_key)
+    check_error(there, 404)
+    unknown = "a" + "z" * (len(server.box["sandboxID"]) - 1)
+    absent = {"sandboxID": unknown, "apiKeyID": "00000000-0000-4000-8000-000000000000"}
+    never = server.api(method, fill(server, path, **absent), body, key=server.other_key)
+    check_error(never, 404)
+    swap = {absent["sandboxID"]: server.box["sandboxID"], absent["apiKeyID"]: server.key_id}
+    text = never.json["message"]
+    for name, real in swap.items():
+        text = text.replace(name, real)
+    assert text == there.json["message"]
+
+
+def test_another_teams_lists_do_not_show_it(server):
+    assert server.must("GET", "/sandboxes", key=server.other_key) == []
+    assert server.must("GET", "/v2/sandboxes", key=server.other_key) == []
+    keys = server.must("GET", "/api-keys", key=server.other_key)
+    assert server.key_id not in [key["id"] for key in keys]
+    teams = server.must("GET", "/teams", key=server.other_key)
+    assert [team["teamID"] for team in teams] == [server.other_team]
+
+
+def test_after_all_that_it_still_runs(server):
+    """No refused request did anything."""
+    assert server.must("GET", f"/sandboxes/{server.box['sandboxID']}")["state"] == "running"
+    assert server.agent(server.box, "GET", "/health").status == 204
+    names = {key["id"]: key["name"] for key in server.must("GET", "/api-keys")}
+    assert names[server.key_id] == "first"
+
+
+def right_target(server, method, path):
+    """Something that may be destroyed, where that is what the route does."""
+    if method == "DELETE" and "{sandboxID}" in path:
+        return fill(server, path, sandboxID=server.create()["sandboxID"])
+    if method == "DELETE" and "{apiKeyID}" in path:
+        return fill(server, path, apiKeyID=server.must("POST", "/api-keys", {"name": "to go"})["id"])
+    if method == "DELETE" and "{team}" in path:
+        return fill(server, path, team=server.new_team("to go")[0])
+    return fill(server, path)
+
+
+@pytest.mark.parametrize("route", PUBLIC, ids=ids)
+def test_right_key(server, route):
+    method, path, _ = route
+    status, body = ROUTES[method, path]
+    answer = server.api(method, right_target(server, method, path), body)
+    assert answer.status == status, answer.raw
+    if status == 501:
+        check_error(answer, 501)
+    if status == 201 and "sandboxes" in path:
+        assert server.delete(answer.json) == 204
+
+
+@pytest.mark.parametrize("route", ADMIN, ids=ids)
+def test_admin_routes_are_not_at_the_public_door(server, route):
+    method, path = route
+    for key in (None, WRONG_KEY, server.other_key, server.key):
+        answer = server.api(method, fill(server, path), ROUTES[method, path][1], key=key)
+        assert answer.status in (401, 404), answer.status
+        check_error(answer, answer.status)
+
+
+@pytest.mark.parametrize("route", ADMIN, ids=ids)
+def test_admin_door(server, route):
+    method, path = route
+    status, body = ROUTES[method, path]
+    answer = server.admin(method, right_target(server, method, path), body)
+    assert answer.status == status, answer.raw
+
+
+def test_what_is_not_there(server):
+    check_error(server.api("GET", "/nothing/here"), 404)
+    check_error(server.api("PATCH", "/sandboxes"), 405)
+    check_error(server.api("POST", "/sandboxes", b"{not json", headers={"content-type": "application/json"}), 400)
+    check_error(server.api("POST", "/sandboxes", {"templateID": "no-such-template"}), 404)
+
+
+def test_segments_may_be_percent_encoded(server):
+    name = server.box["sandboxID"]
+    encoded = "".join(f"%{ord(c):02X}" for c in name)
+    assert server.must("GET", f"/sandboxes/{encoded}")["sandboxID"] == name
+    check_error(server.api("GET", f"/sandboxes/{name}%2F..%2F{name}"), 404)
+
+
+def test_a_removed_key_is_of_no_use_at_once(server):
+    made = server.must("POST", "/api-keys", {"name": "short life"})
+    assert server.api("GET", "/v2/sandboxes", key=made["key"]).status == 200
+    assert server.api("DELETE", f"/api-keys/{made['id']}").status == 204
+    check_error(server.api("GET", "/v2/sandboxes", key=made["key"]), 401)
+
+
+def test_keys_are_not_kept_in_the_clear(server):
+    made = server.must("POST", "/api-keys", {"name": "secret"})
+    secret = made["key"].removeprefix("e2b_").encode()
+    for path in (server.base / "gateway").iterdir():
+        if path.is_file():
+            assert secret not in path.read_bytes(), f"{path} has the key"
+    assert secret.decode() not in server.daemons["gateway"].log()
+
+
+@pytest.mark.parametrize("port", [49983, 80, 8080])
+def test_a_sandbox_that_is_not_there_has_no_ports(server, port):
+    unknown = "a" + "z" * (len(server.box["sandboxID"]) - 1)
+    answer = server.api("GET", "/health", key=None,
+                        headers={"E2b-Sandbox-Id": unknown, "E2b-Sandbox-Port": str(port)})
+    assert answer.status in (404, 502), (answer.status, answer.raw)
+    assert answer.json["code"] == answer.status
+
+
+def test_a_browser_may_ask_first(server):
+    answer = server.api("OPTIONS", "/v2/sandboxes", key=None,
+                        headers={"origin": "https://example.org", "access-control-request-method": "POST",
+                                 "access-control-request-headers": "x-api-key,content-type"})
+    assert answer.status in (200, 204)
+    assert answer.headers["access-control-allow-origin"] in ("*", "https://example.org")
+    assert "x-api-key" in answer.headers["access-control-allow-headers"].lower() or \
+        answer.headers["access-control-allow-headers"] == "*"
