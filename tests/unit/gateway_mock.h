@@ -6,6 +6,7 @@
 #include "tests/unit/test_net_layers.h"
 
 #include <fcntl.h>
+#include <sys/stat.h>
 
 #include "base/folder.h"
 #include "gateway/api.h"
@@ -67,7 +68,7 @@ static inline struct mock_sandbox *mock_add(struct mock *m, const char *team, co
 					   .disk_mib = 1024 },
 				    .text = strdup(text) };
 	snprintf(b->s.id, sizeof(b->s.id), "i%04zu", m->n);
-	snprintf(b->s.team, sizeof(b->s.team), "%s", team);
+	assert_true(bytes_to_str(bytes_str(team), b->s.team, sizeof(b->s.team)));
 	b->s.started_ns = 1700000000000000000ull + m->n * 1000000;
 	b->s.end_ns = b->s.started_ns + 300000000000ull;
 	m->n++;
