@@ -1,0 +1,51 @@
+/* fuzz_create_request.c - promises of the create parser: within limits, and what it gives node is
+ * JSON that means the same when read again. The first byte chooses the version.
+ */
+#include "fuzz/must.h"
+#include "gateway/create_request.h"
+#include "wire/json.h"
+
+static void must_be_strings(const json_t *text, const char *name)
+{
+	const json_t *o = json_object_get(text, name);
+	const char *key;
+	json_t *v;
+
+	MUST(json_is_object(o));
+	json_object_foreach((json_t *)(uintptr_t)o, key, v) MUST(json_is_string(v));
+}
+
+static void check(const struct create_request *r, enum api_version version)
+{
+	AUTO(json_decrefp) json_t *text = NULL;
+	struct err err = { 0 };
+	size_t n = strnlen(r->template_id, sizeof(r->template_id));
+
+	MUST(n > 0 && n <= NODE_ID_MAX);
+	MUST(strspn(r->template_id, "abcdefghijklmnopqrstuvwxyz0123456789-_") == n);
+	MUST(r->timeout_s >= 1 && r->timeout_s <= NODE_TIMEOUT_MAX_S);
+	MUST(version == API_V1 || r->secure);
+	MUST(r->text.len > 0 && r->text.len <= NODE_TEXT_MAX);
+	MUST(!memchr(r->text.ptr, 0, r->text.len));
+	MUST(json_decode(buf_view(&r->text), NODE_TEXT_MAX, CREATE_DEPTH_MAX, &text, &err) == 0);
+	must_be_strings(text, "metadata");
+	must_be_strings(text, "envVars");
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+	struct bytes in = { data, size };
+	enum api_version version = size > 0 && data[0] == '2' ? API_V2 : API_V1;
+	struct create_request r;
+	struct err err = { 0 };
+
+	if (create_request_parse(bytes_tail(in, 1), version, &r, &err) < 0) {
+		must_say_why(&err);
+		MUST(err.code == ERR_INVALID || err.code == ERR_NOT_FOUND);
+		MUST(!r.text.ptr);
+		return 0;
+	}
+	check(&r, version);
+	create_request_done(&r);
+	return 0;
+}

@@ -1,0 +1,226 @@
+/* test_gateway_parse.c - the body of a create, template references, list tokens, the key cache. */
+#include "tests/unit/check.h"
+
+#include "gateway/create_request.h"
+#include "gateway/key_cache.h"
+#include "gateway/list_query.h"
+#include "gateway/template_ref.h"
+
+static void creates_are_read(void **state)
+{
+	static const struct {
+		const char *name;
+		enum api_version version;
+		uint32_t timeout_s;
+		bool secure;
+		const char *text;
+	} rows[] = {
+		{ "{\"templateID\":\"base\"}", API_V1, 15, false,
+		  "{\"metadata\":{},\"envVars\":{}}" },
+		{ "{\"templateID\":\"base\",\"secure\":false}", API_V2, 300, true,
+		  "{\"metadata\":{},\"envVars\":{}}" },
+		{ "{\"templateID\":\"base\",\"secure\":true,\"timeout\":1}", API_V1, 1, true,
+		  "{\"metadata\":{},\"envVars\":{}}" },
+		{ "{\"templateID\":\"base\",\"timeout\":86400,\"metadata\":null,\"mcp\":null,"
+		  "\"volumeMounts\":[],\"iam\":{\"tokens\":{}},\"autoPause\":false,"
+		  "\"autoResume\":{\"enabled\":false},\"network\":null}",
+		  API_V2, 86400, true, "{\"metadata\":{},\"envVars\":{}}" },
+		{ "{\"templateID\":\"base\",\"envVars\":{\"A\":\"1\"},\"metadata\":{\"\":\"=\"},"
+		  "\"allow_internet_access\":true,\"network\":{\"allowOut\":[\"x\"]},\"mcp\":{"
+		  "\"a\":{}}}",
+		  API_V2, 300, true,
+		  "{\"metadata\":{\"\":\"=\"},\"envVars\":{\"A\":\"1\"},\"allowInternetAccess\":"
+		  "true,"
+		  "\"network\":{\"allowOut\":[\"x\"]},\"mcp\":{\"a\":{}}}" },
+	};
+
+	(void)state;
+	FOR_ROWS(row, rows) {
+		struct create_request r;
+		struct err err = { 0 };
+
+		if (create_request_parse(bytes_str(row->name), row->version, &r, &err) < 0)
+			fail_msg("%s", err.msg);
+		assert_string_equal(r.template_id, "base");
+		assert_int_equal(r.timeout_s, row->timeout_s);
+		assert_int_equal(r.secure, row->secure);
+		assert_true(bytes_eq(buf_view(&r.text), bytes_str(row->text)));
+		create_request_done(&r);
+	}
+}
+
+static void creates_are_refused(void **state)
+{
+	static const struct {
+		const char *name, *message;
+	} rows[] = {
+		{ "\"timeout\":-5", "Timeout must be greater than 0" },
+		{ "\"timeout\":\"soon\"", NULL },
+		{ "\"timeout\":1.5", NULL },
+		{ "\"timeout\":86401", "Timeout cannot be greater than 24 hours" },
+		{ "\"metadata\":{\"a\":1}", "metadata must have strings as values" },
+		{ "\"metadata\":[]", NULL },
+		{ "\"envVars\":{\"a=b\":\"1\"}",
+		  "envVars: a name must not be empty or contain '='" },
+		{ "\"envVars\":{\"\":\"1\"}", "envVars: a name must not be empty or contain '='" },
+		{ "\"envVars\":{\"a\":null}", "envVars must have strings as values" },
+		{ "\"secure\":1", NULL },
+		{ "\"network\":7", NULL },
+		{ "\"network\":{\"allowPublicTraffic\":false}",
+		  "network.allowPublicTraffic = false is not supported yet" },
+		{ "\"network\":{\"maskRequestHost\":\"x\"}",
+		  "network.maskRequestHost is not supported yet" },
+		{ "\"network\":{\"httpsPorts\":[443]}", "network.httpsPorts is not supported yet" },
+		{ "\"autoPause\":true", "autoPause is not supported yet" },
+		{ "\"autoPauseMemory\":false", "autoPauseMemory = false needs autoPause" },
+		{ "\"autoResume\":{\"enabled\":true}", "autoResume is not supported yet" },
+		{ "\"volumeMounts\":[{\"name\":\"v\",\"path\":\"/v\"}]",
+		  "volumeMounts is not supported yet" },
+		{ "\"iam\":{\"tokens\":{\"t\":{}}}", "iam is not supported yet" },
+		{ "\"mcp\":1", NULL },
+		{ "\"templateID\":\"twice\"", NULL },
+		{ "\"metadata\":{\"a\":\"\\u0000\"}", NULL },
+		{ "\"mcp\":{\"a\":[[[[[[[[[[[[[[[[1]]]]]]]]]]]]]]]]}", NULL },
+	};
+
+	(void)state;
+	FOR_ROWS(row, rows) {
+		char body[512];
+		struct create_request r;
+		struct err err = { 0 };
+
+		snprintf(body, sizeof(body), "{\"templateID\":\"base\",%s}", row->name);
+		assert_int_equal(create_request_parse(bytes_str(body), API_V1, &r, &err), -1);
+		assert_int_equal(err.code, ERR_INVALID);
+		if (row->message)
+			assert_string_equal(err.msg, row->message);
+	}
+}
+
+static void creates_have_a_size(void **state)
+{
+	AUTO(buf_done) struct buf body = BUF_MAX(CREATE_BODY_MAX);
+	struct create_request r;
+	struct err err = { 0 };
+
+	(void)state;
+	assert_int_equal(buf_printf(&body, &err,
+				    "{\"templateID\":\"base\",\"metadata\":{\"a\":\"%*s\"}}",
+				    NODE_TEXT_MAX, "x"),
+			 0);
+	assert_int_equal(create_request_parse(buf_view(&body), API_V1, &r, &err), -1);
+	assert_string_equal(err.msg,
+			    "metadata, envVars, network and mcp are larger than 48 KiB together");
+	assert_int_equal(err.code, ERR_INVALID);
+}
+
+static void template_references(void **state)
+{
+	static const struct {
+		const char *name, *want, *tag;
+		bool namespace, ok;
+	} rows[] = {
+		{ "base", "base", "", false, true },
+		{ "  Base ", "base", "", false, true },
+		{ "a_b-c:v1.2", "a_b-c", "v1.2", false, true },
+		{ "team/name:tag", "name", "tag", true, true },
+		{ "", NULL, NULL, false, false },
+		{ ":x", NULL, NULL, false, false },
+		{ "a:", NULL, NULL, false, false },
+		{ "/a", NULL, NULL, false, false },
+		{ "a/b/c", NULL, NULL, false, false },
+		{ "a:b:c", NULL, NULL, false, false },
+		{ "a.b", NULL, NULL, false, false },
+		{ "\xc3\xa4", NULL, NULL, false, false },
+		{ "0123456789012345678901234567890123456789012345678901234567890123", NULL, NULL,
+		  false, false },
+	};
+
+	(void)state;
+	FOR_ROWS(row, rows) {
+		struct template_ref ref;
+		struct err err = { 0 };
+
+		assert_int_equal(template_ref_parse(bytes_str(row->name), &ref, &err),
+				 row->ok ? 0 : -1);
+		if (!row->ok)
+			continue;
+		assert_string_equal(ref.name, row->want);
+		assert_string_equal(ref.tag, row->tag);
+		assert_int_equal(ref.has_namespace, row->namespace);
+	}
+}
+
+static void tokens_come_back(void **state)
+{
+	const struct node_sandbox s = { .id = "a1b2", .started_ns = 1788614055678901234ull };
+	struct node_sandbox other = s;
+
+	(void)state;
+	for (int ascending = 0; ascending < 2; ascending++) {
+		AUTO(buf_done) struct buf query = BUF_MAX(1024);
+		struct list_query q;
+		struct err err = { 0 };
+
+		assert_int_equal(
+			buf_printf(&query, &err, "order=%s&nextToken=", ascending ? "asc" : "desc"),
+			0);
+		assert_int_equal(list_token_put(&query, &s, ascending, &err), 0);
+		assert_null(memchr(query.ptr, '+', query.len));
+		assert_null(memchr(query.ptr, '/', query.len));
+		assert_int_equal(list_query_parse(buf_view(&query), 100, &q, &err), 0);
+		assert_true(q.has_cursor && q.cursor_ns == s.started_ns);
+		assert_string_equal(q.cursor_id, "a1b2");
+		assert_false(list_query_follows(&q, &s));
+		other.started_ns = s.started_ns + 1;
+		assert_int_equal(list_query_follows(&q, &other), ascending);
+		other.started_ns = s.started_ns - 1;
+		assert_int_equal(list_query_follows(&q, &other), !ascending);
+		list_query_done(&q);
+	}
+}
+
+static void the_cache_forgets(void **state)
+{
+	struct key_cache *c = calloc(1, sizeof(*c));
+	struct store_team team = { .id = "t1" };
+	uint8_t hash[SHA256_SIZE] = { 1, 2, 3 };
+	const struct key_entry *e;
+
+	(void)state;
+	assert_non_null(c);
+	assert_null(key_cache_find(c, hash));
+	key_cache_put(c, hash, "k1", &team, 1000);
+	e = key_cache_find(c, hash);
+	assert_non_null(e);
+	assert_true(key_entry_fresh(e, 1000 + KEY_CACHE_MS - 1));
+	assert_false(key_entry_fresh(e, 1000 + KEY_CACHE_MS));
+	key_cache_drop_key(c, "k2");
+	key_cache_drop_team(c, "t2");
+	assert_non_null(key_cache_find(c, hash));
+	key_cache_drop_key(c, "k1");
+	assert_null(key_cache_find(c, hash));
+	key_cache_put(c, hash, "k1", &team, 1000);
+	key_cache_drop_team(c, "t1");
+	assert_null(key_cache_find(c, hash));
+	/* one bucket too full: the oldest goes */
+	for (uint8_t i = 0; i <= KEY_CACHE_WAYS; i++) {
+		hash[2] = i;
+		key_cache_put(c, hash, "k", &team, 1000 + i);
+	}
+	assert_non_null(key_cache_find(c, hash));
+	hash[2] = 0;
+	assert_null(key_cache_find(c, hash));
+	free(c);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(creates_are_read),    cmocka_unit_test(creates_are_refused),
+		cmocka_unit_test(creates_have_a_size), cmocka_unit_test(template_references),
+		cmocka_unit_test(tokens_come_back),    cmocka_unit_test(the_cache_forgets),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
