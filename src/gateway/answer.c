@@ -73,7 +73,7 @@ static void send_in_pieces(struct api_call *c, struct http_response *r)
 	api_send_more(c);
 }
 
-static void send(struct api_call *c, struct http_response *r)
+static void send_whole(struct api_call *c, struct http_response *r)
 {
 	if (c->out.len > HTTP_WHOLE_MAX) {
 		send_in_pieces(c, r);
@@ -112,7 +112,7 @@ void api_answer_with(struct api_call *c, unsigned int status, json_t *body,
 		add(&f, "Content-Type", BYTES_LIT("application/json"));
 	r.fields = f.all;
 	r.n_fields = f.n;
-	send(c, &r);
+	send_whole(c, &r);
 }
 
 void api_answer(struct api_call *c, unsigned int status, json_t *body)

@@ -62,14 +62,12 @@ static void on_gone(struct node_link_user *u, const char *id, uint32_t generatio
 
 static void on_down(struct node_link_user *u)
 {
-	log_warn("node is gone");
 	guest_cache_forget(CONTAINER_OF(u, struct program, node_user)->g.guests);
 }
 
 static void on_up(struct node_link_user *u)
 {
 	(void)u;
-	log_info("node is there");
 }
 
 static void on_term(struct signal_watch *w)

@@ -262,7 +262,7 @@ static bool memory_ok(struct api_call *c)
 	return memory;
 }
 
-static void connect(struct api_call *c, enum api_version version)
+static void connect_to(struct api_call *c, enum api_version version)
 {
 	int64_t seconds = CONNECT_DEFAULT_S;
 	uint32_t timeout_s;
@@ -280,10 +280,10 @@ static void connect(struct api_call *c, enum api_version version)
 
 void sandbox_connect_v1(struct api_call *c)
 {
-	connect(c, API_V1);
+	connect_to(c, API_V1);
 }
 
 void sandbox_connect_v2(struct api_call *c)
 {
-	connect(c, API_V2);
+	connect_to(c, API_V2);
 }

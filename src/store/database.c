@@ -1,4 +1,8 @@
 /* database.c - SQLite behind a wall that PostgreSQL could stand behind too. */
+/* What SQLite needs, with its write-ahead log. */
+/* #syscalls: openat read write pread64 pwrite64 lseek fstat newfstatat stat lstat statx access
+ * fcntl fsync fdatasync ftruncate unlink readlink getcwd geteuid getpid fchmod fchown
+ * pselect6 nanosleep clock_nanosleep */
 #include "store/database.h"
 
 #include "base/log.h"

@@ -1,4 +1,5 @@
 /* store.c - the queue, the thread that works it off, and the way back to the loop. */
+/* #syscalls: clone set_robust_list rseq eventfd2 read write */
 #include "store/store.h"
 
 #include <errno.h>
