@@ -1,6 +1,8 @@
 /* agent_wake.c - probe, probe again if need be, tell, and see that it answers. */
 #include "vm/agent_wake.h"
 
+#include <assert.h>
+
 #include "base/clock.h"
 
 bool agent_clock_read(const struct agent_answer *a, struct agent_clock *ret)
@@ -31,6 +33,7 @@ int64_t agent_clock_skew(const struct agent_answer *a, uint64_t *ret_uncertainty
 void agent_wake_cancel(struct agent_wake *w)
 {
 	w->on_done = NULL;
+	timer_stop(&w->refresh);
 	agent_link_close(&w->link);
 }
 
@@ -69,15 +72,30 @@ static void on_identity(struct agent_link *l, const struct agent_answer *a, cons
 		finish(w, &mine);
 }
 
+static void hold(struct agent_wake *w)
+{
+	timer_start(&w->refresh, AGENT_CLOCK_FRESH_MS);
+	if (w->was_held)
+		return;
+	w->was_held = true;
+	w->on_held(w);
+}
+
 static void tell(struct agent_wake *w)
 {
 	struct err err;
 
-	steps_add(w->steps, "clock");
+	w->probing = false;
+	if (steps_find(w->steps, "clock") == 0)
+		steps_add(w->steps, "clock");
 	if (w->clock.uncertainty_ns > AGENT_CLOCK_BAD_MS * NSEC_PER_MSEC) {
 		err_set(&err, ERR_TIMEOUT, 0, "agent: no clock probe within %d ms",
 			2 * AGENT_CLOCK_BAD_MS);
 		finish(w, &err);
+		return;
+	}
+	if (!w->identity) {
+		hold(w);
 		return;
 	}
 	if (agent_link_identity(&w->link, w->identity, w->clock.offset_ns, AGENT_QUESTION_MS,
@@ -106,6 +124,33 @@ static void on_clock(struct agent_link *l, const struct agent_answer *a, const s
 		finish(w, &mine);
 }
 
+static void probe_again(struct timer *t)
+{
+	struct agent_wake *w = CONTAINER_OF(t, struct agent_wake, refresh);
+	struct err err;
+
+	w->clock = (struct agent_clock){ .uncertainty_ns = UINT64_MAX };
+	w->probing = true;
+	if (agent_link_clock(&w->link, AGENT_QUESTION_MS, on_clock, &err) < 0)
+		finish(w, &err);
+}
+
+void agent_wake_hold(struct agent_wake *w, struct loop *l, void (*on_held)(struct agent_wake *w))
+{
+	assert(!w->identity);
+	w->on_held = on_held;
+	timer_init(&w->refresh, l, probe_again);
+}
+
+void agent_wake_tell(struct agent_wake *w, const struct agent_identity *id)
+{
+	assert(w->on_done && !w->identity);
+	w->identity = id;
+	timer_stop(&w->refresh);
+	if (!w->probing)
+		tell(w);
+}
+
 int agent_wake_start(struct agent_wake *w, struct stream *s, const struct agent_identity *id,
 		     bool check_health, struct steps *steps,
 		     void (*on_done)(struct agent_wake *w, const struct agent_clock *ret,
@@ -116,7 +161,8 @@ int agent_wake_start(struct agent_wake *w, struct stream *s, const struct agent_
 				  .identity = id,
 				  .steps = steps,
 				  .clock = { .uncertainty_ns = UINT64_MAX },
-				  .check_health = check_health };
+				  .check_health = check_health,
+				  .probing = true };
 	if (agent_link_open(&w->link, s, err) < 0)
 		return -1;
 	if (agent_link_clock(&w->link, AGENT_QUESTION_MS, on_clock, err) < 0) {

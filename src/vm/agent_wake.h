@@ -6,14 +6,16 @@
  */
 #pragma once
 
+#include "net/timer.h"
 #include "vm/agent_link.h"
 #include "vm/steps.h"
 
 enum {
 	AGENT_CLOCK_PROBES_MAX = 4,
-	AGENT_CLOCK_GOOD_MS = 40,      /* of uncertainty: enough, no further probe */
-	AGENT_CLOCK_BAD_MS = 2 * 1000, /* of the best: the guest is not given such a time */
-	AGENT_QUESTION_MS = 20 * 1000, /* one question, on a machine that crawls */
+	AGENT_CLOCK_GOOD_MS = 40,         /* of uncertainty: enough, no further probe */
+	AGENT_CLOCK_BAD_MS = 2 * 1000,    /* of the best: the guest is not given such a time */
+	AGENT_QUESTION_MS = 20 * 1000,    /* one question, on a machine that crawls */
+	AGENT_CLOCK_FRESH_MS = 20 * 1000, /* held: probed again so often, for clocks drift */
 };
 
 struct agent_clock {
@@ -25,11 +27,13 @@ struct agent_clock {
 struct agent_wake { /* embedded by the caller; all zero: nothing under way */
 	/* Once: the clock that was set, or NULL and why. The link is closed. */
 	void (*on_done)(struct agent_wake *w, const struct agent_clock *ret, const struct err *err);
+	void (*on_held)(struct agent_wake *w); /* NULL: the identity was there from the start */
 	struct agent_link link;
 	const struct agent_identity *identity;
 	struct steps *steps;
 	struct agent_clock clock; /* the best so far */
-	bool check_health;
+	struct timer refresh;
+	bool check_health, probing, was_held;
 };
 
 /* Takes the stream in any case. `id` and `steps` are borrowed until it is over. Steps: clock,
@@ -40,6 +44,13 @@ int agent_wake_start(struct agent_wake *w, struct stream *s, const struct agent_
 				     const struct err *err),
 		     struct err *err) NODISCARD;
 void agent_wake_cancel(struct agent_wake *w); /* fine when nothing is under way */
+
+/* Right after a start without an identity (NULL): the clock is probed, and probed again, until
+ * agent_wake_tell() brings one. on_held comes once, when that would cost a single round trip;
+ * agent_wake_tell() is allowed before it, too. */
+void agent_wake_hold(struct agent_wake *w, struct loop *l, void (*on_held)(struct agent_wake *w));
+/* May fail the wake, and then calls on_done before it returns. */
+void agent_wake_tell(struct agent_wake *w, const struct agent_identity *id);
 
 /* What one answer says about the clock. False when the answer makes no sense. */
 bool agent_clock_read(const struct agent_answer *a, struct agent_clock *ret);

@@ -68,6 +68,22 @@ static void on_awake(struct agent_wake *w, const struct agent_clock *clock, cons
 	u->ops->on_done(u, clock, NULL);
 }
 
+static void on_awaiting(struct agent_wake *w)
+{
+	struct restore *r = CONTAINER_OF(w, struct restore, wake);
+
+	timer_stop(&r->deadline);
+	r->user->ops->on_waiting(r->user);
+}
+
+void restore_identity(struct restore *r, const struct agent_identity *id)
+{
+	assert(r->user && !r->spec.identity);
+	r->spec.identity = id;
+	timer_start(&r->deadline, RESTORE_MS);
+	agent_wake_tell(&r->wake, id);
+}
+
 static void on_dialled(struct agent_dial *d, struct stream *s, const struct err *err)
 {
 	struct restore *r = CONTAINER_OF(d, struct restore, dial);
@@ -81,6 +97,8 @@ static void on_dialled(struct agent_dial *d, struct stream *s, const struct err 
 	if (agent_wake_start(&r->wake, s, r->spec.identity, r->spec.check_health,
 			     &r->machine->steps, on_awake, &mine) < 0)
 		restore_fail(r, &mine);
+	else if (!r->spec.identity)
+		agent_wake_hold(&r->wake, r->machine->loop, on_awaiting);
 }
 
 static void dial_agent(struct restore *r)

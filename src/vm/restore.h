@@ -26,6 +26,9 @@ struct restore_user_ops {
 	 * closed, the process is the callee's to end. */
 	void (*on_done)(struct restore_user *u, const struct agent_clock *clock,
 			const struct err *err);
+	/* Only without spec.identity: it runs, and all it lacks is who it is. Its clock is kept
+	 * fresh for as long as it takes, then restore_identity(). */
+	void (*on_waiting)(struct restore_user *u);
 };
 struct restore_user { /* embedded by the owner */
 	const struct restore_user_ops *ops;
@@ -34,7 +37,7 @@ struct restore_user { /* embedded by the owner */
 struct restore_spec { /* what it points to is borrowed until the restore is over */
 	const char *qmp_path, *state_uri;
 	struct addr agent;
-	const struct agent_identity *identity;
+	const struct agent_identity *identity; /* NULL: comes later */
 	bool hold, check_health;
 };
 
@@ -57,8 +60,9 @@ int restore_start(struct restore *r, struct machine *m, struct loop *l,
 		  struct err *err) NODISCARD;
 
 /* These may fail the restore, and then call on_done before they return. */
-void restore_socket(struct restore *r, int fd); /* takes fd */
-void restore_go(struct restore *r);             /* after on_held */
+void restore_socket(struct restore *r, int fd);                            /* takes fd */
+void restore_go(struct restore *r);                                        /* after on_held */
+void restore_identity(struct restore *r, const struct agent_identity *id); /* after on_waiting */
 void restore_fail(struct restore *r, const struct err *err);
 
 void restore_cancel(struct restore *r); /* closes the machine; no callback; fine when over */

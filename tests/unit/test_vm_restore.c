@@ -17,8 +17,8 @@ static struct scene {
 	struct restore_user user;
 	struct agent_identity identity;
 	struct agent_clock clock;
-	bool no_socket, hold;
-	int wanted, held, done;
+	bool no_socket, hold, nameless;
+	int wanted, held, waiting, done;
 	struct err err;
 } s;
 
@@ -57,9 +57,16 @@ static void on_done(struct restore_user *u, const struct agent_clock *clock, con
 	loop_stop(s.loop);
 }
 
+static void on_waiting(struct restore_user *u)
+{
+	(void)u;
+	s.waiting++;
+	loop_stop(s.loop);
+}
+
 static void scene_start(const struct mock_qemu *qemu, const struct mock_route *routes, size_t n)
 {
-	static const struct restore_user_ops ops = { want_socket, on_held, on_done };
+	static const struct restore_user_ops ops = { want_socket, on_held, on_done, on_waiting };
 	struct restore_spec spec = { .state_uri = "file:/dev/fdset/3",
 				     .hold = s.hold,
 				     .check_health = true };
@@ -75,7 +82,7 @@ static void scene_start(const struct mock_qemu *qemu, const struct mock_route *r
 		agent_identity_make(&s.identity, BYTES_LIT("box-1"), BYTES_LIT("base"), &err), 0);
 	spec.qmp_path = s.qemu.path;
 	spec.agent = s.agent.at;
-	spec.identity = &s.identity;
+	spec.identity = s.nameless ? NULL : &s.identity;
 	s.user.ops = &ops;
 	steps_begin(&s.machine.steps);
 	if (restore_start(&s.restore, &s.machine, s.loop, &spec, &s.user, &err) < 0)
@@ -171,6 +178,75 @@ static void held_it_waits_for_go(void **state)
 	assert_int_equal(s.done, 1);
 	assert_int_equal(s.err.code, ERR_NONE);
 	assert_int_equal(s.machine.life.state, VM_RUNNING);
+	scene_end();
+}
+
+/* What a pool is made of: all but the last round trip has happened. */
+static void without_an_identity_it_runs_and_waits(void **state)
+{
+	size_t asked;
+
+	(void)state;
+	s.nameless = true;
+	scene_run(&(struct mock_qemu){ 0 }, agent_routes, COUNT(agent_routes));
+	if (s.err.code != ERR_NONE)
+		fail_msg("%s", s.err.msg);
+	assert_int_equal(s.waiting, 1);
+	assert_int_equal(s.done, 0);
+	assert_int_equal(s.machine.life.state, VM_RUNNING);
+	assert_false(s.restore.deadline.active);
+	asked = s.agent.n_log;
+	assert_string_equal(s.agent.log[asked - 1], "GET /control/clock");
+	restore_identity(&s.restore, &s.identity);
+	loop_run(s.loop);
+	assert_int_equal(s.done, 1);
+	assert_int_equal(s.err.code, ERR_NONE);
+	assert_string_equal(s.agent.log[asked], "POST /control/identity");
+	assert_false(restore_running(&s.restore));
+	scene_end();
+}
+
+/* Clocks drift apart while it waits. Time is not waited for: the timer is told to fire now. */
+static void while_it_waits_its_clock_is_kept_fresh(void **state)
+{
+	size_t asked;
+
+	(void)state;
+	s.nameless = true;
+	scene_run(&(struct mock_qemu){ 0 }, agent_routes, COUNT(agent_routes));
+	asked = s.agent.n_log;
+	assert_true(s.restore.wake.refresh.active);
+	timer_start(&s.restore.wake.refresh, 0);
+	while (s.agent.n_log == asked || s.restore.wake.probing)
+		assert_true(loop_turn(s.loop));
+	assert_string_equal(s.agent.log[asked], "GET /control/clock");
+	assert_int_equal(s.waiting, 1);
+	assert_true(s.restore.wake.refresh.active);
+	/* an identity that comes while it is being asked waits for the answer */
+	asked = s.agent.n_log;
+	timer_start(&s.restore.wake.refresh, 0);
+	while (!s.restore.wake.probing)
+		assert_true(loop_turn(s.loop));
+	restore_identity(&s.restore, &s.identity);
+	loop_run(s.loop);
+	assert_int_equal(s.done, 1);
+	assert_int_equal(s.err.code, ERR_NONE);
+	assert_string_equal(s.agent.log[asked], "GET /control/clock");
+	assert_string_equal(s.agent.log[s.agent.n_log - 2], "POST /control/identity");
+	scene_end();
+}
+
+static void a_machine_that_ends_while_it_waits_is_a_failure(void **state)
+{
+	(void)state;
+	s.nameless = true;
+	scene_run(&(struct mock_qemu){ 0 }, agent_routes, COUNT(agent_routes));
+	assert_int_equal(s.waiting, 1);
+	mock_qemu_end(&s.qemu);
+	loop_run(s.loop);
+	assert_int_equal(s.done, 1);
+	assert_int_equal(s.err.code, ERR_UNAVAILABLE);
+	assert_int_equal(s.machine.life.state, VM_GONE);
 	scene_end();
 }
 
@@ -308,6 +384,9 @@ int main(void)
 		cmocka_unit_test(anything_but_paused_after_loading_is_refused),
 		cmocka_unit_test(events_before_their_answer_change_nothing),
 		cmocka_unit_test(held_it_waits_for_go),
+		cmocka_unit_test(without_an_identity_it_runs_and_waits),
+		cmocka_unit_test(while_it_waits_its_clock_is_kept_fresh),
+		cmocka_unit_test(a_machine_that_ends_while_it_waits_is_a_failure),
 		cmocka_unit_test(a_socket_may_come_late),
 		cmocka_unit_test(the_caller_may_fail_it),
 		cmocka_unit_test(every_command_may_fail),
