@@ -1,4 +1,5 @@
 /* warden_link.c - requests out in order, replies in by tag. */
+/* #syscalls: socket connect shutdown close */
 #include "node/warden_link.h"
 
 #include <assert.h>

@@ -66,11 +66,31 @@ void clients_accept(struct warden *w)
 	log_warn("a client was turned away: %d are connected", CLIENTS_MAX);
 }
 
+static struct client *find(struct warden *w, const struct waiting *who)
+{
+	struct client *c = &w->clients[who->client % CLIENTS_MAX];
+	bool same = who->client < CLIENTS_MAX && c->generation == who->generation;
+
+	return same && c->sock >= 0 ? c : NULL;
+}
+
+/* Nobody else could ever use or drop it. */
+void clients_sweep_slots(struct warden *w)
+{
+	for (struct slot_place *p = w->slots; p < w->slots + CELLS_MAX; p++)
+		if (p->state == SLOT_READY && !find(w, &p->maker)) {
+			close(p->slot.netns);
+			close(p->slot.tap);
+			p->state = SLOT_FREE;
+		}
+}
+
 static void drop(struct warden *w, struct client *c)
 {
 	warden_unwatch(w, c->sock);
 	close(c->sock);
 	c->sock = -1;
+	clients_sweep_slots(w);
 }
 
 void clients_readable(struct warden *w, uint32_t index)
@@ -96,13 +116,10 @@ void clients_readable(struct warden *w, uint32_t index)
 void clients_reply(struct warden *w, const struct waiting *who, struct warden_reply *r,
 		   const int *fds, size_t n_fds)
 {
+	struct client *c = find(w, who);
 	struct err err = { 0 };
-	struct client *c;
 
-	if (who->client >= CLIENTS_MAX)
-		return;
-	c = &w->clients[who->client];
-	if (c->sock < 0 || c->generation != who->generation)
+	if (!c)
 		return;
 	r->tag = who->tag;
 	/* A client that does not read its answers would have to be waited for: it goes. */

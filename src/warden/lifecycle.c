@@ -163,16 +163,11 @@ void lifecycle_retry(struct warden *w)
 	}
 }
 
-static void forget_process(struct warden *w, struct cell *c)
+void lifecycle_exited(struct warden *w, struct cell *c)
 {
 	warden_unwatch(w, c->pidfd);
 	close(c->pidfd);
 	c->pidfd = -1;
-}
-
-void lifecycle_exited(struct warden *w, struct cell *c)
-{
-	forget_process(w, c);
 	if (c->state == WARDEN_STOPPING) {
 		step("stop.exited");
 		begin_removal(w, c);

@@ -94,16 +94,10 @@ static void add_tsc_rate(struct warden *w)
 		 clock_tsc_khz());
 }
 
-/* Open to all who may pass: what is in it says itself who may use it. */
-static int make_run_dir(struct warden *w, struct err *err)
-{
-	AUTO(auto_close) int fd = folder_ensure(w->set[SET_RUN_DIR].text, 0755, err);
-
-	return fd < 0 ? -1 : 0;
-}
-
 static int prepare_vmm(struct warden *w, struct err *err)
 {
+	AUTO(auto_close) int run_dir = -1;
+
 	w->vmm.path = w->set[SET_QEMU].text;
 	w->vmm.cpu_model = w->set[SET_CPU_MODEL].text;
 	if (choose_accel(w, err) < 0 || read_version(w, err) < 0)
@@ -112,7 +106,9 @@ static int prepare_vmm(struct warden *w, struct err *err)
 	if (w->vmm.accel == VMM_TCG)
 		add_tsc_rate(w);
 	snprintf(w->view_at, sizeof(w->view_at), "%s/view", w->set[SET_RUN_DIR].text);
-	if (make_run_dir(w, err) < 0 ||
+	/* open to all who may pass: what is in it says itself who may use it */
+	run_dir = folder_ensure(w->set[SET_RUN_DIR].text, 0755, err);
+	if (run_dir < 0 ||
 	    view_list(&w->view, w->vmm.path, w->set[SET_FIRMWARE_DIRS].text, err) < 0)
 		return -1;
 	return view_build(&w->view, w->view_at, err);

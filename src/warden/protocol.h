@@ -20,7 +20,7 @@ enum {
 
 enum warden_verb {
 	WARDEN_FACTS,     /* vcpus, memory_mib -> facts */
-	WARDEN_SLOT_MAKE, /* -> slot */
+	WARDEN_SLOT_MAKE, /* -> slot; gone with the connection, unless a VM has it by then */
 	WARDEN_SLOT_DROP, /* slot */
 	WARDEN_DOORS, /* slot -> fds: TCP listener and UDP socket to which all it sends is turned */
 	WARDEN_BUILD, /* id, template_id, slot, sizes: boot inside an open template */

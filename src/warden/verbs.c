@@ -86,8 +86,10 @@ static void slot_done(struct warden *w, struct task *t, const struct job_result 
 	}
 	p->slot = (struct slot){ .netns = r->fds[0], .tap = r->fds[1] };
 	p->state = SLOT_READY;
+	p->maker = t->who;
 	step("slot.reply");
 	clients_reply(w, &t->who, &reply, NULL, 0);
+	clients_sweep_slots(w);
 }
 
 static int verb_slot_make(struct warden *w, const struct call *c, struct err *err)
@@ -111,9 +113,8 @@ static int verb_slot_drop(struct warden *w, const struct call *c, struct err *er
 
 	if (!p)
 		return -1;
-	close(p->slot.netns);
-	close(p->slot.tap);
-	p->state = SLOT_FREE;
+	p->maker = NOBODY_WAITS;
+	clients_sweep_slots(w);
 	clients_reply(w, &c->who, &(struct warden_reply){ 0 }, NULL, 0);
 	return 0;
 }

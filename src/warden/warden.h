@@ -33,7 +33,8 @@ enum slot_state { SLOT_FREE, SLOT_MAKING, SLOT_READY, SLOT_USED };
 
 struct slot_place {
 	enum slot_state state;
-	struct slot slot; /* SLOT_USED: the namespace is its cell's, which closes it */
+	struct slot slot;     /* SLOT_USED: the namespace is its cell's, which closes it */
+	struct waiting maker; /* SLOT_READY: gone when this client is */
 };
 
 struct warden;
@@ -61,9 +62,8 @@ struct warden {
 	bool serving; /* false until what an earlier warden left is removed */
 	struct cells cells;
 	struct slot_place slots[CELLS_MAX];
-	uint32_t next_slot;
-	uint32_t removals_due; /* cells whose removal could not be begun, or failed, */
-	uint64_t retry_ns;     /* and when to try again */
+	uint32_t next_slot, removals_due; /* cells whose removal could not be begun, or failed, */
+	uint64_t retry_ns;                /* and when to try again */
 	struct client clients[CLIENTS_MAX];
 	struct task tasks[TASKS_MAX];
 };
@@ -74,6 +74,7 @@ int warden_watch(struct warden *w, int fd, enum event_kind kind, uint32_t index,
 void warden_unwatch(struct warden *w, int fd); /* before it is closed: a job may hold a copy */
 
 /* clients.c */
+void clients_sweep_slots(struct warden *w); /* those ready for a client that is gone */
 int clients_listen(struct warden *w, struct err *err) NODISCARD;
 void clients_accept(struct warden *w);
 void clients_readable(struct warden *w, uint32_t index);

@@ -1,0 +1,50 @@
+/* base_template.h - the template `base`: checked when node starts, built when it does not fit.
+ *
+ * Its id says what it was made of: another kernel, disk, QEMU or machine gives another template.
+ */
+#pragma once
+
+#include "node/protocol.h"
+#include "node/template_build.h"
+
+#define BASE_ALIAS "base"
+
+enum { BASE_AGAIN_MS = 10 * 1000 }; /* after a failure */
+
+enum base_state {
+	BASE_UNKNOWN,  /* warden has not been asked yet */
+	BASE_CHECKING, /* its files are read */
+	BASE_BUILDING,
+	BASE_WARMING,
+	BASE_READY,
+	BASE_FAILED, /* `why`; tried again after a while */
+};
+
+struct base_template {
+	enum base_state state;
+	char id[NODE_ID_MAX + 1]; /* "" until warden's facts are known */
+	struct manifest manifest;
+	struct manifest_facts facts; /* of this host */
+	uint32_t disk_mib;
+	struct err why;
+	struct warden_call call;
+	struct warden_ask drop;
+	struct template_watcher watcher;
+	struct template_job *job;
+	struct template_build *build;
+	struct template_build_user build_user;
+	struct timer again;
+};
+
+struct node;
+void base_open(struct node *n);
+void base_close(struct node *n);
+
+/* Something changed (warden is up, VMs of nobody are gone): see whether anything is to be done. */
+void base_turn(struct node *n);
+void base_warden_up(struct node *n); /* its facts may be others now */
+
+bool base_is(const struct node *n, const char *name);      /* its id or its alias */
+bool base_builds(const struct node *n, const char *vm_id); /* is that the VM of its build? */
+/* The text of NODE_TEMPLATES, appended. */
+int base_describe(const struct node *n, struct buf *out, struct err *err) NODISCARD;

@@ -1,0 +1,12 @@
+/* create_text.h - what a gateway says about a sandbox to be, taken apart. */
+#pragma once
+
+#include "wire/json.h"
+
+enum { CREATE_TEXT_DEPTH = 32, CREATE_ENV_MAX = 1024 };
+
+/* `in` is empty or a JSON object. *ret_env: its envVars, an object of strings, owned by the caller.
+ * *ret_text: the rest of it as text, NUL-terminated, owned by the caller. ERR_INVALID: a variable
+ * whose name is empty or has a '=', whose value is no string, or too many of them. */
+int create_text_split(struct bytes in, size_t max, json_t **ret_env, char **ret_text,
+		      struct err *err) NODISCARD;

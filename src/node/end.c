@@ -1,0 +1,214 @@
+/* end.c - the end of a sandbox, whoever wants it.
+ *
+ *	row: killing -> traffic ends -> doors closed -> STOP -> row removed -> answer
+ *
+ * It is never given up: whatever cannot be done now is tried again, by the next node if need be.
+ */
+#include <errno.h>
+
+#include "base/clock.h"
+#include "base/log.h"
+#include "node/node.h"
+#include "node/step.h"
+
+enum {
+	END_STOP_AGAIN_MS = 200,      /* warden is stopping it already */
+	END_ROW_AGAIN_MS = 1000,      /* the row could not be removed */
+	DEADLINE_LOOK_MS = 30 * 1000, /* the longest sleep: wall clocks jump */
+};
+
+static void stop_vm(struct sandbox *s);
+static void remove_row(struct sandbox *s);
+
+void sandbox_free(struct sandbox *s)
+{
+	struct kill_wait *k;
+
+	timer_stop(&s->timer);
+	journal_write_cancel(&s->write);
+	slots_cancel(&s->slot_wait);
+	warden_call_cancel(&s->call);
+	warden_ask_cancel(&s->ask);
+	restore_cancel(&s->restore);
+	machine_close(&s->machine);
+	agent_identity_done(&s->identity);
+	while ((k = s->killers)) {
+		s->killers = k->next;
+		free(k);
+	}
+	table_remove(&s->node->table, s);
+	free(s->text);
+	free(s);
+}
+
+/* --- the last steps ----------------------------------------------------------------------- */
+
+static void answer_killers(struct sandbox *s)
+{
+	struct node_reply r = { .sandbox = s->info };
+	struct kill_wait *k;
+
+	while ((k = s->killers)) {
+		s->killers = k->next;
+		door_answer(k->asked, &r, (struct bytes){ 0 }, NULL, 0);
+		free(k);
+	}
+}
+
+static void on_row_again(struct timer *t)
+{
+	remove_row(CONTAINER_OF(t, struct sandbox, timer));
+}
+
+static void on_removed(struct journal_write *w, const struct err *err)
+{
+	struct sandbox *s = CONTAINER_OF(w, struct sandbox, write);
+	struct node *n = s->node;
+
+	if (err) {
+		log_error("%s: remove its row: %s; it is tried again", s->info.id, err->msg);
+		timer_init(&s->timer, n->loop, on_row_again);
+		timer_start(&s->timer, END_ROW_AGAIN_MS);
+		return;
+	}
+	step("kill.row");
+	answer_killers(s);
+	step("kill.answer");
+	sandbox_free(s);
+	creates_soon(n);
+}
+
+static void remove_row(struct sandbox *s)
+{
+	struct err err;
+
+	if (journal_remove(s->node->journal, &s->write, s->info.id, on_removed, &err) < 0)
+		on_removed(&s->write, &err);
+}
+
+/* --- its VM ------------------------------------------------------------------------------- */
+
+static void on_stop_again(struct timer *t)
+{
+	stop_vm(CONTAINER_OF(t, struct sandbox, timer));
+}
+
+static void on_stopped(struct warden_ask *a, const struct warden_reply *reply, int *fds,
+		       size_t n_fds, const struct err *err)
+{
+	struct sandbox *s = CONTAINER_OF(a, struct sandbox, ask);
+
+	(void)reply, (void)fds, (void)n_fds;
+	if (err && err->code != ERR_NOT_FOUND) {
+		if (err->code != ERR_EXISTS)
+			log_error("stop %s: %s; it is tried again", s->info.id, err->msg);
+		timer_init(&s->timer, s->node->loop, on_stop_again);
+		timer_start(&s->timer, END_STOP_AGAIN_MS);
+		return;
+	}
+	step("kill.stop");
+	remove_row(s);
+}
+
+/* The slot goes with the VM, so its doors are closed first: its number may be used again. */
+static void stop_vm(struct sandbox *s)
+{
+	struct warden_request rq = { .verb = WARDEN_STOP };
+
+	if (!s->started) {
+		if (s->slot != WARDEN_NO_SLOT)
+			slots_drop(&s->node->slots, s->slot);
+		remove_row(s);
+		return;
+	}
+	slots_leave(&s->node->slots, s->slot);
+	step("kill.slot");
+	snprintf(rq.id, sizeof(rq.id), "%s", s->info.id);
+	warden_again(&s->node->warden, &s->ask, &rq, 0, on_stopped);
+}
+
+/* --- the beginning of the end ------------------------------------------------------------- */
+
+static void on_killing(struct journal_write *w, const struct err *err)
+{
+	struct sandbox *s = CONTAINER_OF(w, struct sandbox, write);
+
+	if (err) /* then the next node would find it running without a VM, and remove it */
+		log_error("%s: note its end: %s", s->info.id, err->msg);
+	step("kill.journal");
+	stop_vm(s);
+}
+
+static void let_go(struct sandbox *s)
+{
+	if (s->state == SANDBOX_WAITING)
+		creates_unready(s);
+	timer_stop(&s->timer);
+	journal_write_cancel(&s->write);
+	slots_cancel(&s->slot_wait);
+	warden_call_cancel(&s->call);
+	warden_ask_cancel(&s->ask);
+	restore_cancel(&s->restore);
+	machine_close(&s->machine);
+	table_disown(&s->node->table, s);
+}
+
+void sandbox_end(struct sandbox *s, const char *why)
+{
+	struct node *n = s->node;
+	bool was_running = s->state == SANDBOX_RUNNING;
+	struct err err;
+
+	log_info("%s ends: %s", s->info.id, why);
+	let_go(s);
+	sandbox_enter(&n->table, s, SANDBOX_ENDING);
+	s->info.state = NODE_ENDING;
+	if (!was_running) {
+		stop_vm(s); /* no row says that it runs */
+		return;
+	}
+	if (n->door)
+		door_tell_gone(n->door, s->info.id, s->info.generation);
+	if (sandbox_note(s, &s->write, JOURNAL_KILLING, on_killing, &err) < 0)
+		on_killing(&s->write, &err);
+}
+
+void sandbox_end_asked(struct sandbox *s, struct door_asked *asked)
+{
+	struct kill_wait *k = calloc(1, sizeof(*k));
+	struct err err;
+
+	if (!k) {
+		err_set(&err, ERR_EXHAUSTED, ENOMEM, "kill %s", s->info.id);
+		door_refuse(asked, &err);
+		return;
+	}
+	k->asked = asked;
+	k->next = s->killers;
+	s->killers = k;
+	if (s->state != SANDBOX_ENDING)
+		sandbox_end(s, "killed");
+}
+
+/* --- the deadline ------------------------------------------------------------------------- */
+
+static void on_deadline(struct timer *t)
+{
+	struct sandbox *s = CONTAINER_OF(t, struct sandbox, timer);
+
+	if (clock_wall_ns() >= s->info.end_ns)
+		sandbox_end(s, "its time is over");
+	else
+		sandbox_set_deadline(s);
+}
+
+void sandbox_set_deadline(struct sandbox *s)
+{
+	uint64_t now = clock_wall_ns(), ms = 0;
+
+	if (s->info.end_ns > now)
+		ms = (s->info.end_ns - now + NSEC_PER_MSEC - 1) / NSEC_PER_MSEC;
+	timer_stop(&s->timer);
+	timer_init(&s->timer, s->node->loop, on_deadline);
+	timer_start(&s->timer, ms < DEADLINE_LOOK_MS ? ms : DEADLINE_LOOK_MS);
+}

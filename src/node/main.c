@@ -1,0 +1,283 @@
+/* main.c - hotcell-node: the unprivileged owner of this host's sandboxes.
+ *
+ * It may be killed at any instant: VMs run on, and the next node goes on from the journal. Asked to
+ * end, it ends what belongs to nobody, and leaves the rest running.
+ */
+#include <errno.h>
+#include <pwd.h>
+#include <signal.h>
+#include <stdio.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+
+#include "base/folder.h"
+#include "base/log.h"
+#include "jail/confine.h"
+#include "net/signals.h"
+#include "node/node.h"
+#include "node/step.h"
+#include "node/syscalls.h"
+
+struct daemon {
+	struct node node;
+	struct signal_watch term, interrupt;
+	struct timer stop;
+	uint64_t stop_at_ms;
+};
+
+enum { STOP_LOOK_MS = 20 };
+
+/* --- links -------------------------------------------------------------------------------- */
+
+static void on_warden_up(struct warden_keep *k)
+{
+	struct node *n = node_of_warden(k);
+
+	base_warden_up(n);
+	look_now(n);
+	slots_links_changed(&n->slots);
+	creates_soon(n);
+}
+
+static void on_warden_down(struct warden_keep *k)
+{
+	slots_warden_down(&node_of_warden(k)->slots);
+}
+
+static void on_egress_up(struct egress_keep *k)
+{
+	struct node *n = CONTAINER_OF(k, struct node, egress);
+
+	slots_links_changed(&n->slots);
+	creates_soon(n);
+}
+
+static void on_egress_down(struct egress_keep *k)
+{
+	slots_egress_down(&CONTAINER_OF(k, struct node, egress)->slots);
+}
+
+/* --- the end ------------------------------------------------------------------------------ */
+
+static bool only_running_left(const struct node *n)
+{
+	return n->table.n == n->table.in_state[SANDBOX_RUNNING];
+}
+
+static void on_stop_look(struct timer *t)
+{
+	struct daemon *d = CONTAINER_OF(t, struct daemon, stop);
+
+	if (only_running_left(&d->node) || loop_now_ms(d->node.loop) >= d->stop_at_ms)
+		loop_stop(d->node.loop);
+	else
+		timer_start(t, STOP_LOOK_MS);
+}
+
+static void end_unowned(struct node *n)
+{
+	struct sandbox *next;
+
+	for (struct sandbox *s = n->table.all; s; s = next) {
+		next = s->next;
+		if (s->state < SANDBOX_NAMING)
+			sandbox_end(s, "node is being stopped");
+	}
+}
+
+static void stop(struct daemon *d)
+{
+	struct node *n = &d->node;
+	struct err err;
+
+	if (n->stopping) {
+		loop_stop(n->loop);
+		return;
+	}
+	log_info("stopping; %zu sandboxes run on", n->table.in_state[SANDBOX_RUNNING]);
+	n->stopping = true;
+	err_set(&err, ERR_UNAVAILABLE, 0, "node is being stopped");
+	creates_refuse_all(n, &err);
+	end_unowned(n);
+	d->stop_at_ms = loop_now_ms(n->loop) + NODE_STOP_MS;
+	timer_init(&d->stop, n->loop, on_stop_look);
+	timer_start(&d->stop, STOP_LOOK_MS);
+}
+
+static void on_term(struct signal_watch *w)
+{
+	stop(CONTAINER_OF(w, struct daemon, term));
+}
+
+static void on_interrupt(struct signal_watch *w)
+{
+	stop(CONTAINER_OF(w, struct daemon, interrupt));
+}
+
+/* --- the beginning ------------------------------------------------------------------------ */
+
+static int load_row(const struct journal_row *row, void *context, struct err *err)
+{
+	return sandbox_load(context, row, err);
+}
+
+/* Made by root for the user that node becomes. */
+static int make_data_dir(const struct node *n, struct err *err)
+{
+	AUTO(auto_close) int dir = folder_ensure(n->set[SET_DATA_DIR].text, 0700, err);
+	const char *user = n->set[SET_USER].text;
+	const struct passwd *entry;
+	uint64_t number = 0;
+
+	if (dir < 0)
+		return -1;
+	if (user[0] == '\0' || geteuid() != 0)
+		return 0;
+	entry = bytes_to_u64(bytes_str(user), &number) ? getpwuid((uid_t)number) : getpwnam(user);
+	if (fchown(dir, entry ? entry->pw_uid : (uid_t)number,
+		   entry ? entry->pw_gid : (gid_t)number) < 0)
+		return err_set(err, ERR_INTERNAL, errno, "give %s to %s", n->set[SET_DATA_DIR].text,
+			       user);
+	return 0;
+}
+
+static int open_journal(struct node *n, struct err *err)
+{
+	char path[CONFIG_VALUE_MAX + 16];
+
+	snprintf(path, sizeof(path), "%s/journal.db", n->set[SET_DATA_DIR].text);
+	return journal_open(n->loop, path, &n->journal, err);
+}
+
+static int open_door(struct node *n, struct err *err)
+{
+	return door_open(n->loop, n->set[SET_SOCKET].text, (uid_t)n->set[SET_GATEWAY_UID].number,
+			 (gid_t)n->set[SET_GATEWAY_GID].number, &n->door_user, &n->door, err);
+}
+
+static void open_parts(struct node *n)
+{
+	static const struct warden_keep_ops warden_ops = { on_warden_up, on_warden_down };
+	static const struct egress_keep_ops egress_ops = { on_egress_up, on_egress_down };
+
+	n->sizes = (struct warden_sizes){
+		.vcpus = (uint32_t)n->set[SET_VCPUS].number,
+		.memory_mib = (uint32_t)n->set[SET_MEMORY_MIB].number,
+		.overhead_mib = (uint32_t)n->set[SET_OVERHEAD_MIB].number,
+		.cpu_percent = (uint32_t)n->set[SET_CPU_PERCENT].number,
+		.pids_max = NODE_PIDS_MAX,
+	};
+	warden_keep_open(&n->warden, n->loop, n->set[SET_WARDEN_SOCKET].text, &n->sizes,
+			 &warden_ops);
+	egress_keep_open(&n->egress, n->loop, n->set[SET_EGRESS_SOCKET].text, &egress_ops);
+	slots_open(&n->slots, n->loop, &n->warden, &n->egress, n->set[SET_SLOTS].number);
+	creates_open(n);
+	base_open(n);
+	look_open(n);
+	requests_open(n);
+}
+
+/* The folder of a file, so that one that takes its place can be read, too. */
+static const char *folder_of(const char *path, char ret[static CONFIG_VALUE_MAX])
+{
+	const char *slash = strrchr(path, '/');
+
+	snprintf(ret, CONFIG_VALUE_MAX, "%.*s", slash > path ? (int)(slash - path) : 1, path);
+	return ret;
+}
+
+static int give_up_power(const struct node *n, struct err *err)
+{
+	char kernel[CONFIG_VALUE_MAX], disk[CONFIG_VALUE_MAX];
+	struct confine_path paths[4] = { { n->set[SET_DATA_DIR].text, CONFINE_WRITE },
+					 { n->set[SET_STATE_DIR].text, CONFINE_READ } };
+	struct confine c = { n->set[SET_USER].text, paths, 2, syscalls };
+
+	if (n->set[SET_KERNEL].text[0])
+		paths[c.n_paths++].path = folder_of(n->set[SET_KERNEL].text, kernel);
+	if (n->set[SET_DISK].text[0])
+		paths[c.n_paths++].path = folder_of(n->set[SET_DISK].text, disk);
+	return confine(&c, err);
+}
+
+/* Sockets of gateways, monitors, agents that wait: several for each sandbox. */
+static void raise_limits(void)
+{
+	struct rlimit files;
+
+	if (getrlimit(RLIMIT_NOFILE, &files) == 0) {
+		files.rlim_cur = files.rlim_max;
+		setrlimit(RLIMIT_NOFILE, &files);
+	}
+}
+
+static int set_up(struct daemon *d, struct err *err)
+{
+	struct node *n = &d->node;
+
+	raise_limits();
+	json_object_seed(0);
+	if (loop_open(&n->loop, err) < 0 ||
+	    signal_open(&d->term, n->loop, SIGTERM, on_term, err) < 0 ||
+	    signal_open(&d->interrupt, n->loop, SIGINT, on_interrupt, err) < 0 ||
+	    addr_ip(AGENT_ADDRESS, AGENT_PORT, &n->agent, err) < 0 ||
+	    memory_watch_open(&n->memory, n->loop, n->set[SET_MEMORY_RESERVE_MIB].number, err) < 0)
+		return -1;
+	open_parts(n);
+	if (make_data_dir(n, err) < 0 || open_door(n, err) < 0 || give_up_power(n, err) < 0 ||
+	    open_journal(n, err) < 0 || journal_each(n->journal, load_row, n, err) < 0)
+		return -1;
+	log_info("%zu sandboxes in the journal", n->table.n);
+	return 0;
+}
+
+static void take_down(struct daemon *d)
+{
+	struct node *n = &d->node;
+
+	timer_stop(&d->stop);
+	signal_close(&d->term);
+	signal_close(&d->interrupt);
+	door_close(TAKE(n->door));
+	requests_close(n);
+	creates_close(n);
+	base_close(n);
+	look_close(n);
+	while (n->table.all)
+		sandbox_free(n->table.all);
+	slots_close(&n->slots);
+	memory_watch_close(&n->memory);
+	egress_keep_close(&n->egress);
+	warden_keep_close(&n->warden);
+	journal_close(TAKE(n->journal));
+	loop_free(n->loop);
+}
+
+int main(int argc, char **argv)
+{
+	static struct daemon d;
+	struct err err = { 0 };
+
+	log_init("node", LOG_INFO);
+	if (argc != 2 || strcmp(argv[1], "--help") == 0) {
+		printf("usage: hotcell-node CONFIG\n\n"
+		       "The configuration file, with its defaults:\n\n");
+		config_print(settings_table, SETTINGS, stdout);
+		return argc == 2 ? 0 : 2;
+	}
+	umask(077);
+	setenv("UV_USE_IO_URING", "0", 1);
+	if (config_load(settings_table, SETTINGS, argv[1], d.node.set, &err) < 0 ||
+	    settings_check(d.node.set, &err) < 0) {
+		log_error("%s", err.msg);
+		return 2;
+	}
+	step_arm(d.node.set[SET_DIE_AT].text);
+	if (set_up(&d, &err) < 0) {
+		log_error("%s", err.msg);
+		return 1;
+	}
+	loop_run(d.node.loop);
+	take_down(&d);
+	return 0;
+}

@@ -1,0 +1,51 @@
+/* node.h - the daemon's state. Each part has a header of its own. */
+#pragma once
+
+#include "node/base_template.h"
+#include "node/creates.h"
+#include "node/gateway_door.h"
+#include "node/look.h"
+#include "node/memory_watch.h"
+#include "node/sandbox_table.h"
+#include "node/settings.h"
+#include "node/slots.h"
+
+enum {
+	NODE_SOCKETS_WAIT_MS = 10 * 1000, /* for warden, when sockets are asked for */
+	NODE_STOP_MS = 5 * 1000,          /* at the end: for what belongs to nobody to be ended */
+	NODE_PIDS_MAX = 64,               /* threads of a QEMU */
+};
+
+struct node {
+	struct loop *loop;
+	struct config_value set[SETTINGS];
+	struct warden_sizes sizes;
+	struct addr agent; /* as seen from inside a sandbox's network */
+	struct journal *journal;
+	struct gateway_door *door;
+	struct door_user door_user;
+	struct warden_keep warden;
+	struct egress_keep egress;
+	struct slots slots;
+	struct memory_watch memory;
+	struct base_template base;
+	struct sandbox_table table;
+	struct creates creates;
+	struct look look;
+	struct node_job *jobs; /* requests.c: what is under way for a gateway */
+	bool stopping;
+};
+
+/* requests.c */
+void requests_open(struct node *n);
+void requests_close(struct node *n);
+
+static inline struct node *node_of_warden(struct warden_keep *k)
+{
+	return CONTAINER_OF(k, struct node, warden);
+}
+
+static inline bool node_links_up(const struct node *n)
+{
+	return n->warden.up && n->egress.up;
+}

@@ -1,0 +1,340 @@
+/* requests.c - each verb of a gateway: what it needs, what it answers. */
+#include <errno.h>
+
+#include "base/clock.h"
+#include "base/log.h"
+#include "node/node.h"
+
+enum { LIST_ENTRIES_MAX = 256 };
+
+struct node_job { /* a request whose answer waits for warden or the journal */
+	struct node *node;
+	struct door_asked *asked;
+	struct journal_write write;
+	struct warden_ask ask;
+	struct node_reply reply;
+	char *text; /* follows the reply; NULL: none */
+	struct node_job *next, **prev;
+};
+
+static struct node_job *job_add(struct node *n, struct door_asked *asked, const struct sandbox *s)
+{
+	struct node_job *j = calloc(1, sizeof(*j));
+
+	if (!j)
+		return NULL;
+	j->node = n;
+	j->asked = asked;
+	j->reply.sandbox = s->info;
+	j->next = n->jobs;
+	if (j->next)
+		j->next->prev = &j->next;
+	j->prev = &n->jobs;
+	n->jobs = j;
+	return j;
+}
+
+static void job_free(struct node_job *j)
+{
+	journal_write_cancel(&j->write);
+	warden_ask_cancel(&j->ask);
+	*j->prev = j->next;
+	if (j->next)
+		j->next->prev = j->prev;
+	free(j->text);
+	free(j);
+}
+
+static void refuse_memory(struct door_asked *a)
+{
+	struct err err;
+
+	err_set(&err, ERR_EXHAUSTED, ENOMEM, "answer a request");
+	door_refuse(a, &err);
+}
+
+static struct bytes text_of(const struct sandbox *s)
+{
+	return s->text ? bytes_str(s->text) : (struct bytes){ 0 };
+}
+
+static int not_found(const char *id, struct err *err)
+{
+	return err_set(err, ERR_NOT_FOUND, 0,
+		       "Sandbox \"%s\" doesn't exist or you don't have access to it", id);
+}
+
+/* A sandbox of the team, in any state in which the team knows of it. */
+static struct sandbox *of_team(struct node *n, const struct node_request *rq, struct err *err)
+{
+	struct sandbox *s = table_find(&n->table, rq->id);
+	bool known = s && (s->state == SANDBOX_RUNNING || s->state == SANDBOX_ENDING);
+
+	if (known && s->info.started_ns > 0 && strcmp(s->info.team, rq->team) == 0)
+		return s;
+	not_found(rq->id, err);
+	return NULL;
+}
+
+static struct sandbox *running(struct node *n, const struct node_request *rq, struct err *err)
+{
+	struct sandbox *s = of_team(n, rq, err);
+
+	if (s && s->state == SANDBOX_RUNNING)
+		return s;
+	if (s)
+		not_found(rq->id, err);
+	return NULL;
+}
+
+/* --- the verbs ---------------------------------------------------------------------------- */
+
+typedef void verb_fn(struct node *n, struct door_asked *a, const struct node_request *rq,
+		     struct bytes text);
+
+static void verb_get(struct node *n, struct door_asked *a, const struct node_request *rq,
+		     struct bytes text)
+{
+	struct err err;
+	const struct sandbox *s = running(n, rq, &err);
+
+	(void)text;
+	if (!s)
+		door_refuse(a, &err);
+	else
+		door_answer(a, &(struct node_reply){ .sandbox = s->info }, text_of(s), NULL, 0);
+}
+
+static void verb_kill(struct node *n, struct door_asked *a, const struct node_request *rq,
+		      struct bytes text)
+{
+	struct err err;
+	struct sandbox *s = of_team(n, rq, &err);
+
+	(void)text;
+	if (s)
+		sandbox_end_asked(s, a);
+	else
+		door_refuse(a, &err);
+}
+
+/* --- longer, shorter ---------------------------------------------------------------------- */
+
+static void on_touched(struct journal_write *w, const struct err *err)
+{
+	struct node_job *j = CONTAINER_OF(w, struct node_job, write);
+
+	if (err)
+		door_refuse(j->asked, err);
+	else
+		door_answer(j->asked, &j->reply, j->text ? bytes_str(j->text) : (struct bytes){ 0 },
+			    NULL, 0);
+	job_free(j);
+}
+
+static void set_end(struct sandbox *s, struct door_asked *a, uint64_t end_ns, bool with_text)
+{
+	struct node_job *j;
+	struct err err;
+
+	s->info.end_ns = end_ns;
+	sandbox_set_deadline(s);
+	j = job_add(s->node, a, s);
+	if (!j || (with_text && s->text && !(j->text = strdup(s->text)))) {
+		if (j)
+			job_free(j);
+		refuse_memory(a);
+		return;
+	}
+	if (sandbox_note(s, &j->write, JOURNAL_RUNNING, on_touched, &err) < 0)
+		on_touched(&j->write, &err);
+}
+
+/* From now, and not beyond what any sandbox may have. */
+static uint64_t end_of(const struct sandbox *s, uint32_t timeout_s)
+{
+	uint64_t end = clock_wall_ns() + timeout_s * NSEC_PER_SEC;
+	uint64_t last = s->info.started_ns + NODE_TIMEOUT_MAX_S * NSEC_PER_SEC;
+
+	return end < last ? end : last;
+}
+
+static void verb_timeout(struct node *n, struct door_asked *a, const struct node_request *rq,
+			 struct bytes text)
+{
+	struct err err;
+	struct sandbox *s = running(n, rq, &err);
+
+	(void)text;
+	if (!s)
+		door_refuse(a, &err);
+	else
+		set_end(s, a, end_of(s, rq->timeout_s), false);
+}
+
+static void verb_connect(struct node *n, struct door_asked *a, const struct node_request *rq,
+			 struct bytes text)
+{
+	struct err err;
+	struct sandbox *s = running(n, rq, &err);
+
+	if (s && end_of(s, rq->timeout_s) > s->info.end_ns)
+		set_end(s, a, end_of(s, rq->timeout_s), true);
+	else
+		verb_get(n, a, rq, text);
+}
+
+/* --- lists -------------------------------------------------------------------------------- */
+
+static bool add_entry(struct buf *out, const struct sandbox *s)
+{
+	struct node_entry e = { .sandbox = s->info, .text_len = (uint32_t)text_of(s).len };
+	struct err err;
+
+	if (out->len + sizeof(e) + e.text_len > out->max)
+		return false;
+	return buf_add(out, (struct bytes){ (const uint8_t *)&e, sizeof(e) }, &err) == 0 &&
+	       buf_add(out, text_of(s), &err) == 0;
+}
+
+static void verb_list(struct node *n, struct door_asked *a, const struct node_request *rq,
+		      struct bytes text)
+{
+	AUTO(buf_done) struct buf out = BUF_MAX(NODE_MESSAGE_MAX - sizeof(struct node_reply));
+	struct node_reply r = { 0 };
+	size_t all = 0;
+	struct sandbox *const *s = table_after(&n->table, rq->team, rq->after_ns, rq->id, &all);
+
+	(void)text;
+	while (r.count < all && r.count < LIST_ENTRIES_MAX && add_entry(&out, s[r.count]))
+		r.count++;
+	door_answer(a, &r, buf_view(&out), NULL, 0);
+}
+
+static void verb_templates(struct node *n, struct door_asked *a, const struct node_request *rq,
+			   struct bytes text)
+{
+	AUTO(buf_done) struct buf out = BUF_MAX(NODE_TEXT_MAX);
+	struct err err;
+
+	(void)rq, (void)text;
+	if (base_describe(n, &out, &err) < 0)
+		door_refuse(a, &err);
+	else
+		door_answer(a, &(struct node_reply){ 0 }, buf_view(&out), NULL, 0);
+}
+
+static json_t *status_json(const struct node *n)
+{
+	const struct warden_facts *f = &n->warden.facts;
+
+	return json_pack(
+		"{s:I, s:I, s:I, s:I, s:I, s:I, s:b, s:o, s:o, s:b, s:b}", "sandboxes",
+		(json_int_t)n->table.in_state[SANDBOX_RUNNING], "pooled",
+		(json_int_t)n->table.in_state[SANDBOX_WAITING], "sandboxesMax",
+		(json_int_t)n->set[SET_SANDBOXES_MAX].number, "waiting", (json_int_t)n->creates.n,
+		"ending", (json_int_t)n->table.in_state[SANDBOX_ENDING], "memoryAvailableMB",
+		(json_int_t)n->memory.available_mib, "emulated", (int)f->emulated, "accel",
+		json_text(bytes_str(f->accel)), "qemu", json_text(bytes_str(f->vmm_version)),
+		"warden", (int)n->warden.up, "egress", (int)n->egress.up);
+}
+
+static void verb_status(struct node *n, struct door_asked *a, const struct node_request *rq,
+			struct bytes text)
+{
+	AUTO(buf_done) struct buf out = BUF_MAX(NODE_TEXT_MAX);
+	AUTO(json_decrefp) json_t *v = status_json(n);
+	struct err err;
+
+	(void)rq, (void)text;
+	if (!v)
+		refuse_memory(a);
+	else if (json_encode(v, &out, &err) < 0)
+		door_refuse(a, &err);
+	else
+		door_answer(a, &(struct node_reply){ 0 }, buf_view(&out), NULL, 0);
+}
+
+/* --- sockets ------------------------------------------------------------------------------ */
+
+static void on_sockets(struct warden_ask *ask, const struct warden_reply *reply, int *fds,
+		       size_t n_fds, const struct err *failed)
+{
+	struct node_job *j = CONTAINER_OF(ask, struct node_job, ask);
+	const struct sandbox *s = table_find(&j->node->table, j->reply.sandbox.id);
+	int given[NODE_FDS_MAX];
+	struct err err;
+	size_t n = 0;
+
+	(void)reply;
+	if (!s || s->state != SANDBOX_RUNNING) {
+		not_found(j->reply.sandbox.id, &err); /* it ended meanwhile */
+		door_refuse(j->asked, &err);
+	} else if (failed) {
+		door_refuse(j->asked, failed);
+	} else {
+		for (; n < n_fds && n < NODE_FDS_MAX; n++)
+			given[n] = take_fd(&fds[n]);
+		j->reply.sandbox = s->info;
+		j->reply.count = (uint32_t)n;
+		door_answer(j->asked, &j->reply, (struct bytes){ 0 }, given, n);
+	}
+	job_free(j);
+}
+
+static void verb_sockets(struct node *n, struct door_asked *a, const struct node_request *rq,
+			 struct bytes text)
+{
+	struct warden_request ask = { .verb = WARDEN_SOCKETS, .count = rq->count };
+	const struct sandbox *s = table_find(&n->table, rq->id);
+	struct node_job *j;
+	struct err err = { 0 };
+
+	(void)text;
+	if (!s || s->state != SANDBOX_RUNNING)
+		not_found(rq->id, &err);
+	else if (rq->count < 1 || rq->count > NODE_FDS_MAX)
+		err_set(&err, ERR_INVALID, 0, "1 to %d sockets at once", NODE_FDS_MAX);
+	if (err.code != ERR_NONE) {
+		door_refuse(a, &err);
+		return;
+	}
+	j = job_add(n, a, s);
+	if (!j) {
+		refuse_memory(a);
+		return;
+	}
+	memcpy(ask.id, s->info.id, sizeof(ask.id));
+	warden_again(&n->warden, &j->ask, &ask, NODE_SOCKETS_WAIT_MS, on_sockets);
+}
+
+/* --- the table ---------------------------------------------------------------------------- */
+
+static verb_fn *const verbs[NODE_VERBS] = {
+	[NODE_CREATE] = creates_ask,   [NODE_GET] = verb_get,
+	[NODE_KILL] = verb_kill,       [NODE_TIMEOUT] = verb_timeout,
+	[NODE_CONNECT] = verb_connect, [NODE_LIST] = verb_list,
+	[NODE_SOCKETS] = verb_sockets, [NODE_TEMPLATES] = verb_templates,
+	[NODE_STATUS] = verb_status,
+};
+
+static void on_request(struct door_user *u, struct door_asked *a, const struct node_request *rq,
+		       struct bytes text)
+{
+	struct node *n = CONTAINER_OF(u, struct node, door_user);
+
+	verbs[rq->verb](n, a, rq, text);
+}
+
+void requests_open(struct node *n)
+{
+	static const struct door_user_ops ops = { on_request };
+
+	n->door_user.ops = &ops;
+}
+
+void requests_close(struct node *n)
+{
+	while (n->jobs)
+		job_free(n->jobs);
+}

@@ -1,0 +1,94 @@
+/* sandbox.h - one sandbox of this host, from a row in the journal to nothing.
+ *
+ *	NOTED -> SLOT -> STARTING -> RESTORING -> WAITING -> NAMING -> SETTLING -> RUNNING
+ *	any of them -> ENDING -> (freed)
+ *
+ * Up to WAITING it belongs to nobody, and whoever comes first gets it: a create that finds the pool
+ * empty and one that finds it full differ only in how far their sandbox has come. RUNNING is also
+ * entered straight from the journal, after a restart of node.
+ */
+#pragma once
+
+#include "node/journal.h"
+#include "node/slots.h"
+#include "vm/agent_identity.h"
+#include "vm/restore.h"
+
+struct node;
+struct create;
+struct team;
+
+enum {
+	SANDBOX_PATH_MAX = 512,
+	SANDBOX_NAME_LENGTH = 20, /* random characters of an id: 103 bits */
+};
+
+enum sandbox_state {
+	SANDBOX_NOTED,     /* its row is being written */
+	SANDBOX_SLOT,      /* waits for a network */
+	SANDBOX_STARTING,  /* warden starts QEMU */
+	SANDBOX_RESTORING, /* QEMU loads it */
+	SANDBOX_WAITING,   /* it runs, and lacks an identity only */
+	SANDBOX_NAMING,    /* it is told who it is */
+	SANDBOX_SETTLING,  /* its row is being written: running */
+	SANDBOX_RUNNING,
+	SANDBOX_ENDING,
+	SANDBOX_STATES,
+};
+
+struct kill_wait { /* who asked for its end and waits for it */
+	struct door_asked *asked;
+	struct kill_wait *next;
+};
+
+struct sandbox {
+	struct node *node;
+	enum sandbox_state state;
+	struct node_sandbox info; /* all zero but id and sizes until it is claimed */
+	char control_token[NODE_ID_MAX + 1];
+	char *text; /* JSON, without envVars; NULL: none */
+	struct agent_identity identity;
+	struct create *create; /* whose it becomes; NULL: nobody's, or done */
+	uint32_t slot;
+	bool for_pool;      /* nobody waited when it was begun */
+	bool started;       /* warden may have a VM of this id */
+	bool monitor_tried; /* after a restart of node, its QMP socket was dialled */
+	uint64_t seen;      /* by which look at warden's list */
+	struct journal_write write;
+	struct slot_wait slot_wait;
+	struct warden_call call;
+	struct warden_ask ask;
+	struct machine machine;
+	struct machine_user machine_user;
+	struct restore restore;
+	struct restore_user restore_user;
+	struct timer timer; /* RUNNING: the deadline. ENDING: when to try again */
+	struct kill_wait *killers;
+	char qmp_path[SANDBOX_PATH_MAX];
+	/* sandbox_table.h */
+	struct sandbox *bucket_next, *next, **prev;
+	struct team *team;
+	struct sandbox *pool_next; /* WAITING: the one that became ready after it */
+};
+
+/* start.c: begins one that is nobody's yet. NULL: *err. */
+struct sandbox *sandbox_begin(struct node *n, bool for_pool, struct err *err) NODISCARD;
+/* From the journal: a running one goes on, any other is ended. */
+int sandbox_load(struct node *n, const struct journal_row *row, struct err *err) NODISCARD;
+void sandbox_watch_monitor(struct sandbox *s); /* after a restart: dial its QMP socket, once */
+
+/* claim.c: a WAITING one becomes somebody's. */
+void sandbox_claim(struct sandbox *s, struct create *c);
+/* Put its row, as `state`. Failure (-1): on_done will not come. */
+int sandbox_note(struct sandbox *s, struct journal_write *w, enum journal_state state,
+		 void (*on_done)(struct journal_write *w, const struct err *err),
+		 struct err *err) NODISCARD;
+
+/* end.c: for whatever reason; `why` is for the log. In any state but ENDING. */
+void sandbox_end(struct sandbox *s, const char *why);
+/* `asked` is answered when it is gone. In any state. */
+void sandbox_end_asked(struct sandbox *s, struct door_asked *asked);
+void sandbox_free(struct sandbox *s); /* at node's own end: nothing is told to anybody */
+
+/* The deadline of a RUNNING one is end_ns. */
+void sandbox_set_deadline(struct sandbox *s);

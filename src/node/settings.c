@@ -1,0 +1,64 @@
+/* settings.c - the table behind node's configuration file and its --help. */
+#include "node/settings.h"
+
+enum { NODE_ID_LENGTH_MAX = 8 };
+
+const struct config_param settings_table[SETTINGS] = {
+	[SET_NODE_ID] = { "node_id", CONFIG_TEXT, "a",
+			  .help = "1 to 8 lower-case letters or digits; part of every sandbox's "
+				  "id" },
+	[SET_STATE_DIR] = { "state_dir", CONFIG_PATH, "/var/lib/hotcell",
+			    .help = "warden's: templates/ and vms/ are below it" },
+	[SET_DATA_DIR] = { "data_dir", CONFIG_PATH, "/var/lib/hotcell-node",
+			   .help = "the journal is kept here" },
+	[SET_SOCKET] = { "socket", CONFIG_PATH, "/run/hotcell-node/node.sock",
+			 .help = "where gateways ask" },
+	[SET_WARDEN_SOCKET] = { "warden_socket", CONFIG_PATH, "/run/hotcell/warden.sock",
+				.help = "where warden listens" },
+	[SET_EGRESS_SOCKET] = { "egress_socket", CONFIG_TEXT, "/run/hotcell-egress/egress.sock",
+				.help = "where egress listens; empty: none, sandboxes reach "
+					"nothing" },
+	[SET_USER] = { "user", CONFIG_TEXT, "",
+		       .help = "name or number to become when started as root; empty: stay" },
+	[SET_GATEWAY_UID] = { "gateway_uid", CONFIG_NUMBER, "0", .max = UINT32_MAX - 1,
+			      .help = "the only user, besides root, that may ask" },
+	[SET_GATEWAY_GID] = { "gateway_gid", CONFIG_NUMBER, "0", .max = UINT32_MAX - 1,
+			      .help = "the group of the socket" },
+	[SET_KERNEL] = { "kernel", CONFIG_TEXT, "",
+			 .help = "the guest kernel of which template `base` is made" },
+	[SET_DISK] = { "disk", CONFIG_TEXT, "",
+		       .help = "the raw disk of which template `base` is made" },
+	[SET_VCPUS] = { "vcpus", CONFIG_NUMBER, "1", .min = 1, .max = 64,
+			.help = "processors of a sandbox" },
+	[SET_MEMORY_MIB] = { "memory_mib", CONFIG_NUMBER, "512", .min = 64, .max = 1024 * 1024,
+			     .help = "memory of a sandbox, in MiB" },
+	[SET_OVERHEAD_MIB] = { "overhead_mib", CONFIG_NUMBER, "256", .min = 16, .max = 4096,
+			       .help = "on top of it for QEMU itself, in MiB" },
+	[SET_CPU_PERCENT] = { "cpu_percent", CONFIG_NUMBER, "0", .max = 6400,
+			      .help = "of one host processor that a sandbox may use; 0: no limit" },
+	[SET_POOL] = { "pool", CONFIG_NUMBER, "0", .max = NODE_POOL_MAX,
+		       .help = "restored sandboxes kept ready" },
+	[SET_SLOTS] = { "slots", CONFIG_NUMBER, "4", .max = NODE_SLOTS_MAX,
+			.help = "network slots kept ready" },
+	[SET_SANDBOXES_MAX] = { "sandboxes_max", CONFIG_NUMBER, "1000", .min = 1,
+				.max = NODE_SANDBOXES_MAX,
+				.help = "sandboxes at once; keep it below warden's vms_max" },
+	[SET_MEMORY_RESERVE_MIB] = { "memory_reserve_mib", CONFIG_NUMBER, "512", .max = 1024 * 1024,
+				     .help = "memory of the host that is never promised, in MiB" },
+	[SET_STARTS_MAX] = { "starts_max", CONFIG_NUMBER, "4", .min = 1, .max = NODE_STARTS_MAX,
+			     .help = "sandboxes being restored at once; others wait in order" },
+	[SET_DIE_AT] = { "die_at", CONFIG_TEXT, "",
+			 .help = "fault tests only: the step at which node kills itself" },
+};
+
+int settings_check(const struct config_value *set, struct err *err)
+{
+	const char *id = set[SET_NODE_ID].text;
+	size_t n = strspn(id, "abcdefghijklmnopqrstuvwxyz0123456789");
+
+	if (n == 0 || id[n] != '\0' || n > NODE_ID_LENGTH_MAX)
+		return err_set(err, ERR_INVALID, 0,
+			       "node_id must be 1 to %d lower-case letters or digits",
+			       NODE_ID_LENGTH_MAX);
+	return 0;
+}

@@ -1,0 +1,41 @@
+/* settings.h - node's configuration: names, defaults, ranges. */
+#pragma once
+
+#include "base/config.h"
+
+enum {
+	NODE_SANDBOXES_MAX = 2048, /* as many as warden can hold */
+	NODE_POOL_MAX = 256,
+	NODE_SLOTS_MAX = 256,
+	NODE_STARTS_MAX = 64,
+};
+
+enum node_setting {
+	SET_NODE_ID,
+	SET_STATE_DIR,
+	SET_DATA_DIR,
+	SET_SOCKET,
+	SET_WARDEN_SOCKET,
+	SET_EGRESS_SOCKET,
+	SET_USER,
+	SET_GATEWAY_UID,
+	SET_GATEWAY_GID,
+	SET_KERNEL,
+	SET_DISK,
+	SET_VCPUS,
+	SET_MEMORY_MIB,
+	SET_OVERHEAD_MIB,
+	SET_CPU_PERCENT,
+	SET_POOL,
+	SET_SLOTS,
+	SET_SANDBOXES_MAX,
+	SET_MEMORY_RESERVE_MIB,
+	SET_STARTS_MAX,
+	SET_DIE_AT,
+	SETTINGS,
+};
+
+extern const struct config_param settings_table[SETTINGS];
+
+/* What a table cannot say: an id is lower-case letters and digits. */
+int settings_check(const struct config_value *set, struct err *err) NODISCARD;

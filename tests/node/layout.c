@@ -1,0 +1,86 @@
+/* layout.c - prints node/protocol.h as JSON: the Python client is made of it, and cannot drift. */
+#include <stddef.h>
+#include <stdio.h>
+
+#include "base/bytes.h"
+#include "base/err.h"
+#include "node/protocol.h"
+
+struct row {
+	const char *name;
+	size_t offset, size;
+};
+
+#define FIELD(type, field)                                                 \
+	{                                                                  \
+		#type "." #field, offsetof(struct type, field),            \
+		sizeof(((struct type *)0)->field) /* of this field only */ \
+	}
+#define SIZE(type)      { #type, 0, sizeof(struct type) }
+#define VALUE(constant) { #constant, 0, (size_t)(constant) }
+
+static const struct row rows[] = {
+	SIZE(node_request),
+	FIELD(node_request, version),
+	FIELD(node_request, verb),
+	FIELD(node_request, tag),
+	FIELD(node_request, team),
+	FIELD(node_request, id),
+	FIELD(node_request, template_id),
+	FIELD(node_request, after_ns),
+	FIELD(node_request, timeout_s),
+	FIELD(node_request, flags),
+	FIELD(node_request, count),
+	FIELD(node_request, text_len),
+	SIZE(node_sandbox),
+	FIELD(node_sandbox, id),
+	FIELD(node_sandbox, team),
+	FIELD(node_sandbox, template_id),
+	FIELD(node_sandbox, alias),
+	FIELD(node_sandbox, access_token),
+	FIELD(node_sandbox, started_ns),
+	FIELD(node_sandbox, end_ns),
+	FIELD(node_sandbox, vcpus),
+	FIELD(node_sandbox, memory_mib),
+	FIELD(node_sandbox, disk_mib),
+	FIELD(node_sandbox, state),
+	FIELD(node_sandbox, generation),
+	FIELD(node_sandbox, flags),
+	SIZE(node_reply),
+	FIELD(node_reply, tag),
+	FIELD(node_reply, code),
+	FIELD(node_reply, event),
+	FIELD(node_reply, msg),
+	FIELD(node_reply, sandbox),
+	FIELD(node_reply, count),
+	FIELD(node_reply, text_len),
+	SIZE(node_entry),
+	FIELD(node_entry, sandbox),
+	FIELD(node_entry, text_len),
+	VALUE(NODE_VERSION),
+	VALUE(NODE_MESSAGE_MAX),
+	VALUE(NODE_FDS_MAX),
+	VALUE(NODE_CREATE),
+	VALUE(NODE_GET),
+	VALUE(NODE_KILL),
+	VALUE(NODE_TIMEOUT),
+	VALUE(NODE_CONNECT),
+	VALUE(NODE_LIST),
+	VALUE(NODE_SOCKETS),
+	VALUE(NODE_TEMPLATES),
+	VALUE(NODE_STATUS),
+	VALUE(NODE_GONE),
+	VALUE(NODE_SECURE),
+};
+
+int main(void)
+{
+	printf("{");
+	for (size_t i = 0; i < COUNT(rows); i++)
+		printf("\"%s\":[%zu,%zu],", rows[i].name, rows[i].offset, rows[i].size);
+	printf("\"errors\":[");
+	for (int code = 0; code < ERR_CODES; code++)
+		printf("%s\"%s\"", code ? "," : "", err_name((enum err_code)code));
+	printf("]}\n");
+	return 0;
+}

@@ -1,0 +1,177 @@
+"""node.py - a hotcell-node of its own on top of a warden of its own, from nothing to nothing.
+
+    with NodeHost(pool=2) as host:
+        box = host.client.create("team")
+        host.kill_node()      # SIGKILL; sandboxes run on
+        host.start_node()     # the next node adopts them
+"""
+
+import contextlib
+import json
+import pathlib
+import signal
+import socket
+import subprocess
+import time
+
+from engine import disk_path, guest_settings, kernel_path
+from node_client import Gone, NodeClient, NodeError
+from warden import build_dir, wait_for
+from warden_fixtures import Watched
+
+AGENT = ("169.254.77.2", 49983)
+READY_SECONDS = 300  # a template is built meanwhile
+STOP_SECONDS = 30
+
+
+def http(sock, method, path, token=None, body=b"", user=None, seconds=60):
+    """One request over an unconnected socket of a sandbox: status, body."""
+    head = f"{method} {path} HTTP/1.1\r\nhost: agent\r\nconnection: close\r\n"
+    if token:
+        head += f"x-access-token: {token}\r\n"
+    if body or method == "POST":
+        head += f"content-type: application/json\r\ncontent-length: {len(body)}\r\n"
+    with sock:
+        sock.settimeout(seconds)
+        sock.connect(AGENT)
+        sock.sendall(head.encode() + b"\r\n" + body)
+        raw = b""
+        while piece := sock.recv(65536):
+            raw += piece
+    top, _, rest = raw.partition(b"\r\n\r\n")
+    return int(top.split()[1]), rest
+
+
+class NodeHost:
+    def __init__(self, egress=None, **settings):
+        self.warden = Watched(vms_max=512, **guest_settings())
+        self.base = self.warden.base
+        self.socket_path = self.base / "node.sock"
+        self.process, self.client, self.starts = None, None, 0
+        self.egress = (build_dir() / "src/egress/hotcell-egress").exists() if egress is None else egress
+        self.egress_process = None
+        self.settings = {"state_dir": self.warden.state, "data_dir": self.base / "node",
+                         "socket": self.socket_path, "warden_socket": self.warden.socket_path,
+                         "egress_socket": self.egress_path if self.egress else "",
+                         "kernel": kernel_path(), "disk": disk_path(), "starts_max": 2,
+                         "memory_reserve_mib": 64, "sandboxes_max": 256}
+        self.settings.update(settings)
+
+    @property
+    def egress_path(self):
+        return self.base / "egress.sock"
+
+    def __enter__(self):
+        try:
+            self.warden.start()
+            self.start_egress()
+            self.start_node()
+        except BaseException:
+            self.remove()
+            raise
+        return self
+
+    def __exit__(self, *exc):
+        try:
+            if not exc[0]:
+                self.stop_node()
+                assert not self.warden.list(), "a stopped node leaves only what runs"
+                self.end_egress()
+                self.warden.check_clean()
+        finally:
+            self.remove()
+
+    def remove(self):
+        self.kill_node()
+        self.end_egress()
+        with contextlib.suppress(Exception):
+            self.warden.stop_all()
+        self.warden.remove()
+
+    # --- the daemons ---
+
+    def spawn(self, program, settings, log):
+        config = self.base / f"{program}.conf"
+        config.write_text("".join(f"{k} = {v}\n" for k, v in settings.items()))
+        path = build_dir() / "src" / program / f"hotcell-{program}"
+        with open(log, "ab") as out:
+            return subprocess.Popen([path, config], stdin=subprocess.DEVNULL, stdout=out, stderr=out)
+
+    def start_egress(self):
+        if self.egress:
+            self.egress_process = self.spawn("egress", {"socket": self.egress_path},
+                                             self.base / "egress.log")
+
+    def end_egress(self):
+        if self.egress_process:
+            self.egress_process.kill()
+            self.egress_process.wait()
+            self.egress_process = None
+
+    def start_node(self, **settings):
+        self.starts += 1
+        self.process = self.spawn("node", {**self.settings, **settings}, self.log_path)
+        self.connect()
+
+    @property
+    def log_path(self):
+        return self.base / "node.log"
+
+    def log(self):
+        return self.log_path.read_text()
+
+    def connect(self, seconds=30):
+        def attempt():
+            assert self.process.poll() is None, f"node ended: {self.log()[-2000:]}"
+            with contextlib.suppress(OSError):
+                return NodeClient(self.socket_path)
+
+        self.client = wait_for(attempt, "node listens", seconds)
+
+    def stop_node(self):
+        """As a supervisor would: what is nobody's is ended, what runs runs on."""
+        self.process.send_signal(signal.SIGTERM)
+        assert self.process.wait(STOP_SECONDS) == 0, self.log()[-2000:]
+        self.process = None
+        self.client.close()
+
+    def kill_node(self):
+        if self.process:
+            self.process.kill()
+            self.process.wait()
+            self.process = None
+        if self.client:
+            self.client.close()
+            self.client = None
+
+    def wait_template(self, seconds=READY_SECONDS):
+        def ready():
+            (base,) = self.client.templates()
+            assert base["buildStatus"] != "error", base
+            return base["buildStatus"] == "ready"
+
+        wait_for(ready, "the template is ready", seconds, every=0.2)
+
+    def wait_status(self, name, wanted, seconds=60):
+        wait_for(lambda: self.client.status()[name] == wanted, f"{name} is {wanted}", seconds, every=0.05)
+
+    # --- what tests do often ---
+
+    def agent(self, box, method, path, **args):
+        (sock,) = self.client.sockets(box.id)
+        return http(sock, method, path, token=box.access_token, **args)
+
+    def alive(self, box):
+        status, _ = self.agent(box, "GET", "/health")
+        return status == 204
+
+    def rows(self):
+        """(id, state) of the journal's rows, read beside node."""
+        import sqlite3
+        with contextlib.closing(sqlite3.connect(f"file:{self.base / 'node/journal.db'}?mode=ro", uri=True)) as db:
+            tables = [r[0] for r in db.execute("select name from sqlite_master where type='table'")]
+            name = next(t for t in tables if "sandbox" in t)
+            return list(db.execute(f"select id, state from {name}"))
+
+
+__all__ = ["Gone", "NodeError", "NodeHost", "http", "wait_for"]

@@ -1,0 +1,224 @@
+"""node_client.py - src/node/protocol.h in Python: a gateway made of what the compiler says.
+
+    with NodeClient(path) as c:
+        box = c.create("team-1", timeout_s=60, text={"metadata": {}})
+        c.kill("team-1", box.id)
+"""
+
+import dataclasses
+import functools
+import json
+import os
+import socket
+import subprocess
+import time
+
+from warden import build_dir
+
+ANSWER_SECONDS = 120
+
+
+@functools.cache
+def layout():
+    out = subprocess.run([build_dir() / "tests/node/node_layout"], check=True, capture_output=True)
+    return json.loads(out.stdout)
+
+
+def value(name):
+    return layout()[name][1]
+
+
+def fields(struct_name):
+    prefix = struct_name + "."
+    return {name.removeprefix(prefix): at for name, at in layout().items() if name.startswith(prefix)}
+
+
+def pack(struct_name, **values):
+    raw = bytearray(value(struct_name))
+    for name, given in values.items():
+        offset, size = fields(struct_name)[name]
+        data = given.to_bytes(size, "little") if isinstance(given, int) else given.encode()
+        assert len(data) <= size, f"{name} is too long"
+        raw[offset:offset + len(data)] = data
+    return bytes(raw)
+
+
+NUMBERS = {"tag", "code", "event", "count", "text_len", "started_ns", "end_ns", "vcpus", "memory_mib",
+           "disk_mib", "state", "generation", "flags"}
+
+
+def unpack(struct_name, raw):
+    out = {}
+    for name, (offset, size) in fields(struct_name).items():
+        piece = raw[offset:offset + size]
+        if name == "sandbox":
+            out[name] = Sandbox(**unpack("node_sandbox", piece))
+        elif name in NUMBERS:
+            out[name] = int.from_bytes(piece, "little")
+        else:
+            out[name] = piece.split(b"\0")[0].decode()
+    return out
+
+
+@dataclasses.dataclass
+class Sandbox:
+    id: str
+    team: str
+    template_id: str
+    alias: str
+    access_token: str
+    started_ns: int
+    end_ns: int
+    vcpus: int
+    memory_mib: int
+    disk_mib: int
+    state: int
+    generation: int
+    flags: int
+
+
+@dataclasses.dataclass
+class Reply:
+    tag: int
+    code: int
+    event: int
+    msg: str
+    sandbox: Sandbox
+    count: int
+    text_len: int
+    after: bytes = b""
+    fds: list = dataclasses.field(default_factory=list)
+    seconds: float = 0
+
+    @property
+    def text(self):
+        return json.loads(self.after) if self.after else None
+
+
+class NodeError(Exception):
+    def __init__(self, reply):
+        self.code = layout()["errors"][reply.code]
+        self.msg = reply.msg
+        super().__init__(f"{self.code}: {self.msg}")
+
+
+class Gone(Exception):
+    """Node closed the connection."""
+
+
+class NodeClient:
+    def __init__(self, path):
+        self.sock = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        self.sock.connect(str(path))
+        self.tag = 0
+        self.sent, self.early, self.events = {}, {}, []
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *exc):
+        self.close()
+
+    def close(self):
+        self.sock.close()
+
+    def send(self, verb, text=b"", **values):
+        self.tag += 1
+        self.sent[self.tag] = time.monotonic()
+        head = pack("node_request", version=value("NODE_VERSION"), verb=value("NODE_" + verb),
+                    tag=self.tag, text_len=len(text), **values)
+        try:
+            self.sock.send(head + text)
+        except (BrokenPipeError, ConnectionResetError) as e:
+            raise Gone from e
+        return self.tag
+
+    def receive_one(self, seconds):
+        self.sock.settimeout(max(seconds, 0.001))
+        try:
+            raw, fds, _, _ = socket.recv_fds(self.sock, value("NODE_MESSAGE_MAX") + 1,
+                                             value("NODE_FDS_MAX"))
+        except ConnectionResetError as e:
+            raise Gone from e
+        if not raw:
+            raise Gone
+        size = value("node_reply")
+        reply = Reply(**unpack("node_reply", raw[:size]), after=raw[size:], fds=fds)
+        if reply.tag == 0:
+            self.events.append(reply)
+            return
+        reply.seconds = time.monotonic() - self.sent.pop(reply.tag)
+        self.early[reply.tag] = reply
+
+    def receive(self, tag, seconds=ANSWER_SECONDS):
+        until = time.monotonic() + seconds
+        while tag not in self.early:
+            self.receive_one(until - time.monotonic())
+        reply = self.early.pop(tag)
+        if reply.code:
+            raise NodeError(reply)
+        return reply
+
+    def call(self, verb, seconds=ANSWER_SECONDS, **values):
+        return self.receive(self.send(verb, **values), seconds)
+
+    def wait_event(self, sandbox_id, seconds=30):
+        until = time.monotonic() + seconds
+        while not any(e.sandbox.id == sandbox_id for e in self.events):
+            self.receive_one(until - time.monotonic())
+
+    # --- the verbs ---
+
+    def create_send(self, team, template="base", timeout_s=300, secure=True, text=None):
+        return self.send("CREATE", team=team, template_id=template, timeout_s=timeout_s,
+                         flags=value("NODE_SECURE") if secure else 0,
+                         text=json.dumps(text or {}).encode())
+
+    def create(self, team, seconds=ANSWER_SECONDS, **args):
+        return self.receive(self.create_send(team, **args), seconds).sandbox
+
+    def get(self, team, sandbox):
+        return self.call("GET", team=team, id=sandbox)
+
+    def kill(self, team, sandbox, seconds=ANSWER_SECONDS):
+        return self.call("KILL", seconds, team=team, id=sandbox)
+
+    def timeout(self, team, sandbox, timeout_s):
+        return self.call("TIMEOUT", team=team, id=sandbox, timeout_s=timeout_s).sandbox
+
+    def connect(self, team, sandbox, timeout_s):
+        return self.call("CONNECT", team=team, id=sandbox, timeout_s=timeout_s)
+
+    def list_page(self, team, after_ns=0, after_id=""):
+        reply = self.call("LIST", team=team, after_ns=after_ns, id=after_id)
+        entries, rest, size = [], reply.after, value("node_entry")
+        for _ in range(reply.count):
+            entry = unpack("node_entry", rest[:size])
+            text = rest[size:size + entry["text_len"]]
+            entries.append((entry["sandbox"], json.loads(text) if text else None))
+            rest = rest[size + entry["text_len"]:]
+        assert not rest
+        return entries
+
+    def list(self, team):
+        found, last = [], (0, "")
+        while page := self.list_page(team, *last):
+            found += page
+            last = (page[-1][0].started_ns, page[-1][0].id)
+        return found
+
+    def sockets(self, sandbox, count=1):
+        reply = self.call("SOCKETS", id=sandbox, count=count)
+        assert reply.count == len(reply.fds) == count
+        return [socket.socket(fileno=fd) for fd in reply.fds]
+
+    def templates(self):
+        return self.call("TEMPLATES").text
+
+    def status(self):
+        return self.call("STATUS").text
+
+
+def close_all(fds):
+    for fd in fds:
+        os.close(fd)
