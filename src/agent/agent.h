@@ -37,6 +37,13 @@ int agent_account(const struct agent *a, struct bytes name, struct account *ret,
 /* The routes. Each answers the request or takes it. */
 void route(struct http_server *sv, struct http_request *rq);
 void route_start(struct agent *a, struct http_request *rq);
+void route_connect(struct agent *a, struct http_request *rq);
+void route_list(struct agent *a, struct http_request *rq);
+void route_send_input(struct agent *a, struct http_request *rq);
+void route_stream_input(struct agent *a, struct http_request *rq);
+void route_close_stdin(struct agent *a, struct http_request *rq);
+void route_send_signal(struct agent *a, struct http_request *rq);
+void route_update(struct agent *a, struct http_request *rq);
 void route_files_read(struct agent *a, struct http_request *rq);
 void route_files_write(struct agent *a, struct http_request *rq);
 void route_envs(struct agent *a, struct http_request *rq);

@@ -2,13 +2,11 @@
 #include "agent/process.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <signal.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 
 #include "base/log.h"
-#include "net/fd_stream.h"
 
 #define TO(s) (1u << (s))
 static const struct {
@@ -41,11 +39,7 @@ static bool anyone_full(const struct process *p)
  * worked: nothing may overtake on_start. */
 static void update_reading(struct process *p)
 {
-	bool on = p->state != PROCESS_STARTING && !anyone_full(p);
-
-	for (size_t i = 0; i < PROCESS_OUTPUTS; i++)
-		if (p->out[i].stream)
-			stream_read(p->out[i].stream, on);
+	stdio_read(&p->stdio, p->state != PROCESS_STARTING && !anyone_full(p));
 }
 
 void process_listen(struct process *p, struct process_listener *ln,
@@ -85,10 +79,11 @@ void process_hold(struct process_listener *ln, bool full)
 		update_reading(ln->process);
 }
 
-static void tell_output(struct process *p, enum process_output from, struct bytes b)
+void process_said(struct process *p, enum process_output from, struct bytes b)
 {
 	struct process_listener *next;
 
+	p->said = true;
 	for (struct process_listener *ln = p->listeners; ln; ln = next) {
 		next = ln->next;
 		ln->ops->on_output(ln, from, b);
@@ -97,14 +92,14 @@ static void tell_output(struct process *p, enum process_output from, struct byte
 
 /* --- its end ------------------------------------------------------------------------------ */
 
-static bool pipes_open(const struct process *p)
+static bool is_over(const struct process *p)
 {
-	return p->out[PROCESS_STDOUT].stream || p->out[PROCESS_STDERR].stream;
+	return p->reaped && (p->over || p->state == PROCESS_FAILED || !stdio_talks(&p->stdio));
 }
 
 static void finish_if_over(struct process *p)
 {
-	if (!p->reaped || (pipes_open(p) && !p->hurried && p->state != PROCESS_FAILED))
+	if (!is_over(p))
 		return;
 	while (p->listeners) {
 		struct process_listener *ln = p->listeners;
@@ -115,7 +110,36 @@ static void finish_if_over(struct process *p)
 		else
 			ln->ops->on_end(ln, &p->end);
 	}
+	stdio_refuse(&p->stdio);
 	p->on_over(p);
+}
+
+void process_fell_silent(struct process *p)
+{
+	finish_if_over(p);
+}
+
+/* A pipe ends when the last one who holds it does, and that is waited for, unless we killed the
+ * process. A terminal ends with the shell; but what was written before its end is still heard, at
+ * the pace of the slowest. */
+static void wait_for_last_words(struct process *p)
+{
+	if (!p->reaped || (!p->hurried && !p->stdio.has_pty))
+		return;
+	p->said = false;
+	timer_start(&p->quiet, PROCESS_QUIET_MS);
+}
+
+static void on_quiet(struct timer *t)
+{
+	struct process *p = CONTAINER_OF(t, struct process, quiet);
+
+	if (!p->hurried && (anyone_full(p) || (p->said && ++p->patience < PROCESS_LAST_WORDS))) {
+		wait_for_last_words(p);
+		return;
+	}
+	p->over = true;
+	finish_if_over(p);
 }
 
 static void reap(struct process *p)
@@ -175,12 +199,8 @@ static void on_ended(struct watch *w, unsigned int events)
 	reap(p);
 	if (p->state == PROCESS_RUNNING)
 		enter(p, PROCESS_EXITED);
+	wait_for_last_words(p);
 	finish_if_over(p);
-}
-
-static void on_over_soon(struct timer *t)
-{
-	finish_if_over(CONTAINER_OF(t, struct process, over_soon));
 }
 
 int process_signal(struct process *p, int signo, struct err *err)
@@ -189,8 +209,7 @@ int process_signal(struct process *p, int signo, struct err *err)
 		return err_set(err, ERR_INTERNAL, errno, "signal process %d", p->pid);
 	if (signo == SIGKILL || signo == SIGTERM) {
 		p->hurried = true;
-		if (p->reaped)
-			timer_start(&p->over_soon, 0);
+		wait_for_last_words(p);
 	}
 	return 0;
 }
@@ -210,100 +229,7 @@ static void on_deadline(struct timer *t)
 	}
 }
 
-/* --- its pipes ---------------------------------------------------------------------------- */
-
-static void on_data(struct stream_user *u, struct bytes in)
-{
-	struct process_pipe *pp = CONTAINER_OF(u, struct process_pipe, user);
-
-	tell_output(pp->process, pp->which, in);
-}
-
-static void end_pipe(struct stream_user *u)
-{
-	struct process_pipe *pp = CONTAINER_OF(u, struct process_pipe, user);
-
-	stream_close(pp->stream);
-	pp->stream = NULL;
-	finish_if_over(pp->process);
-}
-
-static void on_pipe_fail(struct stream_user *u, const struct err *err)
-{
-	log_debug("output of a process: %s", err->msg);
-	end_pipe(u);
-}
-
-static void on_nothing(struct stream_user *u)
-{
-	(void)u;
-}
-
-static const struct stream_user_ops out_ops = { on_data, end_pipe, on_nothing, on_pipe_fail };
-
-static void on_in_data(struct stream_user *u, struct bytes in)
-{
-	(void)u;
-	(void)in;
-}
-
-/* The process closed its stdin, or ended. */
-static void on_in_fail(struct stream_user *u, const struct err *err)
-{
-	struct process *p = CONTAINER_OF(u, struct process, in_user);
-
-	(void)err;
-	stream_close(p->in);
-	p->in = NULL;
-}
-
-static const struct stream_user_ops in_ops = { on_in_data, on_nothing, on_nothing, on_in_fail };
-
 /* --- its birth ---------------------------------------------------------------------------- */
-
-/* A pipe with our end as a stream. *ret_theirs is owned by the caller. */
-static int open_pipe(struct loop *l, bool to_process, struct stream **ret, int *ret_theirs,
-		     struct err *err)
-{
-	int fds[2], rc;
-
-	if (pipe2(fds, O_CLOEXEC) < 0)
-		return err_set(err, ERR_EXHAUSTED, errno, "make a pipe");
-	rc = fd_stream_open(l, fds[to_process],
-			    to_process ? FD_STREAM_WRITE_ONLY : FD_STREAM_READ_ONLY, ret, err);
-	if (rc < 0) {
-		close(fds[!to_process]);
-		return -1;
-	}
-	*ret_theirs = fds[!to_process];
-	return 0;
-}
-
-static int open_outputs(struct process *p, struct loop *l, int theirs[3], struct err *err)
-{
-	for (size_t i = 0; i < PROCESS_OUTPUTS; i++) {
-		struct process_pipe *pp = &p->out[i];
-
-		*pp = (struct process_pipe){ { &out_ops }, NULL, p, (enum process_output)i };
-		if (open_pipe(l, false, &pp->stream, &theirs[i + 1], err) < 0)
-			return -1;
-		stream_set_user(pp->stream, &pp->user);
-	}
-	return 0;
-}
-
-static int open_input(struct process *p, struct loop *l, bool pipe, int theirs[3], struct err *err)
-{
-	if (!pipe) {
-		theirs[0] = open("/dev/null", O_RDONLY | O_CLOEXEC);
-		return theirs[0] < 0 ? err_set(err, ERR_INTERNAL, errno, "open /dev/null") : 0;
-	}
-	if (open_pipe(l, true, &p->in, &theirs[0], err) < 0)
-		return -1;
-	p->in_user.ops = &in_ops;
-	stream_set_user(p->in, &p->in_user);
-	return 0;
-}
 
 static void close_theirs(int (*theirs)[3])
 {
@@ -318,10 +244,11 @@ static int start(struct process *p, struct loop *l, const struct process_spec *s
 	struct spawn_order order = spec->order;
 	struct spawned child;
 
-	if (open_input(p, l, spec->has_stdin, theirs, err) < 0 ||
-	    open_outputs(p, l, theirs, err) < 0)
+	if (stdio_open(p, l, &spec->stdio, theirs, err) < 0)
 		return -1;
-	memcpy(order.fd, theirs, sizeof(order.fd));
+	order.has_terminal = spec->stdio.has_pty;
+	for (size_t i = 0; i < 3; i++)
+		order.fd[i] = theirs[order.has_terminal ? 0 : i];
 	if (spawn(&order, &child, err) < 0)
 		return -1;
 	p->pid = child.pid;
@@ -341,10 +268,15 @@ static int watch_child(struct process *p, struct loop *l, const struct process_s
 		return -1;
 	}
 	timer_init(&p->deadline, l, on_deadline);
-	timer_init(&p->over_soon, l, on_over_soon);
+	timer_init(&p->quiet, l, on_quiet);
 	if (spec->deadline_ms > 0)
 		timer_start(&p->deadline, spec->deadline_ms);
 	return 0;
+}
+
+static char *copy_text(struct bytes b)
+{
+	return b.len > 0 ? strndup((const char *)b.ptr, b.len) : strdup("");
 }
 
 static void process_freep(struct process **p)
@@ -361,12 +293,10 @@ int process_start(struct loop *l, const struct process_spec *spec,
 		return err_set(err, ERR_EXHAUSTED, ENOMEM, "allocate process");
 	p->pidfd = p->news = -1;
 	p->on_over = on_over;
-	p->config = json_incref(spec->config);
-	if (spec->has_tag) {
-		p->tag = strndup((const char *)spec->tag.ptr, spec->tag.len);
-		if (!p->tag)
-			return err_set(err, ERR_EXHAUSTED, ENOMEM, "copy the tag");
-	}
+	p->config = copy_text(spec->config);
+	p->tag = spec->has_tag ? copy_text(spec->tag) : NULL;
+	if (!p->config || (spec->has_tag && !p->tag))
+		return err_set(err, ERR_EXHAUSTED, ENOMEM, "copy the configuration");
 	if (start(p, l, spec, err) < 0 || watch_child(p, l, spec, err) < 0)
 		return -1;
 	*ret = TAKE(p);
@@ -379,17 +309,13 @@ void process_free(struct process *p)
 		return;
 	assert(!p->listeners);
 	timer_stop(&p->deadline);
-	timer_stop(&p->over_soon);
+	timer_stop(&p->quiet);
 	watch_close(&p->ended);
 	watch_close(&p->settled);
-	for (size_t i = 0; i < PROCESS_OUTPUTS; i++)
-		if (p->out[i].stream)
-			stream_close(p->out[i].stream);
-	if (p->in)
-		stream_close(p->in);
+	stdio_close(&p->stdio);
 	auto_close(&p->pidfd);
 	auto_close(&p->news);
-	json_decref(p->config);
+	free(p->config);
 	free(p->tag);
 	free(p);
 }

@@ -5,24 +5,29 @@
  *
  * Its life does not depend on any listener: with none, output is read and thrown away. With some,
  * the slowest decides: while one says that it has enough, the pipes are not read, and the process
- * waits in its write. So nothing is ever stored here.
+ * waits in its write. So nothing is ever stored here. (One that takes nothing at all for
+ * HTTP_WRITE_STALL_MS is parted from by the server, and the others go on.)
  */
 #pragma once
 
+#include "agent/process_stdio.h"
 #include "agent/spawn.h"
-#include "net/stream.h"
 #include "net/timer.h"
 #include "net/watch.h"
-#include "wire/json.h"
 
 enum process_state { PROCESS_STARTING, PROCESS_RUNNING, PROCESS_FAILED, PROCESS_EXITED };
-enum process_output { PROCESS_STDOUT, PROCESS_STDERR, PROCESS_OUTPUTS };
+
+enum {
+	PROCESS_QUIET_MS = 100,  /* no word for so long, its last words have been said */
+	PROCESS_LAST_WORDS = 20, /* how often we wait so for a terminal that others talk to */
+};
 
 struct process_end {
 	bool exited; /* by itself, with `code`; else by the signal `signo` */
 	int code;
 	int signo;
 	bool core; /* dumped */
+	bool oom;  /* the kernel killed a process of this command for lack of memory */
 };
 
 struct process;
@@ -44,29 +49,24 @@ struct process_listener { /* embedded by whoever listens; all zero: to nobody */
 	bool full;
 };
 
-struct process_pipe { /* one output, as the stream's user */
-	struct stream_user user;
-	struct stream *stream; /* NULL: ended */
-	struct process *process;
-	enum process_output which;
-};
-
 struct process {
 	enum process_state state;
 	pid_t pid;
 	int pidfd, news;
 	struct watch ended, settled; /* of pidfd, of news */
-	struct process_pipe out[PROCESS_OUTPUTS];
-	struct stream *in; /* its stdin; NULL: none, or closed */
-	struct stream_user in_user;
-	struct timer deadline, over_soon;
+	struct process_stdio stdio;
+	struct timer deadline, quiet;
 	struct process_end end;
 	struct err fault;
 	bool reaped;
 	bool hurried; /* killed by us: its end does not wait for its pipes */
+	bool said;    /* something, since `quiet` was started */
+	bool over;    /* no more waiting for what else it may say */
+	unsigned int patience;
 	struct process_listener *listeners;
-	json_t *config; /* as the client gave it, to be shown in lists */
-	char *tag;      /* or NULL */
+	char *config;    /* JSON, as the client gave it, to be shown in lists */
+	char *tag;       /* or NULL */
+	uint64_t serial; /* of the table; unlike a pid never used again */
 	/* Once: it is over, nobody listens any more, and the owner frees it. */
 	void (*on_over)(struct process *p);
 	struct processes *table; /* the owner, and the place in it */
@@ -75,9 +75,9 @@ struct process {
 
 struct process_spec {             /* all borrowed */
 	struct spawn_order order; /* fd[] is ours to fill */
-	bool has_stdin;           /* a pipe; else /dev/null */
-	uint64_t deadline_ms;     /* 0: none */
-	json_t *config;
+	struct stdio_wish stdio;
+	uint64_t deadline_ms; /* 0: none */
+	struct bytes config;
 	struct bytes tag;
 	bool has_tag;
 };
@@ -95,3 +95,7 @@ void process_hold(struct process_listener *ln, bool full); /* enough for now, or
 /* SIGKILL and SIGTERM also end the wait for pipes that its children may hold, so they are of use
  * even after the process itself has ended. */
 int process_signal(struct process *p, int signo, struct err *err) NODISCARD;
+
+/* From process_stdio.c: */
+void process_said(struct process *p, enum process_output from, struct bytes b);
+void process_fell_silent(struct process *p); /* one of its outputs has ended */

@@ -17,12 +17,18 @@ int event_put_output(struct buf *out, enum process_output from, struct bytes pie
 	static const char *const names[] = {
 		[PROCESS_STDOUT] = "stdout",
 		[PROCESS_STDERR] = "stderr",
+		[PROCESS_PTY] = "pty",
 	};
 
 	if (buf_printf(out, err, "{\"event\":{\"data\":{\"%s\":\"", names[from]) < 0 ||
 	    base64_encode(piece, out, err) < 0)
 		return -1;
 	return buf_add(out, BYTES_LIT("\"}}}"), err);
+}
+
+size_t event_piece_max(enum process_output from)
+{
+	return from == PROCESS_PTY ? EVENT_PTY_PIECE_MAX : EVENT_PIECE_MAX;
 }
 
 /* The words that clients compare with. */
@@ -75,7 +81,8 @@ int event_put_end(struct buf *out, const struct process_end *end, struct err *er
 		return -1;
 	if (buf_printf(out, err, "\"status\":\"%s\"", status) < 0)
 		return -1;
-	if (code != 0 && buf_printf(out, err, ",\"error\":\"%s\"", status) < 0)
+	if (code != 0 &&
+	    buf_printf(out, err, ",\"error\":\"%s%s\"", status, end->oom ? EVENT_OOM : "") < 0)
 		return -1;
 	return buf_add(out, BYTES_LIT("}}}"), err);
 }

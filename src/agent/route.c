@@ -37,6 +37,13 @@ static const struct row routes[] = {
 	{ "/files", "GET", GUARD_CLIENT, route_files_read },
 	{ "/files", "POST", GUARD_CLIENT, route_files_write },
 	{ "/process.Process/Start", "POST", GUARD_CLIENT, route_start },
+	{ "/process.Process/Connect", "POST", GUARD_CLIENT, route_connect },
+	{ "/process.Process/List", "POST", GUARD_CLIENT, route_list },
+	{ "/process.Process/SendInput", "POST", GUARD_CLIENT, route_send_input },
+	{ "/process.Process/StreamInput", "POST", GUARD_CLIENT, route_stream_input },
+	{ "/process.Process/CloseStdin", "POST", GUARD_CLIENT, route_close_stdin },
+	{ "/process.Process/SendSignal", "POST", GUARD_CLIENT, route_send_signal },
+	{ "/process.Process/Update", "POST", GUARD_CLIENT, route_update },
 };
 
 static bool may_pass(const struct agent *a, enum guard guard, const struct http1_head *h)

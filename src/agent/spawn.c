@@ -11,6 +11,7 @@
 #include <linux/sched.h>
 #include <sched.h>
 #include <signal.h>
+#include <sys/ioctl.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
@@ -19,7 +20,7 @@ enum { NEWS_FD = 3, PATH_DIRS_MAX = 64, EXIT_NOT_STARTED = 127 };
 
 static const char default_path[] = "/usr/local/bin:/usr/bin:/bin";
 
-enum step { STEP_SESSION, STEP_OOM, STEP_STDIO, STEP_IDS, STEP_CWD, STEP_EXEC };
+enum step { STEP_SESSION, STEP_OOM, STEP_STDIO, STEP_TERMINAL, STEP_IDS, STEP_CWD, STEP_EXEC };
 
 struct fault { /* what travels through the pipe */
 	int step, sys;
@@ -109,6 +110,8 @@ static enum step run_steps(const struct spawn_order *o, const struct strings *pa
 		return STEP_OOM;
 	if (arrange_stdio(o->fd, news) < 0)
 		return STEP_STDIO;
+	if (o->has_terminal && ioctl(0, TIOCSCTTY, 0) < 0)
+		return STEP_TERMINAL;
 	set_limits();
 	if (become(o->who) < 0)
 		return STEP_IDS;
@@ -202,9 +205,13 @@ int spawn(const struct spawn_order *o, struct spawned *ret, struct err *err)
 enum spawn_news spawn_read_news(int news, struct err *err)
 {
 	static const char *const steps[] = {
-		[STEP_SESSION] = "make a session",          [STEP_OOM] = "reset oom_score_adj",
-		[STEP_STDIO] = "arrange descriptors",       [STEP_IDS] = "become the user",
-		[STEP_CWD] = "enter the working directory", [STEP_EXEC] = "exec",
+		[STEP_SESSION] = "make a session",
+		[STEP_OOM] = "reset oom_score_adj",
+		[STEP_STDIO] = "arrange descriptors",
+		[STEP_TERMINAL] = "take the terminal",
+		[STEP_IDS] = "become the user",
+		[STEP_CWD] = "enter the working directory",
+		[STEP_EXEC] = "exec",
 	};
 	struct fault f;
 	ssize_t n = read(news, &f, sizeof(f));

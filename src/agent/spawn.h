@@ -20,8 +20,9 @@ struct spawn_order {                      /* all borrowed */
 	const struct strings *argv, *env; /* argv[0] has a slash, or is looked for in env's PATH */
 	const char *cwd;                  /* absolute */
 	const struct account *who;
-	int cgroup; /* descriptor of its directory, or -1: stay in the agent's */
-	int fd[3];  /* become 0, 1 and 2; they stay the caller's */
+	int cgroup;        /* descriptor of its directory, or -1: stay in the agent's */
+	int fd[3];         /* become 0, 1 and 2; they stay the caller's */
+	bool has_terminal; /* fd[0] is one, and becomes that of the new session */
 };
 
 struct spawned {

@@ -26,22 +26,21 @@ static int take_args(const json_t *config, struct start_request *ret, struct err
 
 static int take_options(const json_t *v, struct start_request *ret, struct err *err)
 {
-	json_t *pty = NULL;
-
 	ret->has_stdin = true; /* for clients older than the member */
 	if (json_may_bool(v, "stdin", &ret->has_stdin, err) < 0 ||
-	    json_may_object(v, "pty", &pty, err) < 0 ||
+	    pty_parse(v, &ret->has_pty, &ret->pty, err) < 0 ||
 	    json_may_string(v, "tag", &ret->tag, err) < 0)
 		return -1;
-	ret->has_pty = pty != NULL;
 	ret->has_tag = ret->tag.ptr != NULL;
+	if (ret->tag.len > PROCESS_TAG_MAX)
+		return err_set(err, ERR_INVALID, 0, "tag: longer than %d bytes", PROCESS_TAG_MAX);
 	return 0;
 }
 
 int start_request_parse(struct bytes json, size_t max, struct start_request *ret, struct err *err)
 {
 	*ret = (struct start_request){ 0 };
-	if (json_decode(json, max, START_JSON_DEPTH, &ret->json, err) < 0)
+	if (json_decode(json, max, PROCESS_JSON_DEPTH, &ret->json, err) < 0)
 		return -1;
 	if (json_want_object(ret->json, "process", &ret->config, err) < 0 ||
 	    take_args(ret->config, ret, err) < 0 ||
@@ -86,4 +85,20 @@ int env_add_all(struct strings *env, json_t *vars, struct err *err)
 			return -1;
 	}
 	return 0;
+}
+
+int start_request_config(const struct start_request *r, struct buf *out, struct err *err)
+{
+	static const char *const names[] = { "cmd", "args", "envs", "cwd" };
+	AUTO(json_decrefp) json_t *known = json_object();
+
+	for (size_t i = 0; i < COUNT(names); i++) {
+		json_t *v = json_object_get(r->config, names[i]);
+		bool empty = json_is_null(v) || (json_is_array(v) && json_array_size(v) == 0) ||
+			     (json_is_object(v) && json_object_size(v) == 0);
+
+		if (v && !empty && json_object_set(known, names[i], v) < 0)
+			return err_set(err, ERR_EXHAUSTED, 0, "out of memory");
+	}
+	return json_encode(known, out, err);
 }
