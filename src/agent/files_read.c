@@ -6,16 +6,19 @@
  */
 #include <errno.h>
 #include <fcntl.h>
+#include <inttypes.h>
 #include <sys/stat.h>
 
 #include "agent/content_disposition.h"
 #include "agent/files_request.h"
+#include "agent/range.h"
 #include "agent/reply.h"
 
 enum {
-	PIECE_MAX = 32 * 1024,
-	TURN_MAX = 256 * 1024,    /* bytes read per turn of the loop */
+	PIECE_MAX = 64 * 1024,
+	TURN_MAX = 512 * 1024,    /* bytes read per turn of the loop */
 	QUEUE_ENOUGH = 64 * 1024, /* to be sent: wait for the client */
+	RANGE_TEXT_MAX = 80,
 };
 
 struct download {
@@ -135,22 +138,77 @@ static int open_file(struct http_request *rq, const char *path, struct stat *ret
 	return take_fd(&fd);
 }
 
-static int respond(struct download *d, const char *path, struct err *err)
+struct words { /* the fields of an answer that have to be written first */
+	struct buf disposition;
+	char modified[HTTP_DATE_MAX], range[RANGE_TEXT_MAX];
+};
+
+static void words_done(struct words *w)
 {
-	AUTO(buf_done) struct buf disposition = BUF_MAX(4 * USER_PATH_MAX);
+	buf_done(&w->disposition);
+}
+
+static int words_write(struct words *w, const char *path, const struct stat *st,
+		       const struct range *r, struct err *err)
+{
+	http_date_put(st->st_mtim.tv_sec, w->modified);
+	snprintf(w->range, sizeof(w->range), "bytes %" PRIu64 "-%" PRIu64 "/%" PRIu64, r->from,
+		 r->from + r->length - 1, (uint64_t)st->st_size);
+	return content_disposition_put(&w->disposition, bytes_str(path_name(path)), err);
+}
+
+static int respond(struct download *d, const char *path, const struct stat *st,
+		   const struct range *range, struct err *err)
+{
+	AUTO(words_done) struct words w = { .disposition = BUF_MAX(4 * USER_PATH_MAX) };
 	struct http1_field fields[] = {
 		{ BYTES_LIT("content-type"), BYTES_LIT("application/octet-stream") },
 		{ BYTES_LIT("vary"), BYTES_LIT("Accept-Encoding") },
 		{ BYTES_LIT("content-disposition"), { 0 } },
+		{ BYTES_LIT("last-modified"), { 0 } },
+		{ BYTES_LIT("accept-ranges"), BYTES_LIT("bytes") },
+		{ BYTES_LIT("content-range"), { 0 } },
 	};
-	struct http_response r = { 200, fields, COUNT(fields), HTTP_CHUNKED };
+	bool part = range->kind == RANGE_PART;
+	struct http_response r = { part ? 206 : 200, fields, COUNT(fields) - !part, HTTP_CHUNKED };
 
-	if (content_disposition_put(&disposition, bytes_str(path_name(path)), err) < 0)
+	if (words_write(&w, path, st, range, err) < 0)
 		return -1;
-	fields[2].value = buf_view(&disposition);
+	fields[2].value = buf_view(&w.disposition);
+	fields[3].value = bytes_str(w.modified);
+	fields[5].value = bytes_str(w.range);
 	if (d->sized)
 		r.length = (int64_t)d->left;
 	return http_respond(d->rq, &r, err);
+}
+
+/* The answers that are no file. True: given. */
+static bool answer_without(struct http_request *rq, const struct stat *st,
+			   const struct range *range)
+{
+	char text[RANGE_TEXT_MAX];
+	struct http1_field field = { BYTES_LIT("content-range"), { 0 } };
+
+	switch (range->kind) {
+	case RANGE_ALL:
+	case RANGE_PART:
+		return false;
+	case RANGE_NOT_MODIFIED:
+		http_answer(rq, &(struct http_response){ .status = 304 }, (struct bytes){ 0 });
+		return true;
+	case RANGE_FAILED:
+		reply_fail(rq, 412, "the file was modified");
+		return true;
+	case RANGE_NOT_SATISFIABLE:
+		snprintf(text, sizeof(text), "bytes */%" PRIu64, (uint64_t)st->st_size);
+		field.value = bytes_str(text);
+		http_answer(
+			rq,
+			&(struct http_response){ .status = 416, .fields = &field, .n_fields = 1 },
+			(struct bytes){ 0 });
+		return true;
+	}
+	abort();
 }
 
 /* Files of /proc say that they are empty, and are not: only reading tells. */
@@ -184,16 +242,51 @@ static struct download *download_new(struct agent *a, struct http_request *rq, i
 	return d;
 }
 
+/* The part that is wanted of a file whose size is known. */
+static int seek_to(struct download *d, const struct range *range)
+{
+	d->left = range->length;
+	return range->from > 0 && lseek(d->fd, (off_t)range->from, SEEK_SET) < 0 ? -1 : 0;
+}
+
+static void start(struct download *d, const char *path, const struct stat *st)
+{
+	struct http_request *rq = d->rq;
+	struct range range = { RANGE_ALL, 0, (uint64_t)st->st_size };
+	struct err err;
+
+	if (d->sized)
+		range = range_of(http_request_head(rq), (uint64_t)st->st_size, st->st_mtim.tv_sec);
+	if (answer_without(rq, st, &range)) {
+		download_free(d);
+		return;
+	}
+	if (seek_to(d, &range) < 0 || respond(d, path, st, &range, &err) < 0) {
+		reply_fail(rq, 500, "error reading file '%s'", path);
+		download_free(d);
+		return;
+	}
+	if (bytes_eq(http_request_head(rq)->method, BYTES_LIT("HEAD"))) {
+		finish(d, true);
+		return;
+	}
+	http_request_take(rq, &d->handler);
+	send_some(d);
+}
+
 void route_files_read(struct agent *a, struct http_request *rq)
 {
 	struct files_request want;
 	struct download *d;
 	struct stat st;
-	struct err err;
 	int fd;
 
-	if (!files_request_read(a, rq, &want))
+	if (!files_request_read(a, rq, "read", &want))
 		return;
+	if (!range_takes_identity(http_request_head(rq))) {
+		reply_fail(rq, 406, "no acceptable encoding: only identity is served");
+		return;
+	}
 	fd = open_file(rq, want.path, &st);
 	if (fd < 0)
 		return;
@@ -205,11 +298,5 @@ void route_files_read(struct agent *a, struct http_request *rq)
 		download_free(d);
 		return;
 	}
-	if (respond(d, want.path, &err) < 0) {
-		reply_fail(rq, 500, "%s", err.msg);
-		download_free(d);
-		return;
-	}
-	http_request_take(rq, &d->handler);
-	send_some(d);
+	start(d, want.path, &st);
 }

@@ -7,6 +7,7 @@
 enum guard {
 	GUARD_NONE,
 	GUARD_CLIENT,  /* the client's token: else 401 */
+	GUARD_FILES,   /* the client's token or a signed URL: the route itself looks */
 	GUARD_CONTROL, /* the host's token: else 404, as for anything unknown below /control/ */
 };
 
@@ -34,8 +35,9 @@ static const struct row routes[] = {
 	{ "/control/identity", "POST", GUARD_CONTROL, route_identity },
 	{ "/control/freeze", "POST", GUARD_CONTROL, route_freeze },
 	{ "/envs", "GET", GUARD_CLIENT, route_envs },
-	{ "/files", "GET", GUARD_CLIENT, route_files_read },
-	{ "/files", "POST", GUARD_CLIENT, route_files_write },
+	{ "/files", "GET", GUARD_FILES, route_files_read },
+	{ "/files", "HEAD", GUARD_FILES, route_files_read },
+	{ "/files", "POST", GUARD_FILES, route_files_write },
 	{ "/process.Process/Start", "POST", GUARD_CLIENT, route_start },
 	{ "/process.Process/Connect", "POST", GUARD_CLIENT, route_connect },
 	{ "/process.Process/List", "POST", GUARD_CLIENT, route_list },
@@ -50,6 +52,7 @@ static bool may_pass(const struct agent *a, enum guard guard, const struct http1
 {
 	switch (guard) {
 	case GUARD_NONE:
+	case GUARD_FILES:
 		return true;
 	case GUARD_CLIENT:
 		return access_client(&a->session, h);

@@ -5,9 +5,11 @@
 #include <fcntl.h>
 #include <sys/stat.h>
 
+#include "agent/dirs.h"
+#include "agent/file_metadata.h"
 #include "base/random.h"
 
-enum { NEW_FILE_MODE = 0644, NEW_DIR_MODE = 0755, TEMP_RANDOM = 16, TEMP_NAME_MAX = 64 };
+enum { NEW_FILE_MODE = 0644, TEMP_RANDOM = 16, TEMP_NAME_MAX = 64 };
 
 static int fail(struct upload *u, struct err *err, const char *what)
 {
@@ -38,20 +40,6 @@ static int refuse(struct upload *u, struct err *err, const char *why)
 
 /* --- where it goes ------------------------------------------------------------------------ */
 
-/* One step down, into a folder that is made if it is missing. */
-static int step_into(int dir, const char *name, const struct account *who)
-{
-	int fd = openat(dir, name, O_PATH | O_DIRECTORY | O_CLOEXEC);
-
-	if (fd >= 0 || errno != ENOENT)
-		return fd;
-	if (mkdirat(dir, name, NEW_DIR_MODE) < 0)
-		return errno == EEXIST ? openat(dir, name, O_PATH | O_DIRECTORY | O_CLOEXEC) : -1;
-	if (fchownat(dir, name, who->uid, who->gid, AT_SYMLINK_NOFOLLOW) < 0)
-		return -1;
-	return openat(dir, name, O_PATH | O_DIRECTORY | O_CLOEXEC);
-}
-
 /* Opens the parent as u->dir and leaves the last segment in u->name. */
 static int open_parent(struct upload *u, const char *path, const struct account *who,
 		       struct err *err)
@@ -69,7 +57,7 @@ static int open_parent(struct upload *u, const char *path, const struct account 
 			continue;
 		if (!bytes_to_str(segment, name, sizeof(name)))
 			return refuse(u, err, "a name in the path is too long");
-		next = step_into(u->dir, name, who);
+		next = dirs_step(u->dir, name, who);
 		if (next < 0)
 			return fail(u, err, "open the parent directory");
 		close(u->dir);
@@ -188,6 +176,11 @@ int upload_write(struct upload *u, struct bytes piece, struct err *err)
 		piece = bytes_tail(piece, (size_t)n);
 	}
 	return 0;
+}
+
+int upload_note(struct upload *u, json_t *metadata, struct err *err)
+{
+	return metadata_set(u->fd, metadata) < 0 ? fail(u, err, "set the metadata") : 0;
 }
 
 /* --- its appearance ----------------------------------------------------------------------- */

@@ -11,6 +11,7 @@
 
 #include "agent/accounts.h"
 #include "agent/user_path.h"
+#include "wire/json.h"
 
 enum { UPLOAD_NAME_MAX = 255 };
 
@@ -34,5 +35,7 @@ struct upload {
 int upload_open(struct upload *u, const char *path, int staging, const struct account *who,
 		struct err *err) NODISCARD;
 int upload_write(struct upload *u, struct bytes piece, struct err *err) NODISCARD;
+/* The file has this metadata and no other; before it is published. */
+int upload_note(struct upload *u, json_t *metadata, struct err *err) NODISCARD;
 int upload_publish(struct upload *u, struct err *err) NODISCARD; /* it is whole: let it appear */
 void upload_close(struct upload *u); /* unless published, it never was. Twice is fine. */
