@@ -15,7 +15,7 @@ WRONG_KEY = "e2b_" + "0123456789abcdef" * 2 + "01234567"
 
 # (method, path): (status for the right key, body). 501 is a route of the API that is not built yet.
 ROUTES = {
-    ("GET", "/health"): (200, None),
+    ("GET", "/health"): (204, None),
     ("POST", "/sandboxes"): (201, {"templateID": "base", "timeout": 600}),
     ("GET", "/sandboxes"): (200, None),
     ("POST", "/v2/sandboxes"): (201, {"templateID": "base", "timeout": 600}),
