@@ -64,13 +64,14 @@ static int not_found(const char *id, struct err *err)
 		       "Sandbox \"%s\" doesn't exist or you don't have access to it", id);
 }
 
-/* A sandbox of the team, in any state in which the team knows of it. */
+/* A sandbox of the team, in any state in which the team knows of it. No team: an operator asks. */
 static struct sandbox *of_team(struct node *n, const struct node_request *rq, struct err *err)
 {
 	struct sandbox *s = table_find(&n->table, rq->id);
 	bool known = s && (s->state == SANDBOX_RUNNING || s->state == SANDBOX_ENDING);
+	bool may = s && (!rq->team[0] || strcmp(s->info.team, rq->team) == 0);
 
-	if (known && s->info.started_ns > 0 && strcmp(s->info.team, rq->team) == 0)
+	if (known && s->info.started_ns > 0 && may)
 		return s;
 	not_found(rq->id, err);
 	return NULL;
@@ -224,19 +225,31 @@ static void verb_templates(struct node *n, struct door_asked *a, const struct no
 		door_answer(a, &(struct node_reply){ 0 }, buf_view(&out), NULL, 0);
 }
 
+/* They are in nobody's list; who looks for what is left over must know them. */
+static json_t *pooled_json(const struct node *n)
+{
+	json_t *ids = json_array();
+
+	for (const struct sandbox *s = n->table.all; ids && s; s = s->next)
+		if (s->state == SANDBOX_WAITING)
+			json_array_append_new(ids, json_text(bytes_str(s->info.id)));
+	return ids;
+}
+
 static json_t *status_json(const struct node *n)
 {
 	const struct warden_facts *f = &n->warden.facts;
 
 	return json_pack(
-		"{s:I, s:I, s:I, s:I, s:I, s:I, s:b, s:o, s:o, s:b, s:b}", "sandboxes",
+		"{s:I, s:I, s:I, s:I, s:I, s:I, s:b, s:o, s:o, s:b, s:b, s:I, s:o}", "sandboxes",
 		(json_int_t)n->table.in_state[SANDBOX_RUNNING], "pooled",
 		(json_int_t)n->table.in_state[SANDBOX_WAITING], "sandboxesMax",
 		(json_int_t)n->set[SET_SANDBOXES_MAX].number, "waiting", (json_int_t)n->creates.n,
 		"ending", (json_int_t)n->table.in_state[SANDBOX_ENDING], "memoryAvailableMB",
 		(json_int_t)n->memory.available_mib, "emulated", (int)f->emulated, "accel",
 		json_text(bytes_str(f->accel)), "qemu", json_text(bytes_str(f->vmm_version)),
-		"warden", (int)n->warden.up, "egress", (int)n->egress.up);
+		"warden", (int)n->warden.up, "egress", (int)n->egress.up, "slotsReady",
+		(json_int_t)n->slots.n_ready, "pooledIDs", pooled_json(n));
 }
 
 static void verb_status(struct node *n, struct door_asked *a, const struct node_request *rq,

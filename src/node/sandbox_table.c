@@ -163,14 +163,15 @@ static int grow(struct team *m, struct err *err)
 	return 0;
 }
 
-int table_own(struct sandbox_table *t, struct sandbox *s, struct err *err)
+/* Into the list of `team`, which is made when it is its first. */
+static int put(struct sandbox_table *t, const char *team, struct sandbox *s, struct team **ret,
+	       struct err *err)
 {
-	struct team *m = find_team(t, s->info.team);
+	struct team *m = find_team(t, team);
 	size_t at;
 
-	assert(!s->team);
 	if (!m)
-		m = add_team(t, s->info.team);
+		m = add_team(t, team);
 	if (!m)
 		return err_set(err, ERR_EXHAUSTED, ENOMEM, "a team");
 	if (grow(m, err) < 0) {
@@ -182,23 +183,44 @@ int table_own(struct sandbox_table *t, struct sandbox *s, struct err *err)
 	memmove(&m->list[at + 1], &m->list[at], (m->n - at) * sizeof(struct sandbox *));
 	m->list[at] = s;
 	m->n++;
-	s->team = m;
+	*ret = m;
+	return 0;
+}
+
+static void take_out(struct sandbox_table *t, struct team *m, struct sandbox *s)
+{
+	size_t at = rank(m, s->info.started_ns, s->info.id) - 1;
+
+	assert(m->list[at] == s);
+	m->n--;
+	memmove(&m->list[at], &m->list[at + 1], (m->n - at) * sizeof(struct sandbox *));
+	if (m->n == 0)
+		drop_team(t, m);
+}
+
+int table_own(struct sandbox_table *t, struct sandbox *s, struct err *err)
+{
+	struct team *own, *everyone;
+
+	assert(!s->team && s->info.team[0]);
+	if (put(t, s->info.team, s, &own, err) < 0)
+		return -1;
+	if (put(t, TABLE_EVERYONE, s, &everyone, err) < 0) {
+		take_out(t, own, s);
+		return -1;
+	}
+	s->team = own;
 	return 0;
 }
 
 void table_disown(struct sandbox_table *t, struct sandbox *s)
 {
 	struct team *m = TAKE(s->team);
-	size_t at;
 
 	if (!m)
 		return;
-	at = rank(m, s->info.started_ns, s->info.id) - 1;
-	assert(m->list[at] == s);
-	m->n--;
-	memmove(&m->list[at], &m->list[at + 1], (m->n - at) * sizeof(struct sandbox *));
-	if (m->n == 0)
-		drop_team(t, m);
+	take_out(t, m, s);
+	take_out(t, find_team(t, TABLE_EVERYONE), s);
 }
 
 struct sandbox *const *table_after(const struct sandbox_table *t, const char *team,

@@ -7,6 +7,7 @@
 #include "node/sandbox.h"
 
 enum { TABLE_BUCKETS = 4096, TABLE_TEAM_BUCKETS = 256 };
+#define TABLE_EVERYONE "" /* the team that has every other team's */
 
 struct sandbox_table {
 	struct sandbox *by_id[TABLE_BUCKETS];
@@ -20,10 +21,10 @@ void sandbox_enter(struct sandbox_table *t, struct sandbox *s, enum sandbox_stat
 const char *sandbox_state_name(enum sandbox_state s);
 
 void table_add(struct sandbox_table *t, struct sandbox *s);    /* in state NOTED; no such id yet */
-void table_remove(struct sandbox_table *t, struct sandbox *s); /* from its team's list too */
+void table_remove(struct sandbox_table *t, struct sandbox *s); /* from the lists too */
 struct sandbox *table_find(const struct sandbox_table *t, const char *id);
 
-/* Into the list of info.team, by (started_ns, id). */
+/* Into the list of info.team, and of everyone, by (started_ns, id). */
 int table_own(struct sandbox_table *t, struct sandbox *s, struct err *err) NODISCARD;
 void table_disown(struct sandbox_table *t, struct sandbox *s); /* fine when it is in none */
 
