@@ -30,6 +30,7 @@ static const struct condition conditions[] = {
 	{ "ioctl", SCMP_A1(SCMP_CMP_EQ, FIONBIO) },
 	{ "ioctl", SCMP_A1(SCMP_CMP_EQ, FIOCLEX) },
 	{ "ioctl", SCMP_A1(SCMP_CMP_EQ, FIONREAD) },
+	{ "ioctl", SCMP_A1(SCMP_CMP_EQ, TIOCOUTQ) }, /* SIOCOUTQ: what a closing stream waits for */
 	{ "prctl", SCMP_A0(SCMP_CMP_EQ, PR_SET_NAME) },
 };
 

@@ -211,6 +211,8 @@ static inline void mock_on_answer(struct http_call *c, const struct http_call_re
 	}
 	m->status = ret->head->status;
 	m->body_len = ret->body.len;
+	json_decref(m->json);
+	m->json = NULL;
 	mock_note_fields(m, ret->head);
 	if (ret->body.len > 0 &&
 	    json_decode(ret->body, MOCK_ANSWER_MAX, JSON_DEPTH_MAX, &m->json, &why) < 0)
