@@ -70,6 +70,8 @@ static json_t *time_of(const json_t *t)
 
 static json_t *template_json(const json_t *t)
 {
+	const char *status = text_of(t, "buildStatus");
+
 	return json_pack("{s:s, s:s, s:o, s:o, s:o, s:b, s:o, s:o, s:o, s:o, s:n, s:n, s:i, s:i, "
 			 "s:s, s:s}",
 			 "templateID", text_of(t, "templateID"), "buildID", NO_BUILD, "cpuCount",
@@ -77,7 +79,8 @@ static json_t *template_json(const json_t *t)
 			 "diskSizeMB", number_of(t, "diskSizeMB"), "public", 1, "aliases",
 			 names_of(t), "names", names_of(t), "createdAt", time_of(t), "updatedAt",
 			 time_of(t), "createdBy", "lastSpawnedAt", "spawnCount", 0, "buildCount", 1,
-			 "envdVersion", SANDBOX_ENVD_VERSION, "buildStatus", "ready");
+			 "envdVersion", SANDBOX_ENVD_VERSION, "buildStatus",
+			 status[0] ? status : "ready");
 }
 
 static void on_list(struct node_call *call, const struct node_reply *reply, struct bytes after,
