@@ -5,7 +5,7 @@
 #include "base/log.h"
 #include "cli/cli.h"
 
-#define DEFAULT_SOCKET "/run/hotcell/admin.sock"
+#define DEFAULT_SOCKET "/run/hotcell-gateway/admin.sock"
 
 static const struct command commands[] = {
 	{ "teams", "teams [add NAME | rm TEAM]", "who owns sandboxes", teams_run },

@@ -4,13 +4,13 @@
 const struct config_param settings_table[SETTINGS] = {
 	[SET_LISTEN] = { "listen", CONFIG_TEXT, "127.0.0.1:3000",
 			 .help = "address and port of the API and of all sandbox traffic" },
-	[SET_NODE_SOCKET] = { "node_socket", CONFIG_PATH, "/run/hotcell/node.sock",
+	[SET_NODE_SOCKET] = { "node_socket", CONFIG_PATH, "/run/hotcell-node/node.sock",
 			      .help = "where node answers" },
-	[SET_DATA_DIR] = { "data_dir", CONFIG_PATH, "/var/lib/hotcell/gateway",
+	[SET_DATA_DIR] = { "data_dir", CONFIG_PATH, "/var/lib/hotcell-gateway",
 			   .help = "store.db: teams and the hashes of their keys" },
-	[SET_ADMIN_SOCKET] = { "admin_socket", CONFIG_PATH, "/run/hotcell/admin.sock",
+	[SET_ADMIN_SOCKET] = { "admin_socket", CONFIG_PATH, "/run/hotcell-gateway/admin.sock",
 			       .help = "where the hotcell command asks; HTTP, no key" },
-	[SET_ADMIN_UID] = { "admin_uid", CONFIG_NUMBER, "0", .max = UINT32_MAX - 1,
+	[SET_ADMIN_UID] = { "admin_uid", CONFIG_USER, "0",
 			    .help = "the only user, besides root, that may ask there" },
 	[SET_DOMAIN] = { "domain", CONFIG_TEXT, "",
 			 .help = "sandboxes' host names end in it: PORT-ID.DOMAIN; may have a "
