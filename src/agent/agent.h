@@ -2,21 +2,21 @@
 #pragma once
 
 #include "agent/cgroup.h"
+#include "agent/command_groups.h"
+#include "agent/doors.h"
 #include "agent/identity.h"
 #include "agent/options.h"
 #include "agent/processes.h"
 #include "http/server.h"
-#include "net/listen.h"
 #include "net/signals.h"
-
-enum { AGENT_CONNECTIONS_MAX = 2048 };
 
 struct agent {
 	struct loop *loop;
-	struct listener door;
+	struct doors doors;
 	struct http_server http;
 	struct processes processes;
 	struct cgroup cgroup;
+	struct command_groups groups;
 	struct session session;
 	struct identity_place place;
 	int staging; /* folder for uploads that are not whole yet; -1: none */

@@ -11,7 +11,7 @@
 
 #include "base/bytes.h"
 
-enum { EVENTS_TEXT_MAX = 256, NOTICE_MAX = 4096 };
+enum { EVENTS_TEXT_MAX = 256, NOTICE_MAX = 4096, LOOK_MS = 5 };
 
 int cgroup_open(struct cgroup *c, const char *path, struct err *err)
 {
@@ -139,11 +139,19 @@ int freeze_start(struct freeze *f, struct loop *l, const struct cgroup *c,
 		*f = (struct freeze){ 0 };
 		return err_set(err, ERR_UNAVAILABLE, 0, "there is no cgroup for user processes");
 	}
-	if (watch_events(f, l, err) < 0 || write_freeze(c, "1", err) < 0) {
+	if (watch_events(f, l, err) < 0) { /* the user's programs may have used up all there is */
+		watch_close(&f->changed);
+		auto_close(&f->inotify);
+		f->inotify = -1;
+	}
+	if (write_freeze(c, "1", err) < 0) {
 		freeze_cancel(f);
 		return err_wrap(err, "freeze");
 	}
 	timer_start(&f->deadline, CGROUP_FREEZE_MS);
-	timer_start(&f->soon, 0); /* it may be so already, and then nothing changes */
+	if (f->inotify >= 0)
+		timer_start(&f->soon, 0); /* it may be so already, and then nothing changes */
+	else
+		timer_repeat(&f->soon, LOOK_MS);
 	return 0;
 }

@@ -22,6 +22,9 @@ static const struct {
 	{ "devpts", "/dev/pts", "gid=5,mode=620,ptmxmode=666", MS_NOSUID | MS_NOEXEC, 0755 },
 	{ "tmpfs", "/dev/shm", "mode=1777,size=50%", MS_NOSUID | MS_NODEV, 01777 },
 	{ "tmpfs", "/run", "mode=0755,size=20%", MS_NOSUID | MS_NODEV, 0755 },
+	/* of their own, so that nobody who fills one of them takes away what the others need */
+	{ "tmpfs", "/run/lock", "mode=1777,size=4m", MS_NOSUID | MS_NODEV | MS_NOEXEC, 01777 },
+	{ "tmpfs", "/run/hotcell", "mode=0755,size=12m", MS_NOSUID | MS_NODEV | MS_NOEXEC, 0755 },
 	{ "cgroup2", GUEST_CGROUPS, "nsdelegate", MS_NOSUID | MS_NODEV | MS_NOEXEC, 0755 },
 };
 

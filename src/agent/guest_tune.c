@@ -1,4 +1,4 @@
-/* guest_tune.c - parameters of the kernel, the host name, the two cgroups. */
+/* guest_tune.c - parameters of the kernel, and the host name. */
 #include <errno.h>
 #include <sys/resource.h>
 
@@ -64,52 +64,4 @@ void guest_tune(void)
 		apply(&settings[i]);
 	set_hostname_from_file();
 	raise_nofile();
-}
-
-static uint64_t read_number(const char *path, uint64_t fallback)
-{
-	AUTO(buf_done) struct buf text = BUF_MAX(64);
-	struct bytes rest, number;
-	struct err err;
-	uint64_t n;
-
-	if (file_read_if_any(path, &text, &err) < 0)
-		return fallback;
-	rest = buf_view(&text);
-	return bytes_cut(&rest, '\n', &number) && bytes_to_u64(number, &n) ? n : fallback;
-}
-
-/* A fork bomb fills its cgroup and leaves room for the agent, and for one to be started again. */
-static void limit_pids(void)
-{
-	uint64_t threads = read_number("/proc/sys/kernel/threads-max", 4096);
-	uint64_t pids = read_number("/proc/sys/kernel/pid_max", 32768);
-	struct setting s = { GUEST_USER_CGROUP "/pids.max", NULL };
-	char text[32];
-
-	snprintf(text, sizeof(text), "%llu",
-		 (unsigned long long)(threads < pids ? threads : pids) / 8 * 7);
-	s.value = text;
-	apply(&s);
-}
-
-void guest_cgroups(void)
-{
-	static const char *const dirs[] = { GUEST_AGENT_CGROUP, GUEST_USER_CGROUP };
-	static const struct setting steps[] = {
-		/* one by one: a kernel may lack one of them */
-		{ GUEST_CGROUPS "/cgroup.subtree_control", "+memory" },
-		{ GUEST_CGROUPS "/cgroup.subtree_control", "+pids" },
-		{ GUEST_CGROUPS "/cgroup.subtree_control", "+cpu" },
-		{ GUEST_AGENT_CGROUP "/cpu.weight", "1000" }, /* answers, whatever else runs */
-		{ GUEST_AGENT_CGROUP "/cgroup.procs", "0" },  /* ourselves */
-	};
-	struct err err;
-
-	for (size_t i = 0; i < COUNT(dirs); i++)
-		if (dir_settle(dirs[i], 0755, &err) < 0)
-			log_error("%s", err.msg);
-	for (size_t i = 0; i < COUNT(steps); i++)
-		apply(&steps[i]);
-	limit_pids();
 }

@@ -142,6 +142,14 @@ static void on_quiet(struct timer *t)
 	finish_if_over(p);
 }
 
+/* In a group of its own it may as well have been a child, for whose end it ended itself. */
+static bool ended_by_oom(const struct process *p)
+{
+	if (!p->place.group || !command_place_oom(&p->place))
+		return false;
+	return !p->place.group->shared || (p->end.signo == SIGKILL && !p->hurried);
+}
+
 static void reap(struct process *p)
 {
 	siginfo_t si = { 0 };
@@ -156,6 +164,8 @@ static void reap(struct process *p)
 	p->end.code = p->end.exited ? si.si_status : -1;
 	p->end.signo = p->end.exited ? 0 : si.si_status;
 	p->end.core = si.si_code == CLD_DUMPED;
+	p->end.oom = ended_by_oom(p);
+	command_place_leave(&p->place);
 }
 
 static void tell_started(struct process *p)
@@ -249,6 +259,8 @@ static int start(struct process *p, struct loop *l, const struct process_spec *s
 	order.has_terminal = spec->stdio.has_pty;
 	for (size_t i = 0; i < 3; i++)
 		order.fd[i] = theirs[order.has_terminal ? 0 : i];
+	if (spec->groups)
+		command_groups_take(spec->groups, &p->place, &order.cgroup);
 	if (spawn(&order, &child, err) < 0)
 		return -1;
 	p->pid = child.pid;
@@ -313,6 +325,7 @@ void process_free(struct process *p)
 	watch_close(&p->ended);
 	watch_close(&p->settled);
 	stdio_close(&p->stdio);
+	command_place_leave(&p->place);
 	auto_close(&p->pidfd);
 	auto_close(&p->news);
 	free(p->config);

@@ -10,6 +10,7 @@
  */
 #pragma once
 
+#include "agent/command_groups.h"
 #include "agent/process_stdio.h"
 #include "agent/spawn.h"
 #include "net/timer.h"
@@ -55,6 +56,7 @@ struct process {
 	int pidfd, news;
 	struct watch ended, settled; /* of pidfd, of news */
 	struct process_stdio stdio;
+	struct command_place place;
 	struct timer deadline, quiet;
 	struct process_end end;
 	struct err fault;
@@ -76,7 +78,8 @@ struct process {
 struct process_spec {             /* all borrowed */
 	struct spawn_order order; /* fd[] is ours to fill */
 	struct stdio_wish stdio;
-	uint64_t deadline_ms; /* 0: none */
+	struct command_groups *groups; /* where it finds its cgroup; NULL: order.cgroup */
+	uint64_t deadline_ms;          /* 0: none */
 	struct bytes config;
 	struct bytes tag;
 	bool has_tag;

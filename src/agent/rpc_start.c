@@ -117,8 +117,9 @@ static bool start(struct rpc_feed *f, struct wish *w)
 			.env = &w->env,
 			.cwd = w->cwd,
 			.who = &w->who,
-			.cgroup = f->agent->cgroup.dir,
+			.cgroup = -1,
 		},
+		.groups = &f->agent->groups,
 		.stdio = {
 			.has_stdin = w->request.has_stdin,
 			.has_pty = w->request.has_pty,

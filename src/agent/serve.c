@@ -12,32 +12,13 @@
  * are monotonic and only ever close something, so a clock that jumps does no harm. */
 static const struct http_limits limits = HTTP_LIMITS;
 
-static void on_accept(struct listener *ln, struct stream *s, const struct addr *peer)
+static void on_accept(struct doors *d, struct stream *s)
 {
-	struct agent *a = CONTAINER_OF(ln, struct agent, door);
+	struct agent *a = CONTAINER_OF(d, struct agent, doors);
 	struct err err;
 
-	(void)peer;
 	if (http_server_add(&a->http, s, &err) < 0)
 		log_warn("%s", err.msg);
-}
-
-static int open_door_at(struct agent *a, const char *ip, struct err *err)
-{
-	static const struct listener_ops ops = { on_accept };
-	struct addr at;
-
-	if (addr_ip(ip, a->options->port, &at, err) < 0)
-		return -1;
-	return listener_open(&a->door, a->loop, &ops, &at, 0, AGENT_CONNECTIONS_MAX, err);
-}
-
-/* Both families through one socket; a kernel without IPv6 has only the other. */
-static int open_door(struct agent *a, struct err *err)
-{
-	if (a->options->listen)
-		return open_door_at(a, a->options->listen, err);
-	return open_door_at(a, "::", err) == 0 ? 0 : open_door_at(a, "0.0.0.0", err);
 }
 
 static void on_term(struct signal_watch *w)
@@ -100,19 +81,21 @@ static int open_agent(struct agent *a, struct err *err)
 	if (signal_open(&a->term, a->loop, SIGTERM, on_term, err) < 0 ||
 	    signal_open(&a->interrupt, a->loop, SIGINT, on_interrupt, err) < 0)
 		return -1;
-	return open_door(a, err);
+	command_groups_init(&a->groups, a->cgroup.dir);
+	return doors_open(&a->doors, a->loop, a->options->listen, a->options->port, on_accept, err);
 }
 
 static void close_agent(struct agent *a)
 {
 	if (a->loop) {
-		listener_close(&a->door);
+		doors_close(&a->doors);
 		http_server_done(&a->http);
 		processes_done(&a->processes);
 		signal_close(&a->term);
 		signal_close(&a->interrupt);
 		loop_free(a->loop);
 	}
+	command_groups_done(&a->groups);
 	cgroup_close(&a->cgroup);
 	auto_close(&a->staging);
 	session_done(&a->session);
@@ -120,10 +103,7 @@ static void close_agent(struct agent *a)
 
 static void say_ready(const struct agent *a)
 {
-	struct addr at;
-
-	listener_addr(&a->door, &at);
-	printf("ready %u\n", addr_port(&at));
+	printf("ready %u\n", doors_port(&a->doors));
 	fflush(stdout);
 }
 
@@ -138,6 +118,7 @@ int agent_serve(const struct agent_options *o, const struct identity_effects *ef
 	struct err err;
 	int rc = EXIT_FAILURE;
 
+	command_groups_init(&a.groups, -1);
 	raise_limits();
 	if (open_agent(&a, &err) < 0) {
 		log_error("%s", err.msg);

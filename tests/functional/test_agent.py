@@ -406,6 +406,8 @@ def cgroup():
         p.register(f, select.POLLPRI)
         while "populated 1" in (f.seek(0), f.read())[1]:
             p.poll(5000)
+    for command in next(os.walk(path))[1]:
+        os.rmdir(os.path.join(path, command))
     os.rmdir(path)
 
 

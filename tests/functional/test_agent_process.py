@@ -13,8 +13,8 @@ import time
 
 import pytest
 
-from test_agent import (MIB, Agent, Result, Stream, agent, envelope, fifo,  # noqa: F401
-                        give_identity, read_line, run, sh, start_body, wait_gone)
+from test_agent import (MIB, Agent, Result, Stream, agent, cgroup, envelope,  # noqa: F401
+                        fifo, give_identity, read_line, run, sh, start_body, wait_gone)
 
 
 class Rpc:
@@ -506,3 +506,36 @@ def test_it_stops_cleanly_while_calls_wait(tmp_path):
     os.kill(pid, signal.SIGKILL)
     s.drop()
     a.drop()
+
+
+# --- a cgroup for every command --------------------------------------------------------------
+
+
+def group_of(pid):
+    with open(f"/proc/{pid}/cgroup") as f:
+        return next(l for l in f if l.startswith("0::")).strip().rsplit("/", 1)[1]
+
+
+def test_every_command_has_its_cgroup_until_there_are_too_many(tmp_path, cgroup):
+    agent = Agent(tmp_path, "--cgroup", cgroup)
+    running = [begin(agent, "exec cat") for _ in range(130)]
+    groups = [group_of(pid) for _, pid in running]
+    assert sorted(groups[:128]) == sorted(f"command-{i}" for i in range(128))
+    assert groups[128:] == ["rest", "rest"]
+    for s, pid in running:
+        kill(agent, pid).ok()
+        s.drop()
+    s, pid = begin(agent, "exec cat")
+    assert group_of(pid) == "command-0"  # used again, as nobody is left in it
+    kill(agent, pid).ok()
+    s.drop()
+    # a child that lives on keeps the place to itself
+    r = sh(agent, "sleep 1000 >/dev/null 2>&1 & echo $!")
+    orphan = int(r.out)
+    assert group_of(orphan) == "command-0"
+    s, pid = begin(agent, "exec cat")
+    assert group_of(pid) == "command-1"
+    kill(agent, pid).ok()
+    os.kill(orphan, signal.SIGKILL)
+    s.drop()
+    agent.stop()
