@@ -7,6 +7,7 @@
 #include "agent/identity.h"
 #include "agent/options.h"
 #include "agent/processes.h"
+#include "agent/tunnel.h"
 #include "http/server.h"
 #include "net/signals.h"
 
@@ -17,6 +18,7 @@ struct agent {
 	struct processes processes;
 	struct cgroup cgroup;
 	struct command_groups groups;
+	struct tunnels tunnels;
 	struct session session;
 	struct identity_place place;
 	int staging; /* folder for uploads that are not whole yet; -1: none */
@@ -46,6 +48,7 @@ void route_send_signal(struct agent *a, struct http_request *rq);
 void route_update(struct agent *a, struct http_request *rq);
 void route_files_read(struct agent *a, struct http_request *rq);
 void route_files_write(struct agent *a, struct http_request *rq);
+void route_tunnel(struct agent *a, struct http_request *rq);
 void route_envs(struct agent *a, struct http_request *rq);
 void route_clock(struct agent *a, struct http_request *rq);
 void route_identity(struct agent *a, struct http_request *rq);

@@ -31,6 +31,7 @@ struct row {
 
 static const struct row routes[] = {
 	{ "/health", "GET", GUARD_NONE, route_health },
+	{ "/tunnel", "GET", GUARD_NONE, route_tunnel },
 	{ "/control/clock", "GET", GUARD_NONE, route_clock },
 	{ "/control/identity", "POST", GUARD_CONTROL, route_identity },
 	{ "/control/freeze", "POST", GUARD_CONTROL, route_freeze },

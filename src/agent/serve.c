@@ -90,6 +90,7 @@ static void close_agent(struct agent *a)
 	if (a->loop) {
 		doors_close(&a->doors);
 		http_server_done(&a->http);
+		tunnels_done(&a->tunnels);
 		processes_done(&a->processes);
 		signal_close(&a->term);
 		signal_close(&a->interrupt);
