@@ -38,6 +38,7 @@ void dispatch_find(const struct http1_head *head, const char *domain, struct dis
 
 /* Each takes or answers the request. */
 void api_request(struct gateway *g, struct http_request *rq);
+/* every plane but PLANE_API */
 void relay_request(struct gateway *g, struct http_request *rq, const struct dispatch *to);
 void signed_request(struct gateway *g, struct http_request *rq); /* signed_files.c */
 

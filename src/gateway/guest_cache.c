@@ -233,13 +233,6 @@ static void sandbox_gone(struct guest *g)
 
 static void refused(struct guest *g, const struct err *err)
 {
-	if (err->code == ERR_UNAVAILABLE && g->waiting.first && !g->again) {
-		g->again = true; /* node may be back in a moment: nobody is told yet */
-		unlearn(g);
-		ask_node(g, 1 + GUEST_AHEAD);
-		return;
-	}
-	g->again = false;
 	g->hold++;
 	if (err->code == ERR_NOT_FOUND)
 		sandbox_gone(g);
@@ -267,7 +260,6 @@ static void on_sockets(struct node_call *call, const struct node_reply *reply, s
 		err_set(&none, ERR_UNAVAILABLE, 0, "no sockets of sandbox %s", g->id);
 		refused(g, &none);
 	} else {
-		g->again = false;
 		learn(g, &reply->sandbox, fds, n_fds);
 		hand_out(g);
 	}

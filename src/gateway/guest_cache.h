@@ -67,7 +67,6 @@ struct guest { /* one sandbox */
 	struct guest_users waiting, busy;
 	struct node_call call;
 	bool asked; /* call is under way */
-	bool again; /* it is the second one: node went away during the first */
 	struct timer failed;
 	struct err why;    /* for `failed` */
 	unsigned int hold; /* not freed while its users are being told */

@@ -183,7 +183,11 @@ static bool answered_here(struct gateway *g, struct http_request *rq, const stru
 	const struct http1_head *h = http_request_head(rq);
 	bool is_agent = to->port == g->guests->agent_port;
 
-	if (h->form == HTTP1_AUTHORITY) /* CONNECT: a tunnel to somewhere */
+	if (to->plane == PLANE_BAD)
+		relay_refuse_text(rq, 400, to->message);
+	else if (to->plane == PLANE_SIGNED)
+		signed_request(g, rq);
+	else if (h->form == HTTP1_AUTHORITY) /* CONNECT: a tunnel to somewhere */
 		relay_refuse(rq, to, is_agent, REFUSE_METHOD);
 	else if (h->body == HTTP1_BODY_LENGTH && h->length > INT64_MAX)
 		relay_refuse(rq, to, is_agent, REFUSE_BODY);

@@ -87,6 +87,8 @@ enum refusal {
 void relay_refuse(struct http_request *rq, const struct dispatch *to, bool is_agent,
 		  enum refusal why);
 
+void relay_refuse_text(struct http_request *rq, unsigned int status, const char *message);
+
 /* What the gateway answers itself for the agent: paths that are the host's alone, and browsers
  * that ask whether they may ask. True: answered. */
 bool relay_answers_for_agent(struct http_request *rq);

@@ -55,6 +55,17 @@ void relay_refuse(struct http_request *rq, const struct dispatch *to, bool is_ag
 		answer_json(rq, status, is_agent, buf_view(&body));
 }
 
+void relay_refuse_text(struct http_request *rq, unsigned int status, const char *message)
+{
+	static const struct http1_field text = {
+		BYTES_LIT("content-type"),
+		BYTES_LIT("text/plain; charset=utf-8"),
+	};
+
+	http_answer(rq, &(struct http_response){ .status = status, .fields = &text, .n_fields = 1 },
+		    bytes_str(message));
+}
+
 static void answer_internal(struct http_request *rq, struct bytes path)
 {
 	AUTO(buf_done) struct buf body = BUF_MAX(PATH_ANSWER_MAX);

@@ -356,6 +356,17 @@ static void streams_outlive_an_absence_of_node(void **state)
 	world_close(&w);
 }
 
+static size_t n_waiting(struct world *w)
+{
+	size_t n = 0;
+
+	for (size_t i = 0; i < GUEST_BUCKETS; i++)
+		for (struct guest *g = w->g.guests->buckets[i]; g; g = g->next)
+			for (struct guest_user *u = g->waiting.first; u; u = u->next)
+				n++;
+	return n;
+}
+
 static void many_ask_node_once(void **state)
 {
 	enum { CLIENTS = 20 };
@@ -373,10 +384,7 @@ static void many_ask_node_once(void **state)
 		stream_read(clients[i].s, true);
 		w.client = (struct ear){ 0 };
 	}
-	RUN_UNTIL(w.l, w.node.calls);
-	for (int i = 0; i < 50; i++)
-		if (w.http.n_conns < CLIENTS || i < CLIENTS)
-			(void)loop_turn(w.l);
+	RUN_UNTIL(w.l, n_waiting(&w) == CLIENTS);
 	assert_int_equal(w.node.n_calls, 1);
 	w.node.mood = NODE_GIVES;
 	timer_start(&w.node.answer, 0);
@@ -416,6 +424,29 @@ static void clients_that_leave_leave_nothing(void **state)
 	world_close(&w);
 }
 
+static void requests_that_name_nobody(void **state)
+{
+	struct world w;
+
+	(void)state;
+	world_open(&w);
+	world_client(&w);
+	say(&w, "GET / HTTP/1.1\r\nhost: a\r\ne2b-sandbox-id: abc\r\n\r\n");
+	RUN_UNTIL(w.l, heard(&w.client, "\r\n\r\nmissing header"));
+	assert_true(heard(&w.client, "HTTP/1.1 400 "));
+	assert_true(heard(&w.client, "content-type: text/plain"));
+	world_client(&w);
+	say(&w, "GET /files?signature=v1_ HTTP/1.1\r\nhost: a\r\n\r\n");
+	RUN_UNTIL(w.l, heard(&w.client, "\"code\":404"));
+	ask(&w, "GET", "/hello", "content-length: 9223372036854775808\r\n");
+	RUN_UNTIL(w.l, heard(&w.client, "\"code\":413"));
+	world_client(&w);
+	say(&w, "CONNECT 80-abc.test:80 HTTP/1.1\r\nhost: 80-abc.test:80\r\n\r\n");
+	RUN_UNTIL(w.l, heard(&w.client, "\"code\":405"));
+	assert_int_equal(w.node.n_calls, 0);
+	world_close(&w);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -434,6 +465,7 @@ int main(void)
 		cmocka_unit_test(streams_outlive_an_absence_of_node),
 		cmocka_unit_test(many_ask_node_once),
 		cmocka_unit_test(clients_that_leave_leave_nothing),
+		cmocka_unit_test(requests_that_name_nobody),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
