@@ -11,6 +11,9 @@
 struct api;         /* routes, keys, teams */
 struct guest_cache; /* what is known of sandboxes that have traffic */
 
+/* Descriptors that guest_cache keeps for later, besides the two of each relayed connection. */
+enum { GATEWAY_HELD_MAX = 4096 };
+
 struct gateway {
 	struct loop *loop;
 	struct node_link *node;

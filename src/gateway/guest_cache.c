@@ -1,4 +1,5 @@
 /* guest_cache.c - the sandboxes that have traffic: found by name, asked for at node, forgotten. */
+/* #syscalls: close */
 #include "gateway/guest_cache.h"
 
 #include <errno.h>
@@ -89,10 +90,22 @@ static void idle_add(struct guest *g)
 
 /* Life. */
 
+static void put_spare(struct guest *g, int fd)
+{
+	g->spare[g->n_spare++] = fd;
+	g->cache->n_held++;
+}
+
+static int take_spare(struct guest *g)
+{
+	g->cache->n_held--;
+	return g->spare[--g->n_spare];
+}
+
 static void drop_spare(struct guest *g)
 {
 	while (g->n_spare > 0)
-		close(g->spare[--g->n_spare]);
+		close(take_spare(g));
 }
 
 /* Nothing that was learnt is believed any more. */
@@ -117,6 +130,13 @@ static void guest_free(struct guest *g)
 	free(g);
 }
 
+bool guest_cache_room(struct guest_cache *c, size_t n)
+{
+	while (c->oldest && c->n_held + n > c->held_max)
+		guest_free(c->oldest);
+	return c->n_held + n <= c->held_max;
+}
+
 /* Whether it is kept is a function of its state. May free it. */
 static void settle(struct guest *g)
 {
@@ -130,9 +150,9 @@ static void settle(struct guest *g)
 		guest_free(g);
 	} else if (!g->idle && !g->asked) {
 		idle_add(g);
-		if (c->n_idle > GUEST_IDLE_MAX)
-			guest_free(c->oldest);
 	}
+	if (c->n_idle > GUEST_IDLE_MAX)
+		guest_free(c->oldest);
 }
 
 static void fail_waiting(struct guest *g, const struct err *err)
@@ -202,9 +222,11 @@ static void hand_out(struct guest *g)
 		struct guest_user *u = g->waiting.first;
 
 		users_move(u, &g->busy);
-		u->ops->on_socket(u, g->spare[--g->n_spare], NULL);
+		u->ops->on_socket(u, take_spare(g), NULL);
 	}
 	g->hold--;
+	if (!guest_cache_room(g->cache, 0))
+		drop_spare(g);
 	for (struct guest_user *u = g->waiting.first; u && n < GUEST_SPARE_MAX; u = u->next)
 		n++;
 	if (n > 0)
@@ -221,7 +243,7 @@ static void learn(struct guest *g, const struct node_sandbox *info, int *fds, si
 	g->known = g->ever = true;
 	g->info = *info;
 	for (size_t i = 0; i < n_fds && g->n_spare < GUEST_SPARE_MAX; i++)
-		g->spare[g->n_spare++] = take_fd(&fds[i]);
+		put_spare(g, take_fd(&fds[i]));
 }
 
 static void sandbox_gone(struct guest *g)
@@ -324,8 +346,8 @@ bool guest_socket(struct guest_user *u, int *ret_fd)
 		ask_node(g, 1 + GUEST_AHEAD);
 		return false;
 	}
-	*ret_fd = g->spare[--g->n_spare];
-	if (g->n_spare == 0)
+	*ret_fd = take_spare(g);
+	if (g->n_spare == 0 && guest_cache_room(g->cache, 1))
 		ask_node(g, GUEST_AHEAD);
 	return true;
 }
@@ -340,7 +362,7 @@ void guest_doubt(struct guest_user *u)
 static void sweep_guest(struct guest *g, uint64_t now_ms)
 {
 	guest_pool_expire(g, now_ms > GUEST_POOL_MS ? now_ms - GUEST_POOL_MS : 0);
-	if (g->idle && now_ms - g->idle_ms >= GUEST_IDLE_MS)
+	if (g->idle && now_ms - g->idle_ms >= g->cache->idle_ms)
 		guest_free(g);
 	else if (!g->known && is_used(g))
 		ask_node(g, 1); /* streams that go on: does their sandbox? */
@@ -368,6 +390,8 @@ int guest_cache_open(struct gateway *g, struct err *err)
 	c->gateway = g;
 	c->address = GUEST_ADDRESS;
 	c->agent_port = GUEST_AGENT_PORT;
+	c->held_max = GATEWAY_HELD_MAX;
+	c->idle_ms = GUEST_IDLE_MS;
 	random_fill(&c->seed, sizeof(c->seed));
 	timer_init(&c->sweep, g->loop, on_sweep);
 	timer_repeat(&c->sweep, GUEST_SWEEP_MS);

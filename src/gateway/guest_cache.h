@@ -20,7 +20,7 @@ enum {
 	GUEST_CALL_MS = 15 * 1000, /* for node's answer; it may come back meanwhile */
 	GUEST_SWEEP_MS = 5 * 1000,
 	GUEST_IDLE_MS = 60 * 1000, /* without an exchange; then forgotten */
-	GUEST_IDLE_MAX = 2048,     /* sandboxes without an exchange; the oldest goes first */
+	GUEST_IDLE_MAX = 4096,     /* sandboxes without an exchange; the oldest goes first */
 	GUEST_POOL_MAX = 4,        /* connections to the agent without an exchange */
 	GUEST_POOL_MS = 15 * 1000, /* how long one is kept; less than the agent does */
 	GUEST_BUCKETS = 4096,
@@ -77,10 +77,13 @@ struct guest_cache {
 	struct guest *buckets[GUEST_BUCKETS];
 	struct guest *newest, *oldest; /* idle ones */
 	size_t n_idle, n_guests;
+	size_t n_held; /* descriptors that wait for somebody: spare sockets, pooled connections */
 	uint64_t seed;
 	struct timer sweep;
-	const char *address; /* GUEST_ADDRESS, but for tests */
-	uint16_t agent_port; /* GUEST_AGENT_PORT, but for tests */
+	const char *address; /* these four are as in the constants, but for tests */
+	uint16_t agent_port;
+	size_t held_max;
+	uint64_t idle_ms;
 };
 
 int guest_join(struct guest_cache *c, const char *id, struct guest_user *u,
@@ -92,6 +95,9 @@ bool guest_socket(struct guest_user *u, int *ret_fd) NODISCARD;
 
 /* A socket of this sandbox reached nobody: ask node before the next one is used. */
 void guest_doubt(struct guest_user *u);
+
+/* Room for `n` more descriptors, at the cost of the sandboxes that were idle for longest. */
+bool guest_cache_room(struct guest_cache *c, size_t n);
 
 /* guest_pool.c: connections to the agent, kept for the next request. NULL: none. */
 struct http_client *guest_pool_take(struct guest *g);

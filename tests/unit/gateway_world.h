@@ -72,6 +72,7 @@ void node_call_cancel(struct node_call *c)
 static inline void node_answer(struct node_link *n, struct node_call *c)
 {
 	struct node_reply reply = { .tag = c->tag };
+	struct guest *g = CONTAINER_OF(c, struct guest, call);
 	size_t count = n->mood == NODE_BARE ? 0 : (size_t)c->message.len;
 	int fds[NODE_FDS_MAX];
 	struct err err;
@@ -87,7 +88,7 @@ static inline void node_answer(struct node_link *n, struct node_call *c)
 		assert_true(fds[i] >= 0);
 	}
 	n->n_sockets += count;
-	(void)snprintf(reply.sandbox.id, sizeof(reply.sandbox.id), "abc");
+	memcpy(reply.sandbox.id, g->id, sizeof(g->id));
 	reply.sandbox.generation = n->generation;
 	reply.sandbox.state = n->state;
 	c->on_done(c, &reply, (struct bytes){ 0 }, fds, count, NULL);
@@ -274,17 +275,23 @@ static inline void say(struct world *w, const char *text)
 		fail_msg("%s", err.msg);
 }
 
-/* A request without a body, from a new client. */
-static inline void ask(struct world *w, const char *method, const char *target, const char *fields)
+/* The head of a request, from a new client. */
+static inline void ask_of(struct world *w, const char *id, const char *method, const char *target,
+			  const char *fields)
 {
 	char text[4096];
 
 	world_client(w);
 	(void)snprintf(text, sizeof(text),
-		       "%s %s HTTP/1.1\r\nhost: gw.test\r\ne2b-sandbox-id: abc\r\n"
+		       "%s %s HTTP/1.1\r\nhost: gw.test\r\ne2b-sandbox-id: %s\r\n"
 		       "e2b-sandbox-port: %u\r\n%s\r\n",
-		       method, target, (unsigned int)w->port, fields);
+		       method, target, id, (unsigned int)w->port, fields);
 	say(w, text);
+}
+
+static inline void ask(struct world *w, const char *method, const char *target, const char *fields)
+{
+	ask_of(w, "abc", method, target, fields);
 }
 
 static inline bool heard(const struct ear *e, const char *part)

@@ -424,6 +424,40 @@ static void clients_that_leave_leave_nothing(void **state)
 	world_close(&w);
 }
 
+static void what_is_kept_is_bounded(void **state)
+{
+	enum { SANDBOXES = 100, HELD = 40 };
+	struct guest_cache *c;
+	struct world w;
+	char id[16];
+
+	(void)state;
+	world_open(&w);
+	c = w.g.guests;
+	c->held_max = HELD;
+	c->agent_port = w.port;
+	for (int i = 0; i < SANDBOXES; i++) {
+		(void)snprintf(id, sizeof(id), "sandbox%d", i);
+		ask_of(&w, id, "GET", "/hello", "");
+		RUN_UNTIL(w.l, heard(&w.client, "\r\n\r\nhello"));
+		assert_true(c->n_held <= HELD + GUEST_SPARE_MAX);
+	}
+	assert_int_equal(w.n_accepted, SANDBOXES);
+	RUN_UNTIL(w.l, c->n_idle == c->n_guests);
+	assert_true(c->n_guests > 1 && c->n_guests < SANDBOXES);
+	ask_of(&w, id, "GET", "/hello", ""); /* the latest is still known */
+	RUN_UNTIL(w.l, heard(&w.client, "\r\n\r\nhello"));
+	assert_int_equal(w.n_accepted, SANDBOXES);
+	RUN_UNTIL(w.l, c->n_idle == c->n_guests);
+	c->sweep.on_fire(&c->sweep);
+	assert_true(c->n_guests > 1);
+	c->idle_ms = 0; /* a minute later */
+	c->sweep.on_fire(&c->sweep);
+	assert_int_equal(c->n_guests, 0);
+	assert_int_equal(c->n_held, 0);
+	world_close(&w);
+}
+
 static void requests_that_name_nobody(void **state)
 {
 	struct world w;
@@ -466,6 +500,7 @@ int main(void)
 		cmocka_unit_test(many_ask_node_once),
 		cmocka_unit_test(clients_that_leave_leave_nothing),
 		cmocka_unit_test(requests_that_name_nobody),
+		cmocka_unit_test(what_is_kept_is_bounded),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
