@@ -82,7 +82,7 @@ static void assume(struct agent *a, struct http_request *rq, struct bytes json)
 		return;
 	}
 	reply_clock(rq);
-	if (cgroup_thaw(&a->cgroup, &err) < 0)
+	if (!id.stay_frozen && cgroup_thaw(&a->cgroup, &err) < 0)
 		log_error("stays frozen: %s", err.msg);
 }
 

@@ -22,6 +22,7 @@ struct identity {
 	char hostname[IDENTITY_HOSTNAME_MAX + 1];
 	char machine_id[32 + 1];
 	char boot_id[36 + 1];
+	bool stay_frozen; /* a rehearsal: the same message comes again, and then the thaw */
 	struct session session;
 };
 

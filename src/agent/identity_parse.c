@@ -91,7 +91,9 @@ int identity_parse(struct bytes json, const struct session *base, struct identit
 	*ret = (struct identity){ 0 };
 	if (json_decode(json, SESSION_JSON_MAX, SESSION_JSON_DEPTH, &v, err) < 0 ||
 	    take_offset(v, ret, err) < 0 || take_entropy(v, ret, err) < 0 ||
-	    take_names(v, ret, err) < 0 || session_parse(v, base, &ret->session, err) < 0) {
+	    take_names(v, ret, err) < 0 ||
+	    json_may_bool(v, "stayFrozen", &ret->stay_frozen, err) < 0 ||
+	    session_parse(v, base, &ret->session, err) < 0) {
 		identity_done(ret);
 		return err_wrap(err, "identity");
 	}

@@ -36,6 +36,11 @@ int agent_identity_make(struct agent_identity *ret, struct bytes sandbox_id,
 	return 0;
 }
 
+void agent_identity_refresh(struct agent_identity *id)
+{
+	random_fill(id->entropy, sizeof(id->entropy));
+}
+
 void agent_identity_done(struct agent_identity *id)
 {
 	json_decref(id->env);
@@ -49,11 +54,12 @@ static json_t *identity_json(const struct agent_identity *id, int64_t offset_ns,
 	char offset[24];
 
 	snprintf(offset, sizeof(offset), "%" PRId64, offset_ns);
-	return json_pack("{s:s, s:s, s:s, s:s, s:s, s:s, s:s, s:s, s:s, s:o}", "clockOffsetNs",
+	return json_pack("{s:s, s:s, s:s, s:s, s:s, s:s, s:s, s:s, s:s, s:o, s:b}", "clockOffsetNs",
 			 offset, "entropy", entropy, "hostname", id->hostname, "machineId",
 			 id->machine_id, "bootId", id->boot_id, "sandboxId", id->sandbox_id,
 			 "templateId", id->template_id, "accessToken", id->access_token,
-			 "controlToken", id->control_token, "env", env);
+			 "controlToken", id->control_token, "env", env, "stayFrozen",
+			 (int)id->stay_frozen);
 }
 
 int agent_identity_put(const struct agent_identity *id, int64_t clock_offset_ns, struct buf *out,

@@ -21,12 +21,14 @@ struct agent_identity {
 	char access_token[AGENT_TOKEN_MAX + 1];  /* of the sandbox's owner; empty: anyone */
 	char control_token[AGENT_TOKEN_MAX + 1]; /* of the host */
 	uint8_t entropy[AGENT_ENTROPY_BYTES];
-	json_t *env; /* owned; an object of strings, or NULL */
+	json_t *env;      /* owned; an object of strings, or NULL */
+	bool stay_frozen; /* do it all but let nothing run: it will come again */
 };
 
 /* Everything but the two ids and env is drawn anew; the hostname is the sandbox's id. */
 int agent_identity_make(struct agent_identity *ret, struct bytes sandbox_id,
 			struct bytes template_id, struct err *err) NODISCARD;
+void agent_identity_refresh(struct agent_identity *id); /* before it is told again: new entropy */
 void agent_identity_done(struct agent_identity *id);
 
 /* The message of /control/identity. The offset is of the host's real time to the guest's

@@ -85,7 +85,7 @@ static void tell(struct agent_wake *w)
 {
 	struct err err;
 
-	w->probing = false;
+	w->busy = false;
 	if (steps_find(w->steps, "clock") == 0)
 		steps_add(w->steps, "clock");
 	if (w->clock.uncertainty_ns > AGENT_CLOCK_BAD_MS * NSEC_PER_MSEC) {
@@ -124,13 +124,39 @@ static void on_clock(struct agent_link *l, const struct agent_answer *a, const s
 		finish(w, &mine);
 }
 
+static void on_rehearsed(struct agent_link *l, const struct agent_answer *a, const struct err *err)
+{
+	struct agent_wake *w = CONTAINER_OF(l, struct agent_wake, link);
+
+	(void)a;
+	if (err) {
+		finish(w, err);
+		return;
+	}
+	steps_add(w->steps, "rehearsed");
+	w->was_held = false; /* told once more */
+	tell(w);
+}
+
+void agent_wake_rehearse(struct agent_wake *w, const struct agent_identity *id)
+{
+	struct err err;
+
+	assert(w->on_done && !w->identity && !w->busy && id->stay_frozen);
+	timer_stop(&w->refresh);
+	w->busy = true;
+	if (agent_link_identity(&w->link, id, w->clock.offset_ns, AGENT_QUESTION_MS, on_rehearsed,
+				&err) < 0)
+		finish(w, &err);
+}
+
 static void probe_again(struct timer *t)
 {
 	struct agent_wake *w = CONTAINER_OF(t, struct agent_wake, refresh);
 	struct err err;
 
 	w->clock = (struct agent_clock){ .uncertainty_ns = UINT64_MAX };
-	w->probing = true;
+	w->busy = true;
 	if (agent_link_clock(&w->link, AGENT_QUESTION_MS, on_clock, &err) < 0)
 		finish(w, &err);
 }
@@ -147,7 +173,7 @@ void agent_wake_tell(struct agent_wake *w, const struct agent_identity *id)
 	assert(w->on_done && !w->identity);
 	w->identity = id;
 	timer_stop(&w->refresh);
-	if (!w->probing)
+	if (!w->busy)
 		tell(w);
 }
 
@@ -162,7 +188,7 @@ int agent_wake_start(struct agent_wake *w, struct stream *s, const struct agent_
 				  .steps = steps,
 				  .clock = { .uncertainty_ns = UINT64_MAX },
 				  .check_health = check_health,
-				  .probing = true };
+				  .busy = true };
 	if (agent_link_open(&w->link, s, err) < 0)
 		return -1;
 	if (agent_link_clock(&w->link, AGENT_QUESTION_MS, on_clock, err) < 0) {

@@ -33,7 +33,7 @@ struct agent_wake { /* embedded by the caller; all zero: nothing under way */
 	struct steps *steps;
 	struct agent_clock clock; /* the best so far */
 	struct timer refresh;
-	bool check_health, probing, was_held;
+	bool check_health, busy, was_held;
 };
 
 /* Takes the stream in any case. `id` and `steps` are borrowed until it is over. Steps: clock,
@@ -46,10 +46,13 @@ int agent_wake_start(struct agent_wake *w, struct stream *s, const struct agent_
 void agent_wake_cancel(struct agent_wake *w); /* fine when nothing is under way */
 
 /* Right after a start without an identity (NULL): the clock is probed, and probed again, until
- * agent_wake_tell() brings one. on_held comes once, when that would cost a single round trip;
+ * agent_wake_tell() brings one. on_held comes when that would cost a single round trip;
  * agent_wake_tell() is allowed before it, too. */
 void agent_wake_hold(struct agent_wake *w, struct loop *l, void (*on_held)(struct agent_wake *w));
-/* May fail the wake, and then calls on_done before it returns. */
+/* While held: tell one that says stay_frozen. The guest goes through all of it once, so that the
+ * next time finds code and files warm. on_held comes again. `id` is borrowed until then.
+ * Both may fail the wake, and then call on_done before they return. */
+void agent_wake_rehearse(struct agent_wake *w, const struct agent_identity *id);
 void agent_wake_tell(struct agent_wake *w, const struct agent_identity *id);
 
 /* What one answer says about the clock. False when the answer makes no sense. */

@@ -76,6 +76,13 @@ static void on_awaiting(struct agent_wake *w)
 	r->user->ops->on_waiting(r->user);
 }
 
+void restore_rehearse(struct restore *r, const struct agent_identity *id)
+{
+	assert(r->user && !r->spec.identity);
+	timer_start(&r->deadline, RESTORE_MS);
+	agent_wake_rehearse(&r->wake, id);
+}
+
 void restore_identity(struct restore *r, const struct agent_identity *id)
 {
 	assert(r->user && !r->spec.identity);

@@ -27,7 +27,8 @@ struct restore_user_ops {
 	void (*on_done)(struct restore_user *u, const struct agent_clock *clock,
 			const struct err *err);
 	/* Only without spec.identity: it runs, and all it lacks is who it is. Its clock is kept
-	 * fresh for as long as it takes, then restore_identity(). */
+	 * fresh for as long as it takes, then restore_identity(). Or restore_rehearse(), which
+	 * makes that quicker, and then comes here again. */
 	void (*on_waiting)(struct restore_user *u);
 };
 struct restore_user { /* embedded by the owner */
@@ -62,6 +63,7 @@ int restore_start(struct restore *r, struct machine *m, struct loop *l,
 /* These may fail the restore, and then call on_done before they return. */
 void restore_socket(struct restore *r, int fd);                            /* takes fd */
 void restore_go(struct restore *r);                                        /* after on_held */
+void restore_rehearse(struct restore *r, const struct agent_identity *id); /* after on_waiting */
 void restore_identity(struct restore *r, const struct agent_identity *id); /* after on_waiting */
 void restore_fail(struct restore *r, const struct err *err);
 

@@ -432,10 +432,39 @@ static void a_lost_session_opens_nothing(void **state)
 	}
 }
 
+static void a_rehearsal_says_so(void **state)
+{
+	static const struct {
+		const char *name, *json;
+		int rc;
+		bool frozen;
+	} rows[] = {
+		{ "nothing said", MESSAGE, 0, false },
+		{ "yes", "{\"stayFrozen\":true," OFFSET RANDOM HOST MACHINE BOOT IDS ENV TOKENS "}",
+		  0, true },
+		{ "a word",
+		  "{\"stayFrozen\":\"yes\"," OFFSET RANDOM HOST MACHINE BOOT IDS ENV TOKENS "}", -1,
+		  false },
+	};
+	AUTO(session_done) struct session base = { 0 };
+	struct err err;
+
+	(void)state;
+	assert_int_equal(session_init(&base, "user", &err), 0);
+	FOR_ROWS(row, rows) {
+		AUTO(identity_done) struct identity id = { 0 };
+
+		assert_int_equal(identity_parse(bytes_str(row->json), &base, &id, &err), row->rc);
+		if (row->rc == 0)
+			assert_int_equal(id.stay_frozen, row->frozen);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(a_message_is_whole_or_refused),
+		cmocka_unit_test(a_rehearsal_says_so),
 		cmocka_unit_test(everything_is_set_and_the_session_is_new),
 		cmocka_unit_test(the_first_step_that_fails_is_the_last),
 		cmocka_unit_test(the_same_identity_again_writes_only_the_generation),

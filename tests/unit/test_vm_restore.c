@@ -206,6 +206,35 @@ static void without_an_identity_it_runs_and_waits(void **state)
 	scene_end();
 }
 
+/* All of it but the thaw; the last message finds everything warm. */
+static void it_may_rehearse_its_identity(void **state)
+{
+	size_t asked;
+
+	(void)state;
+	s.nameless = true;
+	scene_run(&(struct mock_qemu){ 0 }, agent_routes, COUNT(agent_routes));
+	asked = s.agent.n_log;
+	s.identity.stay_frozen = true;
+	restore_rehearse(&s.restore, &s.identity);
+	loop_run(s.loop);
+	assert_int_equal(s.waiting, 2);
+	assert_int_equal(s.done, 0);
+	assert_string_equal(s.agent.log[asked], "POST /control/identity");
+	assert_non_null(memmem(s.agent.body.ptr, s.agent.body.len, "\"stayFrozen\":true", 17));
+	s.identity.stay_frozen = false;
+	restore_identity(&s.restore, &s.identity);
+	while (s.agent.n_log == asked + 1)
+		assert_true(loop_turn(s.loop));
+	assert_string_equal(s.agent.log[asked + 1], "POST /control/identity");
+	assert_non_null(memmem(s.agent.body.ptr, s.agent.body.len, "\"stayFrozen\":false", 18));
+	if (s.done == 0)
+		loop_run(s.loop);
+	assert_int_equal(s.done, 1);
+	assert_int_equal(s.err.code, ERR_NONE);
+	scene_end();
+}
+
 /* Clocks drift apart while it waits. Time is not waited for: the timer is told to fire now. */
 static void while_it_waits_its_clock_is_kept_fresh(void **state)
 {
@@ -217,7 +246,7 @@ static void while_it_waits_its_clock_is_kept_fresh(void **state)
 	asked = s.agent.n_log;
 	assert_true(s.restore.wake.refresh.active);
 	timer_start(&s.restore.wake.refresh, 0);
-	while (s.agent.n_log == asked || s.restore.wake.probing)
+	while (s.agent.n_log == asked || s.restore.wake.busy)
 		assert_true(loop_turn(s.loop));
 	assert_string_equal(s.agent.log[asked], "GET /control/clock");
 	assert_int_equal(s.waiting, 1);
@@ -225,7 +254,7 @@ static void while_it_waits_its_clock_is_kept_fresh(void **state)
 	/* an identity that comes while it is being asked waits for the answer */
 	asked = s.agent.n_log;
 	timer_start(&s.restore.wake.refresh, 0);
-	while (!s.restore.wake.probing)
+	while (!s.restore.wake.busy)
 		assert_true(loop_turn(s.loop));
 	restore_identity(&s.restore, &s.identity);
 	loop_run(s.loop);
@@ -385,6 +414,7 @@ int main(void)
 		cmocka_unit_test(events_before_their_answer_change_nothing),
 		cmocka_unit_test(held_it_waits_for_go),
 		cmocka_unit_test(without_an_identity_it_runs_and_waits),
+		cmocka_unit_test(it_may_rehearse_its_identity),
 		cmocka_unit_test(while_it_waits_its_clock_is_kept_fresh),
 		cmocka_unit_test(a_machine_that_ends_while_it_waits_is_a_failure),
 		cmocka_unit_test(a_socket_may_come_late),
