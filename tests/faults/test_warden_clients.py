@@ -315,6 +315,16 @@ def test_a_client_that_leaves_before_its_answers(warden):
         warden.stop(f"left{i}")
 
 
+def test_ready_slots_go_with_the_client_that_made_them(warden):
+    with another(warden) as client:
+        slots = [client.call(Verb.SLOT_MAKE).reply.slot for _ in range(2)]
+        client.call(Verb.RESTORE, vm="kept", template="t1", slot=slots[0], sizes=sizes())
+        client.send(Verb.SLOT_MAKE)  # its answer finds nobody
+    # the fixture counts warden's descriptors: those of the other slots are closed
+    assert warden.list()["kept"].state == State.RUNNING
+    warden.stop("kept")
+
+
 def test_too_many_connections(warden):
     clients = []
     for _ in range(CLIENTS_MAX + 8):
