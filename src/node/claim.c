@@ -4,6 +4,8 @@
  *
  * In this order: a row that says "running" is adopted by the next node, so it must be true.
  */
+#include <inttypes.h>
+
 #include "base/clock.h"
 #include "base/log.h"
 #include "node/node.h"
@@ -37,6 +39,14 @@ static void on_settled(struct journal_write *w, const struct err *failed)
 	s->seen = n->look.number;
 	sandbox_set_deadline(s);
 	step("create.running");
+	steps_add(&s->machine.steps, "running");
+	log_info("%s runs: named in %" PRIu64 " us, noted in %" PRIu64 " us", s->info.id,
+		 (steps_find(&s->machine.steps, "named") -
+		  steps_find(&s->machine.steps, "claimed")) /
+			 1000,
+		 (steps_find(&s->machine.steps, "running") -
+		  steps_find(&s->machine.steps, "named")) /
+			 1000);
 	creates_done(s);
 	step("create.answer");
 }
@@ -47,6 +57,7 @@ void sandbox_named(struct sandbox *s)
 	struct err err;
 
 	step("create.identity");
+	steps_add(&s->machine.steps, "named");
 	agent_identity_done(&s->identity);
 	s->text = TAKE(s->create->text);
 	s->info.started_ns = clock_wall_ns();
@@ -67,6 +78,10 @@ void sandbox_claim(struct sandbox *s, struct create *c)
 	snprintf(s->info.access_token, sizeof(s->info.access_token), "%.*s", NODE_ID_MAX,
 		 s->identity.access_token);
 	s->identity.env = json_incref(c->env);
+	if (s->identity.stay_frozen)
+		agent_identity_refresh(&s->identity);
+	s->identity.stay_frozen = false;
 	sandbox_enter(&s->node->table, s, SANDBOX_NAMING);
+	steps_add(&s->machine.steps, "claimed");
 	restore_identity(&s->restore, &s->identity);
 }

@@ -129,6 +129,12 @@ static size_t starting(const struct node *n)
 	return in[SANDBOX_NOTED] + in[SANDBOX_SLOT] + in[SANDBOX_STARTING] + in[SANDBOX_RESTORING];
 }
 
+/* What keeps this host's processors busy: claims too, and they go first. */
+static size_t busy(const struct node *n)
+{
+	return starting(n) + n->creates.claimed;
+}
+
 static int admit(const struct node *n, struct err *err)
 {
 	size_t waiting = n->creates.n, begun = starting(n);
@@ -282,7 +288,9 @@ static bool pool_lacks(struct node *n)
 	size_t pooled = n->table.in_state[SANDBOX_WAITING] + starting(n);
 	struct err unused;
 
-	if (n->creates.n > 0 || n->stopping || pooled >= n->set[SET_POOL].number ||
+	/* a claim under way is somebody's waiting time: what is only for later waits, too */
+	if (n->creates.n > 0 || n->creates.claimed > 0 || n->stopping ||
+	    pooled >= n->set[SET_POOL].number ||
 	    owned(n) + pooled >= n->set[SET_SANDBOXES_MAX].number)
 		return false;
 	return memory_watch_allow(&n->memory, 1 + starting(n), &unused) == 0;
@@ -293,18 +301,18 @@ static void start_more(struct node *n)
 	uint64_t max = n->set[SET_STARTS_MAX].number;
 	struct creates *q = &n->creates;
 
-	while (starting(n) < max && starting(n) < q->n)
+	while (busy(n) < max && starting(n) < q->n)
 		if (!begin(n, false))
 			return;
 	if (loop_now_ms(n->loop) < q->pool_rests_until_ms) {
 		timer_start(&q->turn, CREATE_POOL_REST_MS);
 		return;
 	}
-	while (starting(n) < max && pool_lacks(n))
+	while (busy(n) < max && pool_lacks(n))
 		if (!begin(n, true))
 			return;
 	/* memory may come back without a word */
-	if (starting(n) < max && n->table.in_state[SANDBOX_WAITING] < n->set[SET_POOL].number)
+	if (busy(n) < max && n->table.in_state[SANDBOX_WAITING] < n->set[SET_POOL].number)
 		timer_start(&q->turn, MEMORY_MEASURE_MS);
 }
 

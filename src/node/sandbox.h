@@ -21,6 +21,7 @@ struct team;
 enum {
 	SANDBOX_PATH_MAX = 512,
 	SANDBOX_NAME_LENGTH = 20, /* random characters of an id: 103 bits */
+	SANDBOX_REHEARSALS = 3,   /* of the identity: an emulator translates hot code in steps */
 };
 
 enum sandbox_state {
@@ -53,7 +54,8 @@ struct sandbox {
 	bool for_pool;      /* nobody waited when it was begun */
 	bool started;       /* warden may have a VM of this id */
 	bool monitor_tried; /* after a restart of node, its QMP socket was dialled */
-	uint64_t seen;      /* by which look at warden's list */
+	unsigned int rehearsals;
+	uint64_t seen; /* by which look at warden's list */
 	struct journal_write write;
 	struct slot_wait slot_wait;
 	struct warden_call call;

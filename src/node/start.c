@@ -104,6 +104,13 @@ static void on_waiting(struct restore_user *u)
 {
 	struct sandbox *s = CONTAINER_OF(u, struct sandbox, restore_user);
 
+	/* nobody waits: there is time to go through it once, which makes the claim quick */
+	if (s->rehearsals < SANDBOX_REHEARSALS && s->node->creates.n == 0) {
+		s->rehearsals++;
+		s->identity.stay_frozen = true;
+		restore_rehearse(&s->restore, &s->identity);
+		return;
+	}
 	sandbox_enter(&s->node->table, s, SANDBOX_WAITING);
 	if (s->for_pool)
 		step("pool.ready");

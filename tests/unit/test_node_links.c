@@ -1,0 +1,369 @@
+/* test_node_links.c - links that come back: a warden and an egress that are there, gone, and back;
+ * slots that are never given out before their doors are open. */
+#include "tests/unit/check.h"
+
+#include <errno.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+
+#include "jail/fdmsg.h"
+#include "node/slots.h"
+
+enum { GUARD_MS = 20000, WAITS = 3, HEARD_MAX = 64 };
+
+/* The other side of one link: hears messages, answers when told to. */
+struct peer {
+	char path[64];
+	int door, sock;
+	struct watch at_door, at_sock;
+	size_t n_heard;
+	uint32_t heard[HEARD_MAX]; /* verbs */
+	uint32_t slots[HEARD_MAX]; /* that they were about */
+	bool busy;                 /* warden: cleans up after its predecessor */
+};
+
+static struct scene {
+	struct loop *loop;
+	struct timer guard;
+	struct peer warden, egress;
+	struct warden_keep wk;
+	struct egress_keep ek;
+	struct slots slots;
+	uint32_t next_slot;
+	int ups[2], downs[2];
+	struct slot_wait waits[WAITS];
+	uint32_t got[WAITS];
+	size_t n_got;
+	struct warden_ask ask;
+	int answered;
+	struct err answer;
+} s;
+
+static void on_guard(struct timer *t)
+{
+	(void)t;
+	fail_msg("nothing more happened in %d ms", GUARD_MS);
+}
+
+static void remember(struct peer *p, uint32_t verb, uint32_t slot)
+{
+	assert_true(p->n_heard < HEARD_MAX);
+	p->slots[p->n_heard] = slot;
+	p->heard[p->n_heard++] = verb;
+}
+
+static size_t heard(const struct peer *p, uint32_t verb)
+{
+	size_t n = 0;
+
+	for (size_t i = 0; i < p->n_heard; i++)
+		n += p->heard[i] == verb;
+	return n;
+}
+
+/* --- the peers ---------------------------------------------------------------------------- */
+
+static void answer_warden(struct peer *p, const struct warden_request *rq)
+{
+	struct warden_reply r = { .tag = rq->tag };
+	int doors[2] = { -1, -1 };
+	size_t n = 0;
+	struct err err;
+
+	if (p->busy) {
+		r.code = ERR_UNAVAILABLE;
+		r.sys = EAGAIN;
+	} else if (rq->verb == WARDEN_SLOT_MAKE) {
+		r.slot = s.next_slot++;
+	} else if (rq->verb == WARDEN_DOORS) {
+		assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, doors), 0);
+		r.count = (uint32_t)(n = 2);
+	}
+	assert_int_equal(fdmsg_send(p->sock, &r, sizeof(r), doors, n, &err), 0);
+	for (size_t i = 0; i < n; i++)
+		close(doors[i]);
+}
+
+static void hang_up(struct peer *p)
+{
+	watch_close(&p->at_sock);
+	if (p->sock >= 0)
+		close(take_fd(&p->sock));
+}
+
+static void on_warden_asked(struct watch *w, unsigned int events)
+{
+	struct peer *p = CONTAINER_OF(w, struct peer, at_sock);
+	struct warden_request rq;
+	struct err err = { 0 };
+	size_t n;
+
+	(void)events;
+	if (fdmsg_recv(p->sock, &rq, sizeof(rq), NULL, 0, &n, &err) < 0) {
+		if (err.sys != EAGAIN)
+			hang_up(p);
+		return;
+	}
+	remember(p, rq.verb, rq.slot);
+	answer_warden(p, &rq);
+}
+
+static void on_egress_asked(struct watch *w, unsigned int events)
+{
+	struct peer *p = CONTAINER_OF(w, struct peer, at_sock);
+	struct egress_request rq;
+	struct egress_reply r = { 0 };
+	int fds[EGRESS_DOORS];
+	struct err err = { 0 };
+	size_t n = 0;
+
+	(void)events;
+	if (fdmsg_recv(p->sock, &rq, sizeof(rq), fds, EGRESS_DOORS, &n, &err) < 0) {
+		if (err.sys != EAGAIN)
+			hang_up(p);
+		return;
+	}
+	assert_int_equal(n, rq.verb == EGRESS_OPEN ? EGRESS_DOORS : 0);
+	while (n > 0)
+		close(fds[--n]);
+	remember(p, rq.verb, rq.slot);
+	r.tag = rq.tag;
+	assert_int_equal(fdmsg_send(p->sock, &r, sizeof(r), NULL, 0, &err), 0);
+}
+
+static void on_knock(struct watch *w, unsigned int events)
+{
+	struct peer *p = CONTAINER_OF(w, struct peer, at_door);
+	struct err err;
+
+	(void)events;
+	hang_up(p);
+	p->sock = accept4(p->door, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
+	assert_true(p->sock >= 0);
+	assert_int_equal(watch_open(&p->at_sock, s.loop, p->sock, WATCH_READ,
+				    p == &s.warden ? on_warden_asked : on_egress_asked, &err),
+			 0);
+}
+
+static void peer_open(struct peer *p, const char *name)
+{
+	struct sockaddr_un at = { .sun_family = AF_UNIX };
+	struct err err;
+
+	*p = (struct peer){ .sock = -1 };
+	snprintf(p->path, sizeof(p->path), "/tmp/hotcell-links-%d-%s.sock", (int)getpid(), name);
+	unlink(p->path);
+	memcpy(at.sun_path, p->path, sizeof(p->path));
+	p->door = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
+	assert_int_equal(bind(p->door, (struct sockaddr *)&at, sizeof(at)), 0);
+	assert_int_equal(listen(p->door, 4), 0);
+	assert_int_equal(watch_open(&p->at_door, s.loop, p->door, WATCH_READ, on_knock, &err), 0);
+}
+
+static void peer_close(struct peer *p)
+{
+	hang_up(p);
+	watch_close(&p->at_door);
+	close(p->door);
+	unlink(p->path);
+}
+
+/* --- the scene ---------------------------------------------------------------------------- */
+
+static void warden_up(struct warden_keep *k)
+{
+	(void)k;
+	s.ups[0]++;
+	slots_links_changed(&s.slots);
+}
+
+static void warden_down(struct warden_keep *k)
+{
+	(void)k;
+	s.downs[0]++;
+	slots_warden_down(&s.slots);
+}
+
+static void egress_up(struct egress_keep *k)
+{
+	(void)k;
+	s.ups[1]++;
+	slots_links_changed(&s.slots);
+}
+
+static void egress_down(struct egress_keep *k)
+{
+	(void)k;
+	s.downs[1]++;
+	slots_egress_down(&s.slots);
+}
+
+static void scene_open(size_t wanted, bool with_egress)
+{
+	static const struct warden_keep_ops warden_ops = { warden_up, warden_down };
+	static const struct egress_keep_ops egress_ops = { egress_up, egress_down };
+	const struct warden_sizes sizes = { 1, 64, 64, 0, 64 };
+	struct err err;
+
+	s = (struct scene){ 0 };
+	assert_int_equal(loop_open(&s.loop, &err), 0);
+	timer_init(&s.guard, s.loop, on_guard);
+	timer_start(&s.guard, GUARD_MS);
+	peer_open(&s.warden, "warden");
+	peer_open(&s.egress, "egress");
+	warden_keep_open(&s.wk, s.loop, s.warden.path, &sizes, &warden_ops);
+	egress_keep_open(&s.ek, s.loop, with_egress ? s.egress.path : "", &egress_ops);
+	slots_open(&s.slots, s.loop, &s.wk, &s.ek, wanted);
+}
+
+static void scene_end(void)
+{
+	timer_stop(&s.guard);
+	warden_ask_cancel(&s.ask);
+	slots_close(&s.slots);
+	egress_keep_close(&s.ek);
+	warden_keep_close(&s.wk);
+	peer_close(&s.warden);
+	peer_close(&s.egress);
+	loop_free(s.loop);
+}
+
+#define UNTIL(condition)     \
+	while (!(condition)) \
+	assert_true(loop_turn(s.loop))
+
+static void on_slot(struct slot_wait *w, uint32_t slot)
+{
+	(void)w;
+	s.got[s.n_got++] = slot;
+}
+
+static void on_answer(struct warden_ask *a, const struct warden_reply *reply, int *fds,
+		      size_t n_fds, const struct err *err)
+{
+	(void)a, (void)reply, (void)fds, (void)n_fds;
+	s.answered++;
+	if (err)
+		s.answer = *err;
+}
+
+/* --- tests -------------------------------------------------------------------------------- */
+
+static void slots_are_made_ahead_and_opened_first(void **state)
+{
+	(void)state;
+	scene_open(2, true);
+	UNTIL(s.slots.n_ready == 2);
+	assert_int_equal(s.egress.heard[0], EGRESS_RESET);
+	assert_int_equal(heard(&s.egress, EGRESS_OPEN), 2);
+	slots_take(&s.slots, &s.waits[0], on_slot);
+	assert_int_equal(s.n_got, 1);
+	UNTIL(s.slots.n_ready == 2); /* made up for */
+	slots_leave(&s.slots, s.got[0]);
+	slots_leave(&s.slots, s.got[0]); /* a second time does nothing */
+	UNTIL(heard(&s.egress, EGRESS_CLOSE) == 1);
+	assert_int_equal(s.egress.slots[s.egress.n_heard - 1], s.got[0]);
+	scene_end();
+}
+
+static void who_comes_first_gets_the_first(void **state)
+{
+	(void)state;
+	scene_open(0, true);
+	for (size_t i = 0; i < WAITS; i++)
+		slots_take(&s.slots, &s.waits[i], on_slot);
+	slots_cancel(&s.waits[1]);
+	UNTIL(s.n_got == 2);
+	assert_false(s.waits[0].slots || s.waits[2].slots);
+	scene_end();
+}
+
+static void without_egress_no_doors_are_asked_for(void **state)
+{
+	(void)state;
+	scene_open(1, false);
+	UNTIL(s.slots.n_ready == 1);
+	assert_int_equal(heard(&s.warden, WARDEN_DOORS), 0);
+	scene_end();
+}
+
+static void a_new_egress_gets_every_door_again(void **state)
+{
+	(void)state;
+	scene_open(1, true);
+	slots_take(&s.slots, &s.waits[0], on_slot);
+	UNTIL(s.n_got == 1 && s.slots.n_ready == 1);
+	slots_adopt(&s.slots, 77); /* in use since before */
+	UNTIL(heard(&s.egress, EGRESS_OPEN) == 3);
+	s.egress.n_heard = 0;
+	hang_up(&s.egress);
+	UNTIL(s.downs[1] == 1);
+	assert_int_equal(s.slots.n_ready, 0);
+	UNTIL(s.ups[1] == 2 && s.slots.n_ready == 1 && heard(&s.egress, EGRESS_OPEN) == 3);
+	assert_int_equal(s.egress.heard[0], EGRESS_RESET);
+	scene_end();
+}
+
+static void a_new_warden_makes_new_slots(void **state)
+{
+	(void)state;
+	scene_open(1, true);
+	UNTIL(s.slots.n_ready == 1);
+	s.next_slot = 40;
+	hang_up(&s.warden);
+	UNTIL(s.downs[0] == 1);
+	assert_int_equal(s.slots.n_ready, 0);
+	UNTIL(s.slots.n_ready == 1);
+	assert_int_equal(s.slots.ready[0], 40);
+	assert_int_equal(heard(&s.egress, EGRESS_CLOSE), 1); /* of the old one */
+	scene_end();
+}
+
+static void what_may_be_asked_twice_waits_for_warden(void **state)
+{
+	const struct warden_request rq = { .verb = WARDEN_STOP };
+
+	(void)state;
+	scene_open(0, false);
+	s.warden.busy = true;
+	warden_again(&s.wk, &s.ask, &rq, 0, on_answer); /* before anybody is there */
+	UNTIL(heard(&s.warden, WARDEN_FACTS) == 3);     /* hello, again and again */
+	assert_int_equal(s.answered, 0);
+	s.warden.busy = false;
+	UNTIL(s.answered == 1);
+	assert_int_equal(s.answer.code, ERR_NONE);
+	s.warden.busy = true; /* asked again while it cleans up */
+	warden_again(&s.wk, &s.ask, &rq, 0, on_answer);
+	UNTIL(heard(&s.warden, WARDEN_STOP) == 4);
+	s.warden.busy = false;
+	UNTIL(s.answered == 2);
+	scene_end();
+}
+
+static void patience_has_an_end(void **state)
+{
+	const struct warden_request rq = { .verb = WARDEN_SOCKETS };
+
+	(void)state;
+	scene_open(0, false);
+	s.warden.busy = true;
+	warden_again(&s.wk, &s.ask, &rq, 50, on_answer);
+	UNTIL(s.answered == 1);
+	assert_int_equal(s.answer.code, ERR_UNAVAILABLE);
+	scene_end();
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(slots_are_made_ahead_and_opened_first),
+		cmocka_unit_test(who_comes_first_gets_the_first),
+		cmocka_unit_test(without_egress_no_doors_are_asked_for),
+		cmocka_unit_test(a_new_egress_gets_every_door_again),
+		cmocka_unit_test(a_new_warden_makes_new_slots),
+		cmocka_unit_test(what_may_be_asked_twice_waits_for_warden),
+		cmocka_unit_test(patience_has_an_end),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

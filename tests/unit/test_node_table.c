@@ -1,0 +1,188 @@
+/* test_node_table.c - sandboxes by id, by team and in order; their states; a create's text. */
+#include "tests/unit/check.h"
+
+#include "node/create_text.h"
+#include "node/memory_watch.h"
+#include "node/protocol.h"
+#include "node/sandbox_table.h"
+
+enum { MANY = 3000 };
+
+static struct sandbox *add(struct sandbox_table *t, const char *id, const char *team, uint64_t ns)
+{
+	struct sandbox *s = calloc(1, sizeof(*s));
+
+	assert_non_null(s);
+	snprintf(s->info.id, sizeof(s->info.id), "%s", id);
+	snprintf(s->info.team, sizeof(s->info.team), "%s", team);
+	s->info.started_ns = ns;
+	table_add(t, s);
+	return s;
+}
+
+static void own(struct sandbox_table *t, struct sandbox *s)
+{
+	struct err err;
+
+	assert_int_equal(table_own(t, s, &err), 0);
+}
+
+static void drop(struct sandbox_table *t, struct sandbox *s)
+{
+	table_remove(t, s);
+	free(s);
+}
+
+static void each_is_found_by_its_id_until_it_is_removed(void **state)
+{
+	struct sandbox_table *t = calloc(1, sizeof(*t));
+	struct sandbox *all[MANY];
+	char id[32];
+
+	(void)state;
+	for (int i = 0; i < MANY; i++) {
+		snprintf(id, sizeof(id), "i%d", i);
+		all[i] = add(t, id, "team", 1);
+	}
+	assert_int_equal(t->n, MANY);
+	for (int i = 0; i < MANY; i += 2)
+		drop(t, all[i]);
+	for (int i = 0; i < MANY; i++) {
+		snprintf(id, sizeof(id), "i%d", i);
+		assert_ptr_equal(table_find(t, id), i % 2 ? all[i] : NULL);
+	}
+	assert_int_equal(t->n, MANY / 2);
+	while (t->all)
+		drop(t, t->all);
+	assert_int_equal(t->n, 0);
+	assert_null(table_find(t, ""));
+	free(t);
+}
+
+static void a_team_sees_its_own_in_the_order_of_their_start(void **state)
+{
+	struct sandbox_table *t = calloc(1, sizeof(*t));
+	static const struct {
+		const char *id, *team;
+		uint64_t ns;
+	} rows[] = { { "c", "one", 30 },
+		     { "a", "one", 10 },
+		     { "x", "two", 5 },
+		     { "b2", "one", 20 },
+		     { "b1", "one", 20 } };
+	static const char *const order[] = { "a", "b1", "b2", "c" };
+	struct sandbox *const *list;
+	size_t n;
+
+	(void)state;
+	for (size_t i = 0; i < COUNT(rows); i++)
+		own(t, add(t, rows[i].id, rows[i].team, rows[i].ns));
+	list = table_after(t, "one", 0, "", &n);
+	assert_int_equal(n, COUNT(order));
+	for (size_t i = 0; i < n; i++)
+		assert_string_equal(list[i]->info.id, order[i]);
+	list = table_after(t, "one", 20, "b1", &n);
+	assert_int_equal(n, 2);
+	assert_string_equal(list[0]->info.id, "b2");
+	(void)table_after(t, "one", 30, "c", &n);
+	assert_int_equal(n, 0);
+	(void)table_after(t, "nobody", 0, "", &n);
+	assert_int_equal(n, 0);
+	table_disown(t, table_find(t, "b1"));
+	table_disown(t, table_find(t, "b1")); /* a second time does nothing */
+	list = table_after(t, "one", 10, "a", &n);
+	assert_int_equal(n, 2);
+	assert_string_equal(list[0]->info.id, "b2");
+	while (t->all)
+		drop(t, t->all);
+	(void)table_after(t, "one", 0, "", &n);
+	assert_int_equal(n, 0);
+	free(t);
+}
+
+static void states_are_counted_by_their_only_writer(void **state)
+{
+	struct sandbox_table *t = calloc(1, sizeof(*t));
+	struct sandbox *s = add(t, "a", "team", 0);
+
+	(void)state;
+	assert_int_equal(t->in_state[SANDBOX_NOTED], 1);
+	for (enum sandbox_state next = SANDBOX_SLOT; next <= SANDBOX_ENDING; next++) {
+		sandbox_enter(t, s, next);
+		assert_int_equal(t->in_state[next], 1);
+		assert_int_equal(t->in_state[next - 1], 0);
+	}
+	drop(t, s);
+	assert_int_equal(t->in_state[SANDBOX_ENDING], 0);
+	for (int i = 0; i < SANDBOX_STATES; i++)
+		assert_true(sandbox_state_name((enum sandbox_state)i)[0] != '?');
+	free(t);
+}
+
+static void a_text_is_split(void **state)
+{
+	static const struct {
+		const char *name, *in, *text;
+		size_t n_env; /* SIZE_MAX: refused */
+	} rows[] = {
+		{ "nothing", "", "{}", 0 },
+		{ "empty", "{}", "{}", 0 },
+		{ "both", "{\"metadata\":{\"k\":\"v\"},\"envVars\":{\"A\":\"1\",\"B\":\"\"}}",
+		  "{\"metadata\":{\"k\":\"v\"}}", 2 },
+		{ "null", "{\"envVars\":null,\"x\":[1]}", "{\"x\":[1]}", 0 },
+		{ "a number", "{\"envVars\":{\"A\":1}}", "", SIZE_MAX },
+		{ "a list", "{\"envVars\":[\"A\"]}", "", SIZE_MAX },
+		{ "no name", "{\"envVars\":{\"\":\"1\"}}", "", SIZE_MAX },
+		{ "not a name", "{\"envVars\":{\"A=B\":\"1\"}}", "", SIZE_MAX },
+		{ "an array", "[]", "", SIZE_MAX },
+		{ "half", "{\"envVars\":", "", SIZE_MAX },
+	};
+
+	(void)state;
+	FOR_ROWS(row, rows) {
+		AUTO(json_decrefp) json_t *env = NULL;
+		AUTO(auto_free) char *text = NULL;
+		struct err err = { 0 };
+		int rc = create_text_split(bytes_str(row->in), NODE_TEXT_MAX, &env, &text, &err);
+
+		if (row->n_env == SIZE_MAX) {
+			assert_int_equal(rc, -1);
+			assert_int_equal(err.code, ERR_INVALID);
+			continue;
+		}
+		assert_int_equal(rc, 0);
+		assert_int_equal(json_object_size(env), row->n_env);
+		assert_string_equal(text, row->text);
+	}
+}
+
+static void available_memory_is_read(void **state)
+{
+	static const char real[] = "MemTotal:       26215168 kB\nMemFree:        18000000 kB\n"
+				   "MemAvailable:   23552000 kB\nBuffers:           12345 kB\n";
+	struct memory_watch m = { .available_mib = 1000, .reserve_mib = 500 };
+	uint64_t mib = 0;
+	struct err err;
+
+	(void)state;
+	assert_int_equal(memory_parse(real, &mib, &err), 0);
+	assert_int_equal(mib, 23000);
+	assert_int_equal(memory_parse("MemTotal: 1 kB\n", &mib, &err), -1);
+	assert_int_equal(memory_parse("MemAvailable: many kB\n", &mib, &err), -1);
+	assert_int_equal(memory_watch_allow(&m, 7, &err), 0); /* 500 + 7 * 64 */
+	assert_int_equal(memory_watch_allow(&m, 8, &err), -1);
+	assert_int_equal(err.code, ERR_EXHAUSTED);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(each_is_found_by_its_id_until_it_is_removed),
+		cmocka_unit_test(a_team_sees_its_own_in_the_order_of_their_start),
+		cmocka_unit_test(states_are_counted_by_their_only_writer),
+		cmocka_unit_test(a_text_is_split),
+		cmocka_unit_test(available_memory_is_read),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
