@@ -5,11 +5,18 @@
 #include "agent/command_groups.h"
 #include "agent/doors.h"
 #include "agent/identity.h"
+#include "agent/metrics.h"
 #include "agent/options.h"
 #include "agent/processes.h"
 #include "agent/tunnel.h"
 #include "http/server.h"
 #include "net/signals.h"
+
+struct watcher;
+struct watchers { /* see watchers.h */
+	struct watcher *first;
+	size_t n;
+};
 
 struct agent {
 	struct loop *loop;
@@ -19,6 +26,8 @@ struct agent {
 	struct cgroup cgroup;
 	struct command_groups groups;
 	struct tunnels tunnels;
+	struct watchers watchers;
+	struct cpu_times cpu; /* when /metrics was last asked for */
 	struct session session;
 	struct identity_place place;
 	int staging; /* folder for uploads that are not whole yet; -1: none */
@@ -49,6 +58,16 @@ void route_update(struct agent *a, struct http_request *rq);
 void route_files_read(struct agent *a, struct http_request *rq);
 void route_files_write(struct agent *a, struct http_request *rq);
 void route_tunnel(struct agent *a, struct http_request *rq);
+void route_stat(struct agent *a, struct http_request *rq);
+void route_make_dir(struct agent *a, struct http_request *rq);
+void route_move(struct agent *a, struct http_request *rq);
+void route_list_dir(struct agent *a, struct http_request *rq);
+void route_remove(struct agent *a, struct http_request *rq);
+void route_watch_dir(struct agent *a, struct http_request *rq);
+void route_create_watcher(struct agent *a, struct http_request *rq);
+void route_get_watcher_events(struct agent *a, struct http_request *rq);
+void route_remove_watcher(struct agent *a, struct http_request *rq);
+void route_metrics(struct agent *a, struct http_request *rq);
 void route_envs(struct agent *a, struct http_request *rq);
 void route_clock(struct agent *a, struct http_request *rq);
 void route_identity(struct agent *a, struct http_request *rq);

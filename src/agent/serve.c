@@ -6,6 +6,7 @@
 
 #include "agent/agent.h"
 #include "agent/files_small.h"
+#include "agent/watchers.h"
 #include "base/log.h"
 
 /* Idle connections may have been opened before a snapshot by a host that is long gone. All times
@@ -92,6 +93,7 @@ static void close_agent(struct agent *a)
 		http_server_done(&a->http);
 		tunnels_done(&a->tunnels);
 		processes_done(&a->processes);
+		watchers_done(&a->watchers);
 		signal_close(&a->term);
 		signal_close(&a->interrupt);
 		loop_free(a->loop);

@@ -81,3 +81,22 @@ const char *path_name(const char *path)
 
 	return slash && slash[1] != '\0' ? slash + 1 : path;
 }
+
+void path_tidy(char *path)
+{
+	size_t n = 0;
+
+	for (size_t at = 0; path[at] != '\0';) {
+		size_t len = 1 + strcspn(path + at + 1, "/");
+		bool nothing = len == 1 || (len == 2 && path[at + 1] == '.');
+
+		if (!nothing) {
+			memmove(path + n, path + at, len);
+			n += len;
+		}
+		at += len;
+	}
+	if (n == 0)
+		path[n++] = '/';
+	path[n] = '\0';
+}

@@ -12,3 +12,7 @@ int user_path(struct bytes path, const struct account *who, const char *workdir,
 
 /* The last segment of an absolute path: "/" has none and gives "/". */
 const char *path_name(const char *path);
+
+/* An absolute path without "//", "/./" and a slash at its end; ".." stays, as it may lead through
+ * a symbolic link. */
+void path_tidy(char *path);
