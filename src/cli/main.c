@@ -140,7 +140,6 @@ int main(int argc, char **argv)
 	int option;
 
 	log_init("hotcell", LOG_WARN);
-	setenv("UV_USE_IO_URING", "0", 1);
 	if (!c.socket || !*c.socket)
 		c.socket = DEFAULT_SOCKET;
 	while ((option = getopt_long(argc, argv, "", options, NULL)) >= 0) {

@@ -4,10 +4,8 @@
  * them. It owns no state: killed at any instant, the sandboxes' kernels are told that nobody
  * listens, and node hands the doors to the next egress.
  */
-#include <errno.h>
 #include <signal.h>
 #include <stdio.h>
-#include <sys/resource.h>
 
 #include "base/log.h"
 #include "egress/control.h"
@@ -15,6 +13,8 @@
 #include "egress/syscalls.h"
 #include "jail/confine.h"
 #include "net/signals.h"
+
+enum { FILES_WANTED = 8 * 1024 }; /* two for each sandbox */
 
 struct program {
 	struct loop *loop;
@@ -38,25 +38,11 @@ static void on_interrupt(struct signal_watch *w)
 	end(CONTAINER_OF(w, struct program, interrupt));
 }
 
-/* Two descriptors for each sandbox: as many as the system lets us have. */
-static void raise_limits(void)
-{
-	struct rlimit files;
-
-	if (getrlimit(RLIMIT_NOFILE, &files) == 0) {
-		files.rlim_cur = files.rlim_max;
-		(void)setrlimit(RLIMIT_NOFILE, &files);
-	}
-}
-
 static int set_up(struct program *p, const struct config_value *set, struct err *err)
 {
 	const struct confine limits = { .user = set[SET_USER].text, .syscalls = syscalls };
 
-	raise_limits();
-	if (setenv("UV_USE_IO_URING", "0", 1) < 0)
-		return err_set(err, ERR_EXHAUSTED, errno, "set the environment");
-	if (loop_open(&p->loop, err) < 0 ||
+	if (confine_begin(FILES_WANTED, err) < 0 || loop_open(&p->loop, err) < 0 ||
 	    signal_open(&p->term, p->loop, SIGTERM, on_term, err) < 0 ||
 	    signal_open(&p->interrupt, p->loop, SIGINT, on_interrupt, err) < 0 ||
 	    control_open(&p->control, p->loop, set[SET_SOCKET].text,

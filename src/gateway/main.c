@@ -4,12 +4,8 @@
  * program to start, no way to a sandbox but the sockets that node gives it. It may be killed at any
  * instant; clients connect again.
  */
-#include <errno.h>
-#include <pwd.h>
 #include <signal.h>
-#include <sys/resource.h>
 
-#include "base/folder.h"
 #include "base/log.h"
 #include "base/random.h"
 #include "gateway/admin_door.h"
@@ -80,26 +76,6 @@ static void on_intr(struct signal_watch *w)
 	loop_stop(CONTAINER_OF(w, struct program, intr)->g.loop);
 }
 
-/* A relayed request has two sockets. */
-static void raise_limits(uint64_t connections)
-{
-	uint64_t want = connections * STREAMS_PER_CONNECTION + FILES_MORE;
-	struct rlimit files;
-
-	if (getrlimit(RLIMIT_NOFILE, &files) < 0)
-		return;
-	if (files.rlim_max < want) { /* root may */
-		struct rlimit more = { want, want };
-
-		if (setrlimit(RLIMIT_NOFILE, &more) == 0)
-			return;
-		log_warn("%llu descriptors at most, %llu are wanted",
-			 (unsigned long long)files.rlim_max, (unsigned long long)want);
-	}
-	files.rlim_cur = files.rlim_max;
-	setrlimit(RLIMIT_NOFILE, &files);
-}
-
 static int open_doors(struct program *p, struct err *err)
 {
 	static const struct http_server_ops server_ops = { on_request };
@@ -116,28 +92,6 @@ static int open_doors(struct program *p, struct err *err)
 			       (uid_t)p->set[SET_ADMIN_UID].number, err);
 }
 
-/* The database belongs to who uses it. */
-static int give_data(int data, const char *user, struct err *err)
-{
-	const struct passwd *who;
-	uint64_t number;
-	uid_t uid;
-
-	if (geteuid() != 0 || !user[0])
-		return 0;
-	if (bytes_to_u64(bytes_str(user), &number)) {
-		uid = (uid_t)number;
-	} else {
-		who = getpwnam(user);
-		if (!who)
-			return err_set(err, ERR_NOT_FOUND, 0, "user %s does not exist", user);
-		uid = who->pw_uid;
-	}
-	if (fchown(data, uid, (gid_t)-1) < 0)
-		return err_set(err, ERR_DENIED, errno, "give data_dir to user %s", user);
-	return 0;
-}
-
 /* Everything after this is done as `user`. */
 static int lock_in(struct program *p, struct err *err)
 {
@@ -147,9 +101,8 @@ static int lock_in(struct program *p, struct err *err)
 	};
 	const struct confine c = { p->set[SET_USER].text, paths, COUNT(paths), syscalls };
 	uint32_t seed;
-	AUTO(auto_close) int data = folder_ensure(p->set[SET_DATA_DIR].text, 0700, err);
 
-	if (data < 0 || give_data(data, p->set[SET_USER].text, err) < 0)
+	if (confine_folder(p->set[SET_DATA_DIR].text, p->set[SET_USER].text, err) < 0)
 		return -1;
 	random_fill(&seed, sizeof(seed));
 	json_object_seed(seed);
@@ -159,10 +112,11 @@ static int lock_in(struct program *p, struct err *err)
 static int set_up(struct program *p, struct err *err)
 {
 	static const struct node_link_ops node_ops = { on_gone, on_down, on_up };
+	uint64_t files = p->set[SET_CONNECTIONS_MAX].number * STREAMS_PER_CONNECTION + FILES_MORE;
 
-	raise_limits(p->set[SET_CONNECTIONS_MAX].number);
 	snprintf(p->g.domain, sizeof(p->g.domain), "%s", p->set[SET_DOMAIN].text);
-	if (loop_open(&p->g.loop, err) < 0 || open_doors(p, err) < 0 || lock_in(p, err) < 0 ||
+	if (confine_begin(files, err) < 0 || loop_open(&p->g.loop, err) < 0 ||
+	    open_doors(p, err) < 0 || lock_in(p, err) < 0 ||
 	    store_open(p->g.loop, p->set[SET_DATA_DIR].text, &p->store, err) < 0 ||
 	    api_open(&p->g, p->store, err) < 0)
 		return -1;
@@ -227,7 +181,6 @@ int main(int argc, char **argv)
 	log_init("gateway", LOG_INFO);
 	if (argc != 2 || argv[1][0] == '-')
 		return usage(argc, argv);
-	setenv("UV_USE_IO_URING", "0", 1);
 	p = calloc(1, sizeof(*p));
 	if (!p || config_load(settings_table, SETTINGS, argv[1], p->set, &err) < 0) {
 		log_error("%s", p ? err.msg : "no memory");

@@ -3,9 +3,12 @@
 
 #include <errno.h>
 #include <pwd.h>
+#include <seccomp.h>
 #include <sys/prctl.h>
+#include <sys/resource.h>
 
 #include "base/bytes.h"
+#include "base/folder.h"
 #include "base/log.h"
 #include "jail/confine_calls.h"
 #include "jail/confine_files.h"
@@ -29,16 +32,69 @@ static int find_user(const char *user, struct credentials *ret, struct err *err)
 	return 0;
 }
 
+static int refuse_io_uring(struct err *err)
+{
+	scmp_filter_ctx filter = seccomp_init(SCMP_ACT_ALLOW);
+	int rc = filter ? 0 : -ENOMEM;
+
+	if (rc == 0)
+		rc = seccomp_rule_add(filter, SCMP_ACT_ERRNO(ENOSYS), SCMP_SYS(io_uring_setup), 0);
+	if (rc == 0)
+		rc = seccomp_load(filter);
+	if (filter)
+		seccomp_release(filter);
+	if (rc < 0)
+		return err_set(err, ERR_INTERNAL, -rc, "refuse io_uring");
+	return 0;
+}
+
+static void raise_files(uint64_t want)
+{
+	struct rlimit files, more = { want, want };
+
+	if (getrlimit(RLIMIT_NOFILE, &files) < 0)
+		return;
+	if (files.rlim_max < want && setrlimit(RLIMIT_NOFILE, &more) == 0)
+		return;
+	if (files.rlim_max < want)
+		log_warn("%lu descriptors at most, %lu are wanted", files.rlim_max, want);
+	files.rlim_cur = files.rlim_max;
+	(void)setrlimit(RLIMIT_NOFILE, &files);
+}
+
+int confine_begin(uint64_t files, struct err *err)
+{
+	raise_files(files);
+	if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) < 0)
+		return err_set(err, ERR_DENIED, errno, "set no_new_privs");
+	return refuse_io_uring(err);
+}
+
+int confine_folder(const char *path, const char *user, struct err *err)
+{
+	AUTO(auto_close) int dir = folder_ensure(path, 0700, err);
+	struct credentials who;
+
+	if (dir < 0)
+		return -1;
+	if (geteuid() != 0 || !user[0])
+		return 0;
+	if (find_user(user, &who, err) < 0)
+		return -1;
+	if (fchown(dir, who.uid, who.gid) < 0)
+		return err_set(err, ERR_DENIED, errno, "give %s to %s", path, user);
+	return 0;
+}
+
 /* Who is not root has nothing to drop, and may not even try to. */
 static int become(const char *user, struct err *err)
 {
 	struct credentials who = { .uid = getuid(), .gid = getgid() };
 
-	if (geteuid() != 0) {
-		if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) < 0)
-			return err_set(err, ERR_DENIED, errno, "set no_new_privs");
-		return 0;
-	}
+	if (geteuid() != 0)
+		return prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) < 0
+			       ? err_set(err, ERR_DENIED, errno, "set no_new_privs")
+			       : 0;
 	if (user[0] && find_user(user, &who, err) < 0)
 		return -1;
 	if (credentials_become(&who, err) < 0)

@@ -19,6 +19,15 @@ struct confine {
 	const char *const *syscalls; /* names, ends with NULL: generated from #syscalls comments */
 };
 
+/* The first thing a daemon does, before it opens a loop: no_new_privs, `files` descriptors
+ * (root may raise the limit; who may not takes what there is) and no io_uring. libuv 1.49 and later
+ * make one for every loop, whatever the environment says; the filter that comes later would not let
+ * them use it. */
+int confine_begin(uint64_t files, struct err *err) NODISCARD;
+
+/* Make a folder of the daemon's own and give it to `user`; does nothing to one that is not root. */
+int confine_folder(const char *path, const char *user, struct err *err) NODISCARD;
+
 /* User (with its group, no supplementary ones), no_new_privs, no capabilities, Landlock where the
  * kernel has it (logged when not), then the filter: anything else fails with EPERM and is logged
  * by the kernel's audit. Call it when everything privileged is open, before any outside input. */

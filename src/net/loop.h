@@ -15,8 +15,8 @@ struct loop;
 
 enum { LOOP_READ_MAX = 48 * 1024 }; /* the largest piece a stream delivers at once, in bytes */
 
-/* A program that opens a loop sets UV_USE_IO_URING=0 in its environment first: newer versions of
- * libuv would otherwise make an io_uring, which our seccomp filters do not allow.
+/* A daemon calls confine_begin() first: newer versions of libuv would otherwise make an io_uring,
+ * which our seccomp filters do not allow.
  * SIGPIPE becomes ignored in this process: a write to a closed pipe is an error like any other.
  * Ignored signals survive exec, so who starts programs restores it in the child. */
 int loop_open(struct loop **ret, struct err *err) NODISCARD;

@@ -3,14 +3,10 @@
  * It may be killed at any instant: VMs run on, and the next node goes on from the journal. Asked to
  * end, it ends what belongs to nobody, and leaves the rest running.
  */
-#include <errno.h>
-#include <pwd.h>
 #include <signal.h>
 #include <stdio.h>
-#include <sys/resource.h>
 #include <sys/stat.h>
 
-#include "base/folder.h"
 #include "base/log.h"
 #include "jail/confine.h"
 #include "net/signals.h"
@@ -25,7 +21,10 @@ struct daemon {
 	uint64_t stop_at_ms;
 };
 
-enum { STOP_LOOK_MS = 20 };
+enum {
+	STOP_LOOK_MS = 20,
+	FILES_WANTED = 16 * 1024, /* gateways' sockets, monitors, agents: several a sandbox */
+};
 
 /* --- links -------------------------------------------------------------------------------- */
 
@@ -121,26 +120,6 @@ static int load_row(const struct journal_row *row, void *context, struct err *er
 	return sandbox_load(context, row, err);
 }
 
-/* Made by root for the user that node becomes. */
-static int make_data_dir(const struct node *n, struct err *err)
-{
-	AUTO(auto_close) int dir = folder_ensure(n->set[SET_DATA_DIR].text, 0700, err);
-	const char *user = n->set[SET_USER].text;
-	const struct passwd *entry;
-	uint64_t number = 0;
-
-	if (dir < 0)
-		return -1;
-	if (user[0] == '\0' || geteuid() != 0)
-		return 0;
-	entry = bytes_to_u64(bytes_str(user), &number) ? getpwuid((uid_t)number) : getpwnam(user);
-	if (fchown(dir, entry ? entry->pw_uid : (uid_t)number,
-		   entry ? entry->pw_gid : (gid_t)number) < 0)
-		return err_set(err, ERR_INTERNAL, errno, "give %s to %s", n->set[SET_DATA_DIR].text,
-			       user);
-	return 0;
-}
-
 static int open_journal(struct node *n, struct err *err)
 {
 	char path[CONFIG_VALUE_MAX + 16];
@@ -200,32 +179,21 @@ static int give_up_power(const struct node *n, struct err *err)
 	return confine(&c, err);
 }
 
-/* Sockets of gateways, monitors, agents that wait: several for each sandbox. */
-static void raise_limits(void)
-{
-	struct rlimit files;
-
-	if (getrlimit(RLIMIT_NOFILE, &files) == 0) {
-		files.rlim_cur = files.rlim_max;
-		setrlimit(RLIMIT_NOFILE, &files);
-	}
-}
-
 static int set_up(struct daemon *d, struct err *err)
 {
 	struct node *n = &d->node;
 
-	raise_limits();
 	json_object_seed(0);
-	if (loop_open(&n->loop, err) < 0 ||
+	if (confine_begin(FILES_WANTED, err) < 0 || loop_open(&n->loop, err) < 0 ||
 	    signal_open(&d->term, n->loop, SIGTERM, on_term, err) < 0 ||
 	    signal_open(&d->interrupt, n->loop, SIGINT, on_interrupt, err) < 0 ||
 	    addr_ip(AGENT_ADDRESS, AGENT_PORT, &n->agent, err) < 0 ||
 	    memory_watch_open(&n->memory, n->loop, n->set[SET_MEMORY_RESERVE_MIB].number, err) < 0)
 		return -1;
 	open_parts(n);
-	if (make_data_dir(n, err) < 0 || open_door(n, err) < 0 || give_up_power(n, err) < 0 ||
-	    open_journal(n, err) < 0 || journal_each(n->journal, load_row, n, err) < 0)
+	if (confine_folder(n->set[SET_DATA_DIR].text, n->set[SET_USER].text, err) < 0 ||
+	    open_door(n, err) < 0 || give_up_power(n, err) < 0 || open_journal(n, err) < 0 ||
+	    journal_each(n->journal, load_row, n, err) < 0)
 		return -1;
 	log_info("%zu sandboxes in the journal", n->table.n);
 	return 0;
@@ -266,7 +234,6 @@ int main(int argc, char **argv)
 		return argc == 2 ? 0 : 2;
 	}
 	umask(077);
-	setenv("UV_USE_IO_URING", "0", 1);
 	if (config_load(settings_table, SETTINGS, argv[1], d.node.set, &err) < 0 ||
 	    settings_check(d.node.set, &err) < 0) {
 		log_error("%s", err.msg);
