@@ -3,7 +3,7 @@
  *	manifest read -> warden's facts compared -> every file summed up -> warmed -> ready
  *	                                  \-> built from kernel and disk -/
  */
-/* #syscalls: openat openat2 getdents64 stat fstat newfstatat lseek close */
+/* #syscalls: openat openat2 getdents64 fcntl fstat newfstatat lseek close */
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
@@ -36,13 +36,15 @@ static uint64_t mix(uint64_t h, struct bytes b) /* FNV-1a */
 	return (h ^ 0xff) * 1099511628211ull; /* so that "ab","c" differs from "a","bc" */
 }
 
-static int mix_file(uint64_t *h, const char *path, struct err *err)
+static int mix_file(uint64_t *h, int *fd, const char *path, struct err *err)
 {
 	char text[128];
 	struct stat st;
 
-	if (path[0] == '\0' || stat(path, &st) < 0)
-		return err_set(err, ERR_NOT_FOUND, errno, "no file '%s'", path);
+	if (*fd < 0)
+		*fd = open(path, O_RDONLY | O_CLOEXEC);
+	if (*fd < 0 || fstat(*fd, &st) < 0)
+		return err_set(err, ERR_NOT_FOUND, errno, "open '%s'", path);
 	snprintf(text, sizeof(text), "%jd %jd.%09ld", (intmax_t)st.st_size,
 		 (intmax_t)st.st_mtim.tv_sec, st.st_mtim.tv_nsec);
 	*h = mix(mix(*h, bytes_str(path)), bytes_str(text));
@@ -71,8 +73,8 @@ static int name_it(struct node *n, struct err *err)
 	uint64_t h = 14695981039346656037ull;
 
 	facts_here(n, &b->facts);
-	if (mix_file(&h, n->set[SET_KERNEL].text, err) < 0 ||
-	    mix_file(&h, n->set[SET_DISK].text, err) < 0)
+	if (mix_file(&h, &b->kernel, n->set[SET_KERNEL].text, err) < 0 ||
+	    mix_file(&h, &b->disk, n->set[SET_DISK].text, err) < 0)
 		return -1;
 	h = mix(mix(h, bytes_str(f->vmm_version)), bytes_str(f->cpu_model));
 	h = mix(mix(h, bytes_str(f->accel)), bytes_str(f->arguments));
@@ -220,19 +222,12 @@ static void on_built(struct template_build_user *u, const struct manifest *m, co
 	warm(n);
 }
 
-static int open_file(const char *path, struct err *err)
-{
-	int fd = open(path, O_RDONLY | O_CLOEXEC);
-
-	return fd >= 0 ? fd : err_set(err, ERR_NOT_FOUND, errno, "open %s", path);
-}
-
 static int begin_build(struct node *n, struct err *err)
 {
 	static const struct template_build_user_ops ops = { on_built };
 	struct base_template *b = &n->base;
-	AUTO(auto_close) int kernel = open_file(n->set[SET_KERNEL].text, err);
-	AUTO(auto_close) int disk = kernel < 0 ? -1 : open_file(n->set[SET_DISK].text, err);
+	AUTO(auto_close) int kernel = fcntl(b->kernel, F_DUPFD_CLOEXEC, 0);
+	AUTO(auto_close) int disk = fcntl(b->disk, F_DUPFD_CLOEXEC, 0);
 	struct template_build_spec spec = { .warden = &n->warden,
 					    .loop = n->loop,
 					    .state_dir = n->set[SET_STATE_DIR].text,
@@ -242,7 +237,7 @@ static int begin_build(struct node *n, struct err *err)
 					    .facts = b->facts };
 
 	if (kernel < 0 || disk < 0)
-		return -1;
+		return err_set(err, ERR_EXHAUSTED, errno, "hand on kernel and disk");
 	spec.kernel = take_fd(&kernel);
 	spec.disk = take_fd(&disk);
 	b->build_user.ops = &ops;
@@ -302,6 +297,8 @@ static void on_again(struct timer *t)
 void base_open(struct node *n)
 {
 	timer_init(&n->base.again, n->loop, on_again);
+	n->base.kernel = open(n->set[SET_KERNEL].text, O_RDONLY | O_CLOEXEC);
+	n->base.disk = open(n->set[SET_DISK].text, O_RDONLY | O_CLOEXEC);
 }
 
 void base_close(struct node *n)
@@ -313,6 +310,10 @@ void base_close(struct node *n)
 	warden_ask_cancel(&b->drop);
 	template_job_cancel(TAKE(b->job));
 	template_build_cancel(TAKE(b->build));
+	if (b->kernel >= 0)
+		close(take_fd(&b->kernel));
+	if (b->disk >= 0)
+		close(take_fd(&b->disk));
 }
 
 bool base_is(const struct node *n, const char *name)

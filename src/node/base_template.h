@@ -25,6 +25,8 @@ struct base_template {
 	char id[NODE_ID_MAX + 1]; /* "" until warden's facts are known */
 	struct manifest manifest;
 	struct manifest_facts facts; /* of this host */
+	int kernel,
+		disk; /* what it is made of, opened before node gave up its power; -1: not there */
 	uint32_t disk_mib;
 	struct err why;
 	struct warden_call call;

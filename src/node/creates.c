@@ -271,6 +271,31 @@ static void give_out(struct node *n)
 	}
 }
 
+/* Whoever it was begun for has another, or left. */
+static void end_surplus(struct node *n)
+{
+	struct sandbox *next;
+
+	if (n->creates.n > 0)
+		return;
+	for (struct sandbox *s = n->creates.ready; s; s = next) {
+		next = s->pool_next;
+		if (n->table.in_state[SANDBOX_WAITING] > n->set[SET_POOL].number)
+			sandbox_end(s, "nobody needs it");
+	}
+}
+
+static void end_outdated(struct node *n)
+{
+	struct sandbox *next;
+
+	for (struct sandbox *s = n->creates.ready; s; s = next) {
+		next = s->pool_next;
+		if (strcmp(s->info.template_id, n->base.id) != 0)
+			sandbox_end(s, "its template was replaced");
+	}
+}
+
 static bool begin(struct node *n, bool for_pool)
 {
 	struct err err;
@@ -321,7 +346,10 @@ static void turn(struct timer *t)
 	struct node *n = CONTAINER_OF(t, struct node, creates.turn);
 	struct err err;
 
+	if (n->base.state == BASE_READY)
+		end_outdated(n);
 	give_out(n);
+	end_surplus(n);
 	if (n->base.state == BASE_FAILED) {
 		err_set(&err, ERR_UNAVAILABLE, 0, "template %s: %.200s", BASE_ALIAS,
 			n->base.why.msg);

@@ -156,26 +156,12 @@ static void open_parts(struct node *n)
 	requests_open(n);
 }
 
-/* The folder of a file, so that one that takes its place can be read, too. */
-static const char *folder_of(const char *path, char ret[static CONFIG_VALUE_MAX])
-{
-	const char *slash = strrchr(path, '/');
-
-	snprintf(ret, CONFIG_VALUE_MAX, "%.*s", slash > path ? (int)(slash - path) : 1, path);
-	return ret;
-}
-
 static int give_up_power(const struct node *n, struct err *err)
 {
-	char kernel[CONFIG_VALUE_MAX], disk[CONFIG_VALUE_MAX];
-	struct confine_path paths[4] = { { n->set[SET_DATA_DIR].text, CONFINE_WRITE },
-					 { n->set[SET_STATE_DIR].text, CONFINE_READ } };
-	struct confine c = { n->set[SET_USER].text, paths, 2, syscalls };
+	const struct confine_path paths[] = { { n->set[SET_DATA_DIR].text, CONFINE_WRITE },
+					      { n->set[SET_STATE_DIR].text, CONFINE_READ } };
+	const struct confine c = { n->set[SET_USER].text, paths, COUNT(paths), syscalls };
 
-	if (n->set[SET_KERNEL].text[0])
-		paths[c.n_paths++].path = folder_of(n->set[SET_KERNEL].text, kernel);
-	if (n->set[SET_DISK].text[0])
-		paths[c.n_paths++].path = folder_of(n->set[SET_DISK].text, disk);
 	return confine(&c, err);
 }
 

@@ -6,7 +6,7 @@ import time
 
 import pytest
 
-from node import NodeError, NodeHost, wait_for
+from node import NodeError, NodeHost, http, wait_for
 
 TEAM, OTHER = "team-one", "team-two"
 
@@ -46,7 +46,6 @@ def test_a_sandbox_is_created_answers_and_is_killed(host):
     assert host.alive(b)
     assert host.agent(b, "GET", "/envs")[0] == 200
     (sock,) = host.client.sockets(b.id)
-    from node import http
     assert http(sock, "GET", "/envs", token="wrong")[0] == 401
     host.client.kill(TEAM, b.id)
     host.client.wait_event(b.id)
@@ -127,6 +126,23 @@ def test_a_vm_that_dies_is_noticed_and_removed(host, box):
     wait_for(lambda: box.id not in host.warden.list() and host.rows() == [], "nothing of it is left")
 
 
+def test_a_hung_sandbox_delays_nobody(host, box):
+    pid = host.warden.list()[box.id].pid
+    os.kill(pid, signal.SIGSTOP)
+    try:
+        b = host.client.create(TEAM)
+        assert host.alive(b) and len(host.client.list(TEAM)) == 2
+        host.client.kill(TEAM, b.id)
+        assert host.client.get(TEAM, box.id).sandbox.id == box.id
+        host.client.kill(TEAM, box.id)
+        assert not host.warden.list()
+    finally:
+        try:
+            os.kill(pid, signal.SIGCONT)
+        except ProcessLookupError:
+            pass
+
+
 def test_sandboxes_survive_their_node(host):
     keep = host.client.create(TEAM, text={"metadata": {"a": "b"}})
     short = host.client.create(TEAM)
@@ -168,6 +184,15 @@ def test_creates_wait_for_a_warden_that_is_gone(host):
     assert host.alive(b) and host.alive(late)
     for x in (b, late):
         host.client.kill(TEAM, x.id)
+
+
+def test_creates_do_not_wait_for_ever(host):
+    host.warden.kill()
+    began = time.monotonic()
+    assert "warden" in refused("unavailable", host.client.create, TEAM)
+    assert 9 < time.monotonic() - began < 30
+    host.warden.start()
+    host.wait_status("warden", True)
 
 
 def test_the_pool_is_filled_and_claimed(host):

@@ -7,12 +7,9 @@
 """
 
 import contextlib
-import json
-import pathlib
 import signal
-import socket
+import sqlite3
 import subprocess
-import time
 
 from engine import disk_path, guest_settings, kernel_path
 from node_client import Gone, NodeClient, NodeError
@@ -22,9 +19,10 @@ from warden_fixtures import Watched
 AGENT = ("169.254.77.2", 49983)
 READY_SECONDS = 300  # a template is built meanwhile
 STOP_SECONDS = 30
+NODE_UID, EGRESS_UID = 64321, 64322  # nobody's
 
 
-def http(sock, method, path, token=None, body=b"", user=None, seconds=60):
+def http(sock, method, path, token=None, body=b"", seconds=60):
     """One request over an unconnected socket of a sandbox: status, body."""
     head = f"{method} {path} HTTP/1.1\r\nhost: agent\r\nconnection: close\r\n"
     if token:
@@ -44,16 +42,16 @@ def http(sock, method, path, token=None, body=b"", user=None, seconds=60):
 
 class NodeHost:
     def __init__(self, egress=None, **settings):
-        self.warden = Watched(vms_max=512, **guest_settings())
+        self.warden = Watched(vms_max=512, client_uid=NODE_UID, client_gid=NODE_UID, **guest_settings())
         self.base = self.warden.base
         self.socket_path = self.base / "node.sock"
-        self.process, self.client, self.starts = None, None, 0
+        self.process, self.client = None, None
         self.egress = (build_dir() / "src/egress/hotcell-egress").exists() if egress is None else egress
         self.egress_process = None
         self.settings = {"state_dir": self.warden.state, "data_dir": self.base / "node",
                          "socket": self.socket_path, "warden_socket": self.warden.socket_path,
                          "egress_socket": self.egress_path if self.egress else "",
-                         "kernel": kernel_path(), "disk": disk_path(), "starts_max": 2,
+                         "user": NODE_UID, "kernel": kernel_path(), "disk": disk_path(), "starts_max": 2,
                          "memory_reserve_mib": 64, "sandboxes_max": 256}
         self.settings.update(settings)
 
@@ -99,8 +97,9 @@ class NodeHost:
 
     def start_egress(self):
         if self.egress:
-            self.egress_process = self.spawn("egress", {"socket": self.egress_path},
-                                             self.base / "egress.log")
+            self.egress_process = self.spawn(
+                "egress", {"socket": self.egress_path, "node_uid": NODE_UID, "user": EGRESS_UID},
+                self.base / "egress.log")
 
     def end_egress(self):
         if self.egress_process:
@@ -109,7 +108,6 @@ class NodeHost:
             self.egress_process = None
 
     def start_node(self, **settings):
-        self.starts += 1
         self.process = self.spawn("node", {**self.settings, **settings}, self.log_path)
         self.connect()
 
@@ -167,11 +165,9 @@ class NodeHost:
 
     def rows(self):
         """(id, state) of the journal's rows, read beside node."""
-        import sqlite3
-        with contextlib.closing(sqlite3.connect(f"file:{self.base / 'node/journal.db'}?mode=ro", uri=True)) as db:
-            tables = [r[0] for r in db.execute("select name from sqlite_master where type='table'")]
-            name = next(t for t in tables if "sandbox" in t)
-            return list(db.execute(f"select id, state from {name}"))
+        path = f"file:{self.base / 'node/journal.db'}?mode=ro"
+        with contextlib.closing(sqlite3.connect(path, uri=True)) as db:
+            return list(db.execute("select id, state from sandbox"))
 
 
 __all__ = ["Gone", "NodeError", "NodeHost", "http", "wait_for"]

@@ -8,7 +8,6 @@
 import dataclasses
 import functools
 import json
-import os
 import socket
 import subprocess
 import time
@@ -217,8 +216,3 @@ class NodeClient:
 
     def status(self):
         return self.call("STATUS").text
-
-
-def close_all(fds):
-    for fd in fds:
-        os.close(fd)
