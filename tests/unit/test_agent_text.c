@@ -150,6 +150,13 @@ static void an_end_has_exactly_the_fields_clients_compare(void **state)
 		  { .signo = SIGKILL },
 		  "{\"event\":{\"end\":{\"exitCode\":-1,\"status\":\"signal: killed\","
 		  "\"error\":\"signal: killed\"}}}" },
+		{ "out of memory",
+		  { .signo = SIGKILL, .oom = true },
+		  "{\"event\":{\"end\":{\"exitCode\":-1,\"status\":\"signal: killed\","
+		  "\"error\":\"signal: killed (out of memory: killed by the kernel)\"}}}" },
+		{ "out of memory, and fine nevertheless",
+		  { .exited = true, .oom = true },
+		  "{\"event\":{\"end\":{\"exited\":true,\"status\":\"exit status 0\"}}}" },
 		{ "terminated",
 		  { .signo = SIGTERM },
 		  "{\"event\":{\"end\":{\"exitCode\":-1,\"status\":\"signal: terminated\","
