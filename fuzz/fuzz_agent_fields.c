@@ -5,6 +5,7 @@
 
 #include "agent/file_metadata.h"
 #include "agent/range.h"
+#include "agent/user_path.h"
 #include "fuzz/must.h"
 
 static void check_range(const struct http1_head *h, uint64_t size, int64_t mtime)
@@ -63,6 +64,29 @@ static void check_metadata(const struct http1_head *h)
 	MUST(total <= METADATA_TOTAL_MAX);
 }
 
+/* A path is absolute and within its room; tidy, it has nothing to be left out. */
+static void check_paths(const struct http1_head *h)
+{
+	static const struct account who = { .home = "/home/user" };
+	char path[USER_PATH_MAX], again[USER_PATH_MAX];
+	struct err err = { 0 };
+
+	for (size_t i = 0; i < h->n_fields; i++) {
+		if (user_path(h->fields[i].value, &who, "", path, &err) < 0) {
+			must_say_why(&err);
+			continue;
+		}
+		MUST(path[0] == '/' && memchr(path, 0, sizeof(path)));
+		path_tidy(path);
+		MUST(path[0] == '/' && !strstr(path, "//") && !strstr(path, "/./"));
+		MUST(path[1] == '\0' || path[strlen(path) - 1] != '/');
+		memcpy(again, path, sizeof(again));
+		path_tidy(again);
+		MUST(strcmp(path, again) == 0);
+		MUST(path_name(path)[0] != '\0');
+	}
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
 	static const struct bytes line = BYTES_LIT("GET / HTTP/1.1\r\nHost: x\r\n");
@@ -86,6 +110,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	check_range(&h, length, mtime);
 	check_dates(&h);
 	check_metadata(&h);
+	check_paths(&h);
 	(void)range_takes_identity(&h);
 	return 0;
 }

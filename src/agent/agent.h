@@ -58,6 +58,7 @@ void route_update(struct agent *a, struct http_request *rq);
 void route_files_read(struct agent *a, struct http_request *rq);
 void route_files_write(struct agent *a, struct http_request *rq);
 void route_tunnel(struct agent *a, struct http_request *rq);
+void route_files_compose(struct agent *a, struct http_request *rq);
 void route_stat(struct agent *a, struct http_request *rq);
 void route_make_dir(struct agent *a, struct http_request *rq);
 void route_move(struct agent *a, struct http_request *rq);

@@ -10,7 +10,7 @@
 #include "agent/rpc_unary.h"
 #include "agent/user_path.h"
 
-enum { FS_JSON_DEPTH = 4, FS_ANSWER_MAX = 64 * 1024 * 1024 };
+enum { FS_JSON_DEPTH = 4, FS_ANSWER_MAX = 32 * 1024 * 1024 };
 enum { FS_FAILED = -1, FS_DONE = 0, FS_AGAIN = 1 };
 
 struct fs_call {

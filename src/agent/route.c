@@ -39,6 +39,7 @@ static const struct row routes[] = {
 	{ "/files", "GET", GUARD_FILES, route_files_read },
 	{ "/files", "HEAD", GUARD_FILES, route_files_read },
 	{ "/files", "POST", GUARD_FILES, route_files_write },
+	{ "/files/compose", "POST", GUARD_CLIENT, route_files_compose },
 	{ "/filesystem.Filesystem/Stat", "POST", GUARD_CLIENT, route_stat },
 	{ "/filesystem.Filesystem/MakeDir", "POST", GUARD_CLIENT, route_make_dir },
 	{ "/filesystem.Filesystem/Move", "POST", GUARD_CLIENT, route_move },

@@ -388,3 +388,48 @@ def test_a_full_disk_is_said_and_leaves_nothing(tmp_path):
     finally:
         agent.stop()
         os.system(f"umount {small}")
+
+
+# --- compose ------------------------------------------------------------------------------------------
+
+
+def compose(agent, **message):
+    return post(agent, "/files/compose", json.dumps(message), {"Content-Type": "application/json"})
+
+
+def test_parts_become_one_file(agent, tmp_path):
+    parts = [random.randbytes(n) for n in (3 * MIB, 0, 100, 9 * MIB + 1)]
+    for i, content in enumerate(parts):
+        (tmp_path / f"part{i}").write_bytes(content)
+    names = [f"part{i}" for i in range(len(parts))]
+    r = compose(agent, source_paths=names, destination="deep/whole")
+    path = tmp_path / "deep/whole"
+    assert (r.status, r.json) == (200, {"path": str(path), "name": "whole", "type": "file"})
+    assert path.read_bytes() == b"".join(parts)
+    assert not any((tmp_path / n).exists() for n in names)
+    # onto one of its own sources
+    (tmp_path / "a").write_text("a")
+    (tmp_path / "b").write_text("b")
+    assert compose(agent, source_paths=["a", "b", "a"], destination="a").status == 200
+    assert (tmp_path / "a").read_text() == "aba" and not (tmp_path / "b").exists()
+    # from another file system
+    assert compose(agent, source_paths=["/proc/version"], destination="v").status == 200
+    assert (tmp_path / "v").read_text() == open("/proc/version").read()
+
+
+def test_what_cannot_be_composed_changes_nothing(agent, tmp_path):
+    (tmp_path / "a").write_text("a")
+    for status, message in [
+        (404, {"source_paths": ["a", "no"], "destination": "x"}),
+        (400, {"source_paths": ["a", "."], "destination": "x"}),
+        (400, {"source_paths": [], "destination": "x"}),
+        (400, {"source_paths": "a", "destination": "x"}),
+        (400, {"source_paths": [1], "destination": "x"}),
+        (400, {"source_paths": ["a"]}),
+        (400, {"source_paths": ["a"], "destination": "."}),
+        (401, {"source_paths": ["a"], "destination": "x", "username": "eve"}),
+    ]:
+        r = compose(agent, **message)
+        assert (r.status, r.json["code"]) == (status, status), r.json
+        assert (tmp_path / "a").read_text() == "a" and not (tmp_path / "x").exists()
+    assert post(agent, "/files/compose", b"{", {}).status == 400
