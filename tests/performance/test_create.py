@@ -58,7 +58,7 @@ class Client:
 
 def pooled(server):
     """How many wait in the pool."""
-    return server.admin("GET", "/admin/status").json["node"]["pooled"]
+    return server.node_status()["pooled"]
 
 
 def test_create_from_a_warm_pool(server):
@@ -90,7 +90,7 @@ def test_create_without_a_pool_beside_a_bare_program(server):
         for attempt in range(TRIES):
             ours, bares = [], []
             for n in range(WARM + PAIRS):
-                wait_for(lambda: server.admin("GET", "/admin/status").json["node"]["slotsReady"] >= 1,
+                wait_for(lambda: server.node_status()["slotsReady"] >= 1,
                          "a slot is ready", PATIENCE, 0.02)
                 ms, box = client.create()
                 client.kill(box)

@@ -23,6 +23,7 @@ import os
 import signal
 import socket
 import subprocess
+import time
 
 from engine import disk_path, guest_settings, kernel_path
 from warden import build_dir, is_alive, wait_for
@@ -140,6 +141,7 @@ class Daemon:
 
 class Server:
     def __init__(self, vms_max=512, warden=None, egress=None, node=None, gateway=None):
+        self.kernel, self.disk = kernel_path(), disk_path()  # may take minutes, or fail
         self.warden = Watched(vms_max=vms_max, **guest_settings(), **(warden or {}))
         self.base = self.warden.base
         self.port = free_port()
@@ -175,8 +177,8 @@ class Server:
                 "socket": self.base / "node/node.sock", "warden_socket": self.warden.socket_path,
                 "egress_socket": self.base / "egress/egress.sock", "user": self.users["node"],
                 "gateway_uid": self.users["gateway"], "gateway_gid": self.users["gateway"],
-                "kernel": link_or_copy(kernel_path(), self.base / "vmlinux"),
-                "disk": link_or_copy(disk_path(), self.base / "disk.raw"),
+                "kernel": link_or_copy(self.kernel, self.base / "vmlinux"),
+                "disk": link_or_copy(self.disk, self.base / "disk.raw"),
                 "vcpus": 1, "memory_mib": 512, "pool": 0, "slots": 2,
                 "sandboxes_max": self.warden.uids - 16}
 
@@ -399,13 +401,22 @@ class Server:
         self.warden.kill()
         self.warden.check_clean()
 
-    def leaks(self):
-        """What is left on the host that belongs to no sandbox of the list; slots that wait do not count.
+    def leaks(self, seconds=30):
+        """What is left on the host that belongs to no sandbox of the list.
 
-        Node may be making or removing pooled ones meanwhile: it is looked at for a while."""
-        keep = self.ids()
-        found = self.warden.leaks(keep)
-        return [leak for leak in found if leak.kind in ("process", "cgroup", "file", "mount")]
+        What is ready for the next sandbox (slots, the pool) is nobody's either and does not count; what is being
+        made or removed is waited for."""
+        until = time.monotonic() + seconds
+        while True:
+            keep = self.ids() | set(self.node_status().get("pooledIDs", ()))
+            found = [leak for leak in self.warden.leaks(keep, grace=0)
+                     if leak.kind in ("process", "cgroup", "file", "mount")]
+            if not found or time.monotonic() > until:
+                return found
+            time.sleep(0.2)
+
+    def node_status(self):
+        return self.admin("GET", "/admin/status").json["node"] or {}
 
     def print_logs(self):
         for name, daemon in self.daemons.items():
