@@ -43,6 +43,9 @@ bool http1_keep_alive(const struct http1_head *h)
 {
 	if (h->body == HTTP1_BODY_CLOSE || http1_list_has(h, "connection", "close"))
 		return false;
+	/* what follows a CONNECT was meant for somebody else, also when it is refused */
+	if (h->form == HTTP1_AUTHORITY && h->status == 0)
+		return false;
 	return h->minor >= 1 || http1_list_has(h, "connection", "keep-alive");
 }
 

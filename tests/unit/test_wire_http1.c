@@ -460,6 +460,7 @@ static const struct {
 	{ "1.0", BYTES_LIT("GET / HTTP/1.0\r\n\r\n"), false, false, "" },
 	{ "1.0 keep-alive", BYTES_LIT("GET / HTTP/1.0\r\nConnection: Keep-Alive\r\n\r\n"), true,
 	  false, "" },
+	{ "connect", BYTES_LIT("CONNECT x:1 HTTP/1.1\r\nHost: x:1\r\n\r\n"), false, false, "" },
 	{ "expects", BYTES_LIT("PUT / HTTP/1.1\r\n" H "Expect: 100-Continue\r\n\r\n"), true, true,
 	  "" },
 	{ "expects in 1.0", BYTES_LIT("PUT / HTTP/1.0\r\nExpect: 100-continue\r\n\r\n"), false,
