@@ -46,8 +46,7 @@ static void on_accept(struct listener *ln, struct stream *s, const struct addr *
 	struct program *p = CONTAINER_OF(ln, struct program, listener);
 	struct err err;
 
-	(void)peer;
-	if (http_server_add(&p->http, s, &err) < 0)
+	if (http_server_add_from(&p->http, s, peer, &err) < 0)
 		log_warn("a connection: %s", err.msg);
 }
 
@@ -112,7 +111,8 @@ static int lock_in(struct program *p, struct err *err)
 static int set_up(struct program *p, struct err *err)
 {
 	static const struct node_link_ops node_ops = { on_gone, on_down, on_up };
-	uint64_t files = p->set[SET_CONNECTIONS_MAX].number * STREAMS_PER_CONNECTION + FILES_MORE;
+	uint64_t files = p->set[SET_CONNECTIONS_MAX].number * STREAMS_PER_CONNECTION +
+			 GATEWAY_HELD_MAX + FILES_MORE;
 
 	snprintf(p->g.domain, sizeof(p->g.domain), "%s", p->set[SET_DOMAIN].text);
 	if (confine_begin(files, err) < 0 || loop_open(&p->g.loop, err) < 0 ||
