@@ -38,7 +38,7 @@ static int refuse_io_uring(struct err *err)
 	int rc = filter ? 0 : -ENOMEM;
 
 	if (rc == 0)
-		rc = seccomp_rule_add(filter, SCMP_ACT_ERRNO(ENOSYS), SCMP_SYS(io_uring_setup), 0);
+		rc = seccomp_rule_add(filter, SCMP_ACT_ERRNO(EPERM), SCMP_SYS(io_uring_setup), 0);
 	if (rc == 0)
 		rc = seccomp_load(filter);
 	if (filter)
