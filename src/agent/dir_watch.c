@@ -71,14 +71,16 @@ static int add_all(struct dir_watch *w, struct err *err)
 	return more;
 }
 
+static void unwatch(void *ctx, int wd)
+{
+	struct dir_watch *w = ctx;
+
+	(void)inotify_rm_watch(w->fd, wd);
+}
+
 static void forget_below(struct dir_watch *w, const char *top)
 {
-	int wd;
-
-	while ((wd = watched_dirs_below(&w->dirs, top)) >= 0) {
-		(void)inotify_rm_watch(w->fd, wd);
-		watched_dirs_drop(&w->dirs, wd);
-	}
+	watched_dirs_forget(&w->dirs, top, unwatch, w);
 }
 
 /* --- a directory that appeared ------------------------------------------------------------ */

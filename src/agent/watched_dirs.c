@@ -100,14 +100,22 @@ bool watched_dirs_rename(struct watched_dirs *d, const char *top, const char *to
 	return true;
 }
 
-int watched_dirs_below(const struct watched_dirs *d, const char *top)
+void watched_dirs_forget(struct watched_dirs *d, const char *top, void (*gone)(void *ctx, int wd),
+			 void *ctx)
 {
-	size_t len = strlen(top);
+	size_t len = strlen(top), kept = 0;
 
-	for (size_t i = 0; i < d->n; i++)
-		if (is_below(d->v[i].path, top, len))
-			return d->v[i].wd;
-	return -1;
+	for (size_t i = 0; i < d->n; i++) {
+		struct watched_dir one = d->v[i];
+
+		if (!is_below(one.path, top, len)) {
+			d->v[kept++] = one;
+			continue;
+		}
+		free(one.path);
+		gone(ctx, one.wd);
+	}
+	d->n = kept;
 }
 
 void watched_dirs_done(struct watched_dirs *d)

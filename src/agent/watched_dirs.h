@@ -29,6 +29,7 @@ void watched_dirs_drop(struct watched_dirs *d, int wd);
 /* `top` and all below it is called `to` from now on. Without memory it is forgotten: false. */
 bool watched_dirs_rename(struct watched_dirs *d, const char *top, const char *to);
 
-/* The number of `top` or of something below it, or -1. */
-int watched_dirs_below(const struct watched_dirs *d, const char *top);
+/* `top` and all below it is forgotten; `gone` is told each number. */
+void watched_dirs_forget(struct watched_dirs *d, const char *top, void (*gone)(void *ctx, int wd),
+			 void *ctx);
 void watched_dirs_done(struct watched_dirs *d);

@@ -241,10 +241,18 @@ static void a_removal_of_any_depth(void **state)
 
 /* --- watched directories ------------------------------------------------------------------ */
 
+static void add_up(void *ctx, int wd)
+{
+	int *sum = ctx;
+
+	*sum += wd;
+}
+
 static void directories_of_watches(void **state)
 {
 	struct watched_dirs d = { 0 };
 	struct err err = { 0 };
+	int sum = 0;
 
 	(void)state;
 	for (int i = 100; i > 0; i--) {
@@ -262,11 +270,14 @@ static void directories_of_watches(void **state)
 	assert_string_equal(watched_dirs_find(&d, 1), "e/f/x");
 	assert_string_equal(watched_dirs_find(&d, 7), "e/f");
 	assert_string_equal(watched_dirs_find(&d, 10), "d10/x"); /* begins alike, and is another */
-	assert_int_equal(watched_dirs_below(&d, "e"), 1);
-	watched_dirs_drop(&d, 1);
-	watched_dirs_drop(&d, 1);
-	assert_int_equal(watched_dirs_below(&d, "e"), 7);
-	assert_int_equal(watched_dirs_below(&d, "nothing"), -1);
+	watched_dirs_forget(&d, "e", add_up, &sum);
+	assert_int_equal(sum, 1 + 7);
+	assert_int_equal(d.n, 98);
+	assert_null(watched_dirs_find(&d, 7));
+	watched_dirs_drop(&d, 2);
+	watched_dirs_drop(&d, 2);
+	assert_null(watched_dirs_find(&d, 2));
+	assert_string_equal(watched_dirs_find(&d, 3), "d3/x");
 	watched_dirs_done(&d);
 }
 
