@@ -22,9 +22,9 @@ STEPS = ("started", "greeting", "loaded", "cont", "clock", "identity", "health")
 class Bare:
     """tests/performance/bare.c: one restore for each line it is sent."""
 
-    def __init__(self, warden):
+    def __init__(self, warden, template=TEMPLATE):
         self.process = subprocess.Popen(
-            [build_dir() / "tests/performance/bare", warden.base / "warden.conf", TEMPLATE],
+            [build_dir() / "tests/performance/bare", warden.base / "warden.conf", template],
             stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, bufsize=1)
 
     def restore(self):
