@@ -18,7 +18,7 @@ static const struct column sandbox_columns[] = {
 	{ "STARTED", "startedAt" }, { "ENDS", "endAt" }
 };
 static const struct column template_columns[] = { { "TEMPLATE", "templateID" },
-						  { "NAMES", "names" },
+						  { "ALIAS", "alias" },
 						  { "CPUS", "cpuCount" },
 						  { "MIB", "memoryMB" },
 						  { "STATE", "buildStatus" } };

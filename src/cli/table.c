@@ -14,22 +14,6 @@ static const json_t *member(const json_t *row, const char *path)
 	return json_object_get(json_object_get(row, first), dot + 1);
 }
 
-static void join(char ret[static CELL_MAX], const json_t *list)
-{
-	size_t i, len = 0;
-	const json_t *v;
-
-	json_array_foreach(list, i, v)
-	{
-		const char *text = json_is_string(v) ? json_string_value(v) : "?";
-		int n = snprintf(ret + len, CELL_MAX - len, "%s%s", i ? "," : "", text);
-
-		len += n > 0 ? (size_t)n : 0;
-		if (len >= CELL_MAX)
-			break;
-	}
-}
-
 static void cell(char ret[static CELL_MAX], const json_t *row, const char *path)
 {
 	const json_t *v = member(row, path);
@@ -43,8 +27,6 @@ static void cell(char ret[static CELL_MAX], const json_t *row, const char *path)
 		snprintf(ret, CELL_MAX, "%.2f", json_real_value(v));
 	else if (json_is_boolean(v))
 		snprintf(ret, CELL_MAX, "%s", json_is_true(v) ? "yes" : "no");
-	else if (json_array_size(v))
-		join(ret, v);
 	for (char *p = ret; *p; p++)
 		if ((unsigned char)*p < ' ' || *p == 127)
 			*p = '?';
