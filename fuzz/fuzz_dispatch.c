@@ -75,6 +75,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	dispatch_find(&h, data[0] & 1 ? "box.test" : "", &d);
 	dispatch_find(&h, data[0] & 1 ? "box.test" : "", &again);
 	MUST(d.plane == again.plane && d.port == again.port);
+	MUST(d.plane != PLANE_SIGNED || !(data[0] & 1));
 	if (d.plane == PLANE_SANDBOX)
 		check_sandbox(&h, &d);
 	else if (d.plane == PLANE_BAD)

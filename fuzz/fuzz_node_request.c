@@ -28,7 +28,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	must_be_plain(rq.id, sizeof(rq.id));
 	must_be_plain(rq.template_id, sizeof(rq.template_id));
 	MUST(rq.verb == NODE_CREATE || rq.verb == NODE_LIST || rq.verb == NODE_TEMPLATES ||
-	     rq.verb == NODE_STATUS || rq.id[0] != '\0');
+	     rq.verb == NODE_STATUS || rq.verb == NODE_SIGNED || rq.id[0] != '\0');
 	MUST(rq.verb != NODE_SOCKETS || (rq.count >= 1 && rq.count <= NODE_FDS_MAX));
 	MUST(rq.timeout_s <= NODE_TIMEOUT_MAX_S);
 	MUST(inside(text, in) && text.len == rq.text_len && text.len <= NODE_TEXT_MAX);

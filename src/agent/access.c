@@ -3,24 +3,13 @@
 
 #include "wire/base64.h"
 
-bool access_same(struct bytes a, struct bytes b)
-{
-	unsigned int differ = 0;
-
-	if (a.len != b.len)
-		return false;
-	for (size_t i = 0; i < a.len; i++)
-		differ |= (unsigned int)(a.ptr[i] ^ b.ptr[i]);
-	return differ == 0;
-}
-
 static bool holds(const char *token, const struct http1_head *h, const char *field)
 {
 	struct bytes given;
 
 	if (token[0] == '\0')
 		return true;
-	return http1_find(h, field, &given) == 1 && access_same(given, bytes_str(token));
+	return http1_find(h, field, &given) == 1 && bytes_eq_secret(given, bytes_str(token));
 }
 
 bool access_client(const struct session *s, const struct http1_head *h)

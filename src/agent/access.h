@@ -9,9 +9,6 @@
 	"unauthorized access, please provide a valid access token or method signing" \
 	" if supported"
 
-/* How long this takes depends on the lengths alone, which are no secret. */
-bool access_same(struct bytes a, struct bytes b);
-
 /* X-Access-Token; true for everybody when the session has none. */
 bool access_client(const struct session *s, const struct http1_head *h);
 

@@ -37,6 +37,17 @@ bool bytes_eq_nocase(struct bytes a, struct bytes b)
 	return true;
 }
 
+bool bytes_eq_secret(struct bytes a, struct bytes b)
+{
+	unsigned int differ = 0;
+
+	if (a.len != b.len)
+		return false;
+	for (size_t i = 0; i < a.len; i++)
+		differ |= (unsigned int)(a.ptr[i] ^ b.ptr[i]);
+	return differ == 0;
+}
+
 bool bytes_starts(struct bytes b, struct bytes prefix)
 {
 	return b.len >= prefix.len && bytes_eq(bytes_head(b, prefix.len), prefix);

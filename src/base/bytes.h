@@ -40,6 +40,7 @@ static inline struct bytes bytes_tail(struct bytes b, size_t skip)
 struct bytes bytes_str(const char *s); /* borrows a C string, without its NUL */
 bool bytes_eq(struct bytes a, struct bytes b);
 bool bytes_eq_nocase(struct bytes a, struct bytes b); /* ASCII only */
+bool bytes_eq_secret(struct bytes a, struct bytes b); /* how long it takes tells the lengths only */
 bool bytes_starts(struct bytes b, struct bytes prefix);
 
 /* Take the bytes before `sep` off the front of *in, and the separator with them.

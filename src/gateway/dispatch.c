@@ -141,6 +141,10 @@ void dispatch_find(const struct http1_head *head, const char *domain, struct dis
 		return;
 	if (n_id > 0 || n_port > 0)
 		by_headers(id, n_id, port, n_port, ret);
-	else if (!host)
-		*ret = (struct dispatch){ .plane = is_signed(head) ? PLANE_SIGNED : PLANE_API };
+	else if (!host && !is_signed(head))
+		*ret = (struct dispatch){ .plane = PLANE_API };
+	else if (!host && domain[0] == '\0')
+		*ret = (struct dispatch){ .plane = PLANE_SIGNED };
+	else if (!host) /* where names lead to sandboxes, a URL has one */
+		bad(ret, invalid_host);
 }

@@ -5,6 +5,7 @@
  */
 #pragma once
 
+#include "gateway/address_rates.h"
 #include "gateway/node_link.h"
 #include "http/server.h"
 
@@ -19,14 +20,15 @@ struct gateway {
 	struct node_link *node;
 	struct api *api;
 	struct guest_cache *guests;
-	char domain[256]; /* of sandboxes' host names; empty: none configured */
+	char domain[256];                  /* of sandboxes' host names; empty: none configured */
+	struct address_rates signed_rates; /* of URLs that name no sandbox */
 };
 
 /* What a request is for. */
 enum plane {
 	PLANE_API,
 	PLANE_SANDBOX, /* id and port below */
-	PLANE_SIGNED,  /* /files with a signature and no sandbox named */
+	PLANE_SIGNED,  /* /files with a signature and no sandbox named; never with a domain */
 	PLANE_BAD,     /* answered with 400 and `message`, as text/plain */
 };
 struct dispatch {

@@ -20,7 +20,7 @@ void http_request_rests(struct http_request *rq)
 
 void http_request_take(struct http_request *rq, struct http_handler *h)
 {
-	assert(!rq->handler);
+	assert(!rq->handler || !h);
 	rq->handler = h;
 }
 

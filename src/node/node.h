@@ -8,6 +8,7 @@
 #include "node/memory_watch.h"
 #include "node/sandbox_table.h"
 #include "node/settings.h"
+#include "node/signed.h"
 #include "node/slots.h"
 
 enum {
@@ -32,6 +33,7 @@ struct node {
 	struct sandbox_table table;
 	struct creates creates;
 	struct look look;
+	struct signed_searches searches;
 	struct node_job *jobs; /* requests.c: what is under way for a gateway */
 	bool stopping;
 };

@@ -30,6 +30,8 @@ enum node_verb {
 	NODE_SOCKETS,   /* id, count -> sandbox, that many unconnected TCP sockets in its network */
 	NODE_TEMPLATES, /* -> text: a JSON array of objects, see node/README.md */
 	NODE_STATUS,    /* -> text: a JSON object: counts and limits of this host */
+	NODE_SIGNED,    /* flags, text: the query of a signed URL (no JSON) -> the sandbox whose
+			 * token signed it. When it ends is not looked at: the agent does */
 	NODE_VERBS,
 };
 
@@ -40,6 +42,7 @@ enum node_event {
 
 enum node_flags {
 	NODE_SECURE = 1u << 0, /* the agent wants the access token */
+	NODE_WRITE = 1u << 1,  /* NODE_SIGNED: to write a file, not to read it */
 };
 
 enum node_state { NODE_RUNNING, NODE_ENDING };

@@ -3,6 +3,8 @@
 
 enum { NEEDS_TEAM = 1 << 0, NEEDS_ID = 1 << 1, NEEDS_TEMPLATE = 1 << 2, NEEDS_COUNT = 1 << 3 };
 
+#define FLAGS_KNOWN ((uint32_t)NODE_SECURE | (uint32_t)NODE_WRITE)
+
 static const unsigned int needs[NODE_VERBS] = {
 	[NODE_CREATE] = NEEDS_TEAM | NEEDS_TEMPLATE,
 	[NODE_GET] = NEEDS_ID,
@@ -42,7 +44,7 @@ static int check_numbers(const struct node_request *rq, struct err *err)
 	if (rq->timeout_s > NODE_TIMEOUT_MAX_S)
 		return err_set(err, ERR_INVALID, 0, "a timeout of %u seconds, at most %d",
 			       rq->timeout_s, NODE_TIMEOUT_MAX_S);
-	if (rq->flags & ~(uint32_t)NODE_SECURE)
+	if (rq->flags & ~FLAGS_KNOWN)
 		return err_set(err, ERR_INVALID, 0, "flags 0x%x", rq->flags);
 	if ((needs[rq->verb] & NEEDS_COUNT) && (rq->count == 0 || rq->count > NODE_FDS_MAX))
 		return err_set(err, ERR_INVALID, 0, "a count of %u, expected 1 to %d", rq->count,

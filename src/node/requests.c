@@ -328,7 +328,7 @@ static verb_fn *const verbs[NODE_VERBS] = {
 	[NODE_KILL] = verb_kill,       [NODE_TIMEOUT] = verb_timeout,
 	[NODE_CONNECT] = verb_connect, [NODE_LIST] = verb_list,
 	[NODE_SOCKETS] = verb_sockets, [NODE_TEMPLATES] = verb_templates,
-	[NODE_STATUS] = verb_status,
+	[NODE_STATUS] = verb_status,   [NODE_SIGNED] = signed_ask,
 };
 
 static void on_request(struct door_user *u, struct door_asked *a, const struct node_request *rq,
@@ -344,10 +344,12 @@ void requests_open(struct node *n)
 	static const struct door_user_ops ops = { on_request };
 
 	n->door_user.ops = &ops;
+	signed_open(n);
 }
 
 void requests_close(struct node *n)
 {
 	while (n->jobs)
 		job_free(n->jobs);
+	signed_close(n);
 }

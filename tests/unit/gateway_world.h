@@ -37,6 +37,7 @@ struct node_link {
 	enum node_mood mood;
 	uint32_t generation, state;
 	size_t n_calls, n_sockets;
+	uint32_t signed_flags; /* of the last NODE_SIGNED */
 };
 
 struct world {
@@ -112,9 +113,15 @@ int node_link_call(struct node_link *n, struct node_call *c, const struct node_r
 				   const struct err *err),
 		   struct err *err)
 {
-	assert_int_equal(rq->verb, NODE_SOCKETS);
-	assert_true(rq->count >= 1 && rq->count <= NODE_FDS_MAX);
-	assert_true(deadline_ms > 0 && text.len == 0 && !c->link);
+	if (rq->verb == NODE_SIGNED) {
+		assert_true(text.len > 0);
+		n->signed_flags = rq->flags;
+	} else {
+		assert_int_equal(rq->verb, NODE_SOCKETS);
+		assert_true(rq->count >= 1 && rq->count <= NODE_FDS_MAX);
+		assert_int_equal(text.len, 0);
+	}
+	assert_true(deadline_ms > 0 && !c->link);
 	n->n_calls++;
 	if (n->mood == NODE_FULL)
 		return err_set(err, ERR_EXHAUSTED, 0, "too many calls");

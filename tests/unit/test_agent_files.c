@@ -1,10 +1,9 @@
-/* test_agent_files.c - gzip, signatures, ranges, metadata: what /files is made of. */
+/* test_agent_files.c - gzip, ranges, metadata: what /files is made of. */
 #include "tests/unit/check.h"
 
 #include "agent/file_metadata.h"
 #include "agent/gunzip.h"
 #include "agent/range.h"
-#include "agent/signature.h"
 
 /* --- gzip ----------------------------------------------------------------------------------- */
 
@@ -82,40 +81,6 @@ static void gzip_that_is_broken(void **state)
 		assert_true(d == DECODE_BAD || !whole ||
 			    bytes_eq(buf_view(&out), BYTES_LIT("hello")));
 	}
-}
-
-/* --- signatures ----------------------------------------------------------------------------- */
-
-static const struct bytes token = BYTES_LIT("0tQG31xiMp0IOQfaz9dcwi72L1CPo8e0");
-
-static void the_known_signature(void **state)
-{
-	const struct signed_url u = { BYTES_LIT("hello.txt"), BYTES_LIT("read"), BYTES_LIT("user"),
-				      false, 0 };
-	char text[SIGNATURE_TEXT_MAX];
-
-	(void)state;
-	signature_make(&u, token, text);
-	assert_string_equal(text, "v1_gUtH/s9YCJWgCizjfUxuWfhFE4QSydOWEIIvfLwDr6E");
-}
-
-static void signatures_end(void **state)
-{
-	struct signed_url u = { BYTES_LIT("x"), BYTES_LIT("write"), BYTES_LIT(""), true, 1000 };
-	char text[SIGNATURE_TEXT_MAX];
-	struct err err = { 0 };
-
-	(void)state;
-	signature_make(&u, token, text);
-	assert_int_equal(signature_check(&u, token, bytes_str(text), 1000, &err), 0);
-	assert_int_equal(signature_check(&u, token, bytes_str(text), 1001, &err), -1);
-	assert_string_equal(err.msg, "signature is already expired");
-	u.expiration = 1001;
-	assert_int_equal(signature_check(&u, token, bytes_str(text), 1000, &err), -1);
-	assert_string_equal(err.msg, "invalid signature");
-	u.has_expiration = false;
-	assert_int_equal(signature_check(&u, token, bytes_str(text), 1000, &err), -1);
-	assert_int_equal(signature_check(&u, token, BYTES_LIT(""), 1000, &err), -1);
 }
 
 /* --- ranges --------------------------------------------------------------------------------- */
@@ -246,8 +211,6 @@ int main(void)
 		cmocka_unit_test(gzip_in_pieces),
 		cmocka_unit_test(gzip_of_two_members),
 		cmocka_unit_test(gzip_that_is_broken),
-		cmocka_unit_test(the_known_signature),
-		cmocka_unit_test(signatures_end),
 		cmocka_unit_test(ranges),
 		cmocka_unit_test(dates),
 		cmocka_unit_test(conditions),

@@ -60,7 +60,7 @@ static const struct {
 	{ "a name with a dash", "/", "host: my-gateway.test\r\n", PLANE_API, NULL, 0 },
 	{ "the domain itself", "/", "host: 1-box.test:80\r\n", PLANE_API, NULL, 0 },
 	{ "below the domain", "/", "host: 5-abc.1-box.test:80\r\n", PLANE_SANDBOX, "abc", 5 },
-	{ "signed", "/files?path=a&signature=v1_x", "host: a\r\n", PLANE_SIGNED, NULL, 0 },
+	{ "signed", "/files?path=a&signature=v1_x", "host: a\r\n", PLANE_BAD, "Invalid host", 0 },
 	{ "signed, by header", "/files?signature=v1_x", "host: a\r\n" BOTH, PLANE_SANDBOX, "abc",
 	  49983 },
 	{ "signed, by host", "/files?signature=v1_x", "host: 49983-abc.t\r\n", PLANE_SANDBOX, "abc",
@@ -96,9 +96,42 @@ static void each_request_has_its_plane(void **state)
 	}
 }
 
+/* Where host names lead to no sandbox, a signature has to do. */
+static void signed_urls_without_a_domain(void **state)
+{
+	static const struct {
+		const char *name, *target, *fields;
+		enum plane plane;
+	} signed_rows[] = {
+		{ "signed", "/files?path=a&signature=v1_x", "", PLANE_SIGNED },
+		{ "by header", "/files?signature=v1_x", BOTH, PLANE_SANDBOX },
+		{ "half a header", "/files?signature=v1_x", "e2b-sandbox-id: a\r\n", PLANE_BAD },
+		{ "not signed", "/files?path=a", "", PLANE_API },
+		{ "elsewhere", "/filesystem?signature=a", "", PLANE_API },
+	};
+
+	(void)state;
+	FOR_ROWS(row, signed_rows) {
+		struct http1_head head;
+		struct dispatch d;
+		struct err err = { 0 };
+		char text[1024];
+
+		(void)snprintf(text, sizeof(text), "GET %s HTTP/1.1\r\nhost: a\r\n%s\r\n",
+			       row->target, row->fields);
+		if (http1_parse_request(bytes_str(text), &head, &err) < 0)
+			fail_msg("%s", err.msg);
+		dispatch_find(&head, "", &d);
+		assert_int_equal(d.plane, row->plane);
+	}
+}
+
 int main(void)
 {
-	const struct CMUnitTest tests[] = { cmocka_unit_test(each_request_has_its_plane) };
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(each_request_has_its_plane),
+		cmocka_unit_test(signed_urls_without_a_domain),
+	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
