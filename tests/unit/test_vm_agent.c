@@ -98,14 +98,15 @@ static void nobody_there_is_a_failure_in_time(void **state)
 	listener_close(&s.agent.door);
 	began = clock_mono_ns();
 	assert_int_equal(agent_dial_start(&s.dial, s.loop, mock_socket(), &s.agent.at,
-					  AGENT_DIAL_BOOT_MS, 100, on_dialled, &err),
+					  AGENT_DIAL_BOOT_MS, 1000, on_dialled, &err),
 			 0);
 	loop_run(s.loop);
 	took = (clock_mono_ns() - began) / NSEC_PER_MSEC;
 	assert_null(s.stream);
 	assert_int_equal(s.done, 1);
-	assert_int_equal(s.err.code, ERR_UNAVAILABLE);
-	assert_true(took >= 60 && took < 5000);
+	/* the last try may have been refused, or cut short by the end */
+	assert_true(s.err.code == ERR_UNAVAILABLE || s.err.code == ERR_TIMEOUT);
+	assert_true(took >= 600 && took < 10000);
 	scene_end();
 }
 
