@@ -44,7 +44,6 @@ void http_server_init(struct http_server *sv, struct loop *l, const struct http_
 int http_server_add(struct http_server *sv, struct stream *s, struct err *err) NODISCARD;
 int http_server_add_from(struct http_server *sv, struct stream *s, const struct addr *peer,
 			 struct err *err) NODISCARD;
-
 /* No new requests: idle connections close, the others after their answer. */
 void http_server_quiesce(struct http_server *sv);
 /* Resets every connection; running requests get their on_gone from inside this call, the one
