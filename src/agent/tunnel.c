@@ -49,12 +49,14 @@ static void refuse(struct tunnel *t, unsigned int status, const char *why)
 static void join(struct tunnel *t, struct stream *service)
 {
 	static const struct pump_ops ops = { on_done };
+	static const struct http1_field field = { BYTES_LIT("upgrade"),
+						  BYTES_LIT(TUNNEL_PROTOCOL) };
+	const struct http_response yes = { .status = 101, .fields = &field, .n_fields = 1 };
 	AUTO(buf_done) struct buf early = { 0 };
 	struct stream *client;
 	struct err err;
 
-	if (http_upgrade(t->rq, &(struct http_response){ .status = 101 }, &client, &early, &err) <
-	    0) {
+	if (http_upgrade(t->rq, &yes, &client, &early, &err) < 0) {
 		stream_abort(service);
 		refuse(t, 500, err.msg);
 		return;

@@ -14,6 +14,7 @@ void relay_free(struct relay *r)
 	if (r->state == RELAY_SWITCHED)
 		pump_abort(&r->pump);
 	dial_cancel(&r->dial);
+	guest_tunnel_cancel(&r->tunnel);
 	timer_stop(&r->retry);
 	http_client_close(r->client); /* with the exchange, if one is under way */
 	guest_leave(&r->user);
@@ -107,11 +108,17 @@ static void ask_over(struct relay *r, struct http_client *client)
 		refuse(r, REFUSE_HEAD);
 }
 
-/* Nobody listens, perhaps not yet; or nobody is there at all. */
+/* Nobody listens, perhaps not yet, or only on the guest's loopback; or nobody is there at all. */
 static void dial_failed(struct relay *r, const struct err *err)
 {
-	if (err->sys != ECONNREFUSED)
+	if (err->sys != ECONNREFUSED) {
 		guest_doubt(&r->user);
+	} else if (!r->by_tunnel && !relay_is_agent(r)) {
+		r->by_tunnel = true;
+		find_way(r);
+		return;
+	}
+	r->by_tunnel = false;
 	if (err->code == ERR_TIMEOUT || ++r->tries >= RELAY_TRIES) {
 		refuse(r, REFUSE_PORT);
 		return;
@@ -125,33 +132,59 @@ static void on_retry(struct timer *t)
 	find_way(CONTAINER_OF(t, struct relay, retry));
 }
 
-static void on_dialed(struct dial *d, struct stream *s, const struct err *err)
+static void connected(struct relay *r, struct stream *s, struct buf *early)
 {
 	/* the client may be silent for as long as it likes, and so may the guest */
 	static const struct http_limits no_limits = { 0 };
-	struct relay *r = CONTAINER_OF(d, struct relay, dial);
 	struct http_client *c;
-	struct err why;
+	struct err err;
 
-	if (!s)
-		dial_failed(r, err);
-	else if (http_client_open(s, &no_limits, &c, &why) < 0)
+	if (http_client_open_early(s, early, &no_limits, &c, &err) < 0)
 		refuse(r, REFUSE_NODE);
 	else
 		ask_over(r, c);
 }
 
+static void on_dialed(struct dial *d, struct stream *s, const struct err *err)
+{
+	struct relay *r = CONTAINER_OF(d, struct relay, dial);
+
+	if (s)
+		connected(r, s, NULL);
+	else
+		dial_failed(r, err);
+}
+
+static void on_tunnel(struct guest_tunnel *t, struct stream *s, struct buf *early,
+		      const struct err *err)
+{
+	struct relay *r = CONTAINER_OF(t, struct relay, tunnel);
+
+	if (s)
+		connected(r, s, early);
+	else
+		dial_failed(r, err);
+}
+
+static int start_dial(struct relay *r, int fd, const struct addr *to, struct err *err)
+{
+	if (r->by_tunnel)
+		return guest_tunnel_start(&r->tunnel, r->g->loop, fd, to, r->to.port, on_tunnel,
+					  err);
+	return dial_start_fd(&r->dial, r->g->loop, fd, to, RELAY_DIAL_MS, on_dialed, err);
+}
+
 static void dial_with(struct relay *r, int fd)
 {
+	const struct guest_cache *c = r->g->guests;
 	struct addr to;
 	struct err err;
 
 	r->state = RELAY_DIAL;
-	if (addr_ip(r->g->guests->address, r->to.port, &to, &err) < 0) {
+	if (addr_ip(c->address, r->by_tunnel ? c->agent_port : r->to.port, &to, &err) < 0) {
 		close(fd);
 		refuse(r, REFUSE_NODE);
-	} else if (dial_start_fd(&r->dial, r->g->loop, fd, &to, RELAY_DIAL_MS, on_dialed, &err) <
-		   0) {
+	} else if (start_dial(r, fd, &to, &err) < 0) {
 		refuse(r, REFUSE_NODE);
 	}
 }

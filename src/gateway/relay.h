@@ -11,6 +11,7 @@
 #pragma once
 
 #include "gateway/guest_cache.h"
+#include "gateway/guest_tunnel.h"
 #include "net/dial.h"
 #include "net/pump.h"
 
@@ -23,7 +24,7 @@ enum {
 
 enum relay_state {
 	RELAY_SOCKET, /* waits for a socket */
-	RELAY_DIAL,   /* connects */
+	RELAY_DIAL,   /* connects, straight or through the agent */
 	RELAY_PAUSE,  /* refused; will try again */
 	RELAY_ASKED,  /* the request leaves, nothing was answered */
 	RELAY_ANSWER, /* the head of the answer was passed on */
@@ -38,6 +39,8 @@ struct relay {
 	struct http_request *rq;     /* NULL: switched */
 	struct guest_user user;
 	struct dial dial;
+	struct guest_tunnel tunnel;
+	bool by_tunnel; /* refused from outside: this try goes through the agent */
 	struct timer retry;
 	unsigned int tries;
 	struct http_client *client;

@@ -84,8 +84,8 @@ static void answer_internal(struct http_request *rq, struct bytes path)
 static bool is_internal(struct bytes path)
 {
 	static const char *const names[] = {
-		"control",  "init",     "freeze", "unfreeze",
-		"collapse", "fsfreeze", "fsthaw", "upgrade",
+		"control",  "init",   "freeze",  "unfreeze", "collapse",
+		"fsfreeze", "fsthaw", "upgrade", "tunnel",
 	};
 	AUTO(buf_done) struct buf name = BUF_MAX(TARGET_SEGMENT_MAX);
 	struct bytes raw = { 0 };

@@ -218,6 +218,19 @@ int http_client_open(struct stream *s, const struct http_limits *limits, struct 
 	return 0;
 }
 
+int http_client_open_early(struct stream *s, struct buf *early, const struct http_limits *limits,
+			   struct http_client **ret, struct err *err)
+{
+	if (http_client_open(s, limits, ret, err) < 0)
+		return -1;
+	if (early) {
+		(*ret)->in = *early;
+		*early = (struct buf){ 0 };
+		(*ret)->in.max = HTTP_INPUT_MAX;
+	}
+	return 0;
+}
+
 bool http_client_ready(const struct http_client *c)
 {
 	return c->s && !c->x && c->why.code == ERR_NONE;
@@ -326,6 +339,8 @@ int http_ask(struct http_client *c, const struct http_ask *ask, struct http_repl
 	if (ask->deadline_ms > 0)
 		timer_start(&x->deadline, ask->deadline_ms);
 	*ret = c->x = TAKE(x);
+	if (c->in.len > 0) /* early: no callback from inside a call */
+		timer_start(&c->later, 0);
 	watch_output(c);
 	update_timer(c, false);
 	return 0;

@@ -47,6 +47,10 @@ struct http_ask {
 /* Takes the stream in any case. */
 int http_client_open(struct stream *s, const struct http_limits *limits, struct http_client **ret,
 		     struct err *err) NODISCARD;
+/* The same for a stream of which something was read already; NULL: nothing. It belongs to the first
+ * answer, and is taken on success. To be asked before the next turn of the loop. */
+int http_client_open_early(struct stream *s, struct buf *early, const struct http_limits *limits,
+			   struct http_client **ret, struct err *err) NODISCARD;
 bool http_client_ready(const struct http_client *c); /* alive, and no exchange under way */
 void http_client_close(struct http_client *c);       /* cancels what is under way; NULL is fine */
 

@@ -471,7 +471,7 @@ static void requests_that_name_nobody(void **state)
 	assert_true(heard(&w.client, "content-type: text/plain"));
 	world_client(&w);
 	say(&w, "GET /files?signature=v1_ HTTP/1.1\r\nhost: a\r\n\r\n");
-	RUN_UNTIL(w.l, heard(&w.client, "\"code\":404"));
+	RUN_UNTIL(w.l, heard(&w.client, "\"code\":401"));
 	ask(&w, "GET", "/hello", "content-length: 9223372036854775808\r\n");
 	RUN_UNTIL(w.l, heard(&w.client, "\"code\":413"));
 	world_client(&w);
