@@ -300,17 +300,36 @@ static void look_nft(const struct cli *c, struct finding *f)
 	}
 }
 
+/* Who is out of reach, seen from the gateway; NULL: nobody. */
+static const char *who_is_missing(const json_t *status)
+{
+	const json_t *node = json_object_get(status, "node");
+
+	if (!json_is_object(node))
+		return "node";
+	if (json_is_false(json_object_get(node, "warden")))
+		return "warden";
+	return json_is_false(json_object_get(node, "egress")) ? "egress" : NULL;
+}
+
 static void look_server(const struct cli *c, struct finding *f)
 {
 	AUTO(json_decrefp) json_t *status = NULL;
 	struct err err = { 0 };
+	const char *missing;
 
-	if (cli_ask(c, "GET", "/admin/status", NULL, &status, &err) == 0)
-		finding_set(f, VERDICT_OK, NULL, "gateway and node answer");
-	else
+	if (cli_ask(c, "GET", "/admin/status", NULL, &status, &err) < 0) {
 		finding_set(f, VERDICT_WARN,
 			    "start the daemons, or name the gateway's socket with --socket", "%s",
 			    err.msg);
+		return;
+	}
+	missing = who_is_missing(status);
+	if (missing)
+		finding_set(f, VERDICT_WARN, "start it, and read its log", "%s does not answer",
+			    missing);
+	else
+		finding_set(f, VERDICT_OK, NULL, "all daemons answer");
 }
 
 const struct check host_checks[] = {

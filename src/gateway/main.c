@@ -5,6 +5,7 @@
  * instant; clients connect again.
  */
 #include <signal.h>
+#include <sys/stat.h>
 
 #include "base/log.h"
 #include "base/random.h"
@@ -181,6 +182,7 @@ int main(int argc, char **argv)
 	log_init("gateway", LOG_INFO);
 	if (argc != 2 || argv[1][0] == '-')
 		return usage(argc, argv);
+	umask(077);
 	p = calloc(1, sizeof(*p));
 	if (!p || config_load(settings_table, SETTINGS, argv[1], p->set, &err) < 0) {
 		log_error("%s", p ? err.msg : "no memory");

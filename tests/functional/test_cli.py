@@ -196,6 +196,16 @@ def test_doctor_has_a_verdict_and_a_fix_for_every_check():
     assert checks["server"]["verdict"] == "warn"
 
 
+@pytest.mark.parametrize("node, said", [
+    (None, "node does not answer"), ({"warden": False, "egress": True}, "warden does not answer"),
+    ({"warden": True, "egress": False}, "egress does not answer"), ({"warden": True, "egress": True}, "all daemons answer")])
+def test_doctor_says_which_daemon_is_gone(gateway, node, said):
+    gateway("GET", "/admin/status", 200, {"gateway": {}, "node": node})
+    found = {c["check"]: c for c in json.loads(hotcell(gateway, "doctor", "--json").stdout)}["server"]
+    assert found["verdict"] == ("ok" if "all" in said else "warn")
+    assert said in json.dumps(found)
+
+
 def test_doctor_fails_on_an_old_qemu(tmp_path):
     old = tmp_path / "qemu"
     old.write_text("#!/bin/sh\necho 'QEMU emulator version 7.2.11 (Debian)'\n")
