@@ -8,6 +8,7 @@
 #include "warden/warden.h"
 
 #include <errno.h>
+#include <poll.h>
 #include <signal.h>
 #include <stdio.h>
 #include <sys/epoll.h>
@@ -25,7 +26,7 @@
 #include "base/kvm_probe.h"
 #include "warden/step.h"
 
-enum { EVENTS_MAX = 64 };
+enum { EVENTS_MAX = 64, LOCK_TRIES = 200, LOCK_TRY_MS = 10 };
 
 int warden_watch(struct warden *w, int fd, enum event_kind kind, uint32_t index, struct err *err)
 {
@@ -127,17 +128,17 @@ static int open_folders(struct warden *w, struct err *err)
 	return w->templates < 0 ? -1 : 0;
 }
 
-/* One warden for each state folder. No job keeps this descriptor, so the lock ends with warden. */
+/* One warden for each state folder. No job keeps this descriptor, so the lock ends with warden; a
+ * job that was just forked when warden was killed has it for an instant longer. */
 static int lock_state(struct warden *w, struct err *err)
 {
-	int fd = folder_ensure(w->set[SET_STATE_DIR].text, 0755, err);
+	int fd = folder_ensure(w->set[SET_STATE_DIR].text, 0755, err), tries = 0;
 
-	if (fd < 0)
-		return -1;
-	if (flock(fd, LOCK_EX | LOCK_NB) < 0)
-		return err_set(err, ERR_EXISTS, errno, "another warden uses %s",
-			       w->set[SET_STATE_DIR].text);
-	return 0;
+	while (fd >= 0 && flock(fd, LOCK_EX | LOCK_NB) < 0)
+		if (++tries > LOCK_TRIES || poll(NULL, 0, LOCK_TRY_MS) < 0)
+			return err_set(err, ERR_EXISTS, errno, "another warden uses %s",
+				       w->set[SET_STATE_DIR].text);
+	return fd < 0 ? -1 : 0;
 }
 
 /* Two descriptors for each VM: as many as the system lets us have. */

@@ -24,6 +24,7 @@ s = socket.socket()
 s.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
 s.bind(("0.0.0.0", {SILENT_PORT}))
 s.listen(64)
+open("/tmp/silent", "w").write("yes")
 held = []
 while True:
     held.append(s.accept())
@@ -118,7 +119,9 @@ def test_a_server_in_a_sandbox_that_never_answers_delays_nobody_else(server, box
     hung, other = boxes
     server.write(hung, "/home/user/silent.py", SILENT_PROGRAM)
     usual = times(server, other)
-    server.run(hung, "setsid python3 /home/user/silent.py >/dev/null 2>&1 </dev/null & sleep 1")
+    server.run(hung, "setsid python3 /home/user/silent.py >/dev/null 2>&1 </dev/null &")
+    wait_for(lambda: server.agent(hung, "GET", "/files?path=/tmp/silent&username=user").status == 200,
+             "it listens", 120, 0.2)
     with waiting_calls(server, hung, SILENT_PORT) as clients:
         check_not_delayed(server, other, usual)
         assert any(client.is_alive() for client in clients), "nobody waits: this showed nothing"
