@@ -99,6 +99,21 @@ test('large file', async () => {
   assert.equal(sha256(back), sha256(data))
 })
 
+for (const useSignatureExpiration of [undefined, 600]) {
+  test(`signed URLs, expiration ${useSignatureExpiration}`, async () => {
+    // plain HTTP, by whoever has the URL: it says nothing of the sandbox, nor does the request
+    const up = await box.uploadUrl('signed dir/js.txt', { useSignatureExpiration })
+    assert.ok(up.includes('signature=v1_') && !up.includes(box.sandboxId))
+    const form = new FormData()
+    form.append('file', 'signed')
+    assert.equal((await fetch(up, { method: 'POST', body: form })).status, 200)
+    assert.equal(await box.files.read('signed dir/js.txt'), 'signed')
+    const down = await box.downloadUrl('signed dir/js.txt', { useSignatureExpiration })
+    assert.equal(await (await fetch(down)).text(), 'signed')
+    assert.ok([400, 401].includes((await fetch(down + 'x')).status))
+  })
+}
+
 test('a missing file is not found', async () => {
   await assert.rejects(box.files.read('/no/such/file'), NotFoundError)
 })

@@ -8,6 +8,7 @@ import datetime
 import hashlib
 import os
 
+import httpx
 import pytest
 from e2b import CommandExitException, NotFoundException, Sandbox, SandboxQuery
 
@@ -89,6 +90,18 @@ def test_large_file(box):
     assert digest == hashlib.sha256(data).hexdigest()
     back = box.files.read("/home/user/large.bin", format="bytes", request_timeout=PATIENCE)
     assert hashlib.sha256(back).hexdigest() == digest
+
+
+@pytest.mark.parametrize("expires", [None, 600])
+def test_signed_urls(box, expires):
+    """Plain HTTP, by whoever has the URL: it says nothing of the sandbox, nor does the request."""
+    up = box.upload_url("signed dir/ü.txt", use_signature_expiration=expires)
+    assert "signature=v1_" in up and box.sandbox_id not in up
+    assert httpx.post(up, files={"file": b"signed"}, timeout=PATIENCE).status_code == 200
+    assert box.files.read("signed dir/ü.txt") == "signed"
+    down = box.download_url("signed dir/ü.txt", use_signature_expiration=expires)
+    assert httpx.get(down, timeout=PATIENCE).content == b"signed"
+    assert httpx.get(down + "x", timeout=PATIENCE).status_code in (400, 401)
 
 
 def test_a_missing_file_is_not_found(box):
