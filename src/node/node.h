@@ -14,7 +14,9 @@
 enum {
 	NODE_SOCKETS_WAIT_MS = 10 * 1000, /* for warden, when sockets are asked for */
 	NODE_STOP_MS = 5 * 1000,          /* at the end: for what belongs to nobody to be ended */
-	NODE_PIDS_MAX = 64,               /* threads of a QEMU */
+	/* threads of a QEMU: 64 workers for its disk, one per processor, a few of its own. It ends
+	 * when it cannot have one more, and its guest's disk decides how many it wants. */
+	NODE_PIDS_MAX = 64 + 64 + 32,
 };
 
 struct node {
