@@ -1,0 +1,335 @@
+"""test_evil_agent.py - a gateway against guests in which somebody else speaks in the agent's place.
+
+The guest and a node for it are evil_guest.py, in a process and a network of their own: no VM is needed. Whatever the
+guest says, the gateway neither crashes, stalls nor leaks: it is the same process, an innocent client of another sandbox
+is answered in time, and afterwards it holds no descriptor more and hardly more memory.
+
+HOTCELL_LIES (2000): how many random ones, from HOTCELL_SEED (1) on.
+"""
+
+import concurrent.futures
+import contextlib
+import os
+import pathlib
+import random
+import select
+import shutil
+import socket
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+import urllib.parse
+
+import pytest
+
+from evil_guest import AGENT_PORT, EARLY_PORT, ENDLESS, HONEST_PORT, PORT, SAID, TIMED
+from server import Daemon, free_port
+from warden import UID_RANGE, UID_RANGES, UID_RANGES_FROM, wait_for
+
+HERE = pathlib.Path(__file__).resolve().parent
+LIES = int(os.environ.get("HOTCELL_LIES", "2000"))
+SEED = int(os.environ.get("HOTCELL_SEED", "1"))
+AT_ONCE = 8
+CROWD = 32
+CLIENT_SECONDS = 30  # an innocent one waits that long, and fails
+LISTEN_SECONDS = 0.3  # to a guest that never ends
+LISTEN_BYTES = 4 << 20
+DELAY_MAX = 0.250  # seconds, of an innocent client
+TRIES = 3
+GROWTH_MAX_KIB = 16 * 1024
+RELEASE_SECONDS = 30
+HONEST = ("honest", HONEST_PORT, "GET", "honest")
+WITH_BODY = b"Content-Length: 300000\r\n\r\n" + b"x" * 300_000
+WITH_CHUNKS = b"Transfer-Encoding: chunked\r\n\r\n" + b"1000\r\n" + b"y" * 4096 + b"\r\n" + b"0\r\n\r\n"
+WITH_UPGRADE = b"Connection: upgrade\r\nUpgrade: websocket\r\n\r\n"
+REQUESTS = {"GET": b"\r\n", "HEAD": b"\r\n", "POST": WITH_BODY, "PUT": WITH_CHUNKS, "OPTIONS": WITH_UPGRADE}
+
+
+class World:
+    """A gateway, and behind it the evil guest."""
+
+    def __init__(self):
+        self.base = pathlib.Path(tempfile.mkdtemp(prefix="hotcell-evil-"))
+        self.base.chmod(0o755)
+        self.port, self.guest, self.gateway = free_port(), None, None
+
+    def __enter__(self):
+        try:
+            self.start_guest()
+            self.start_gateway()
+        except BaseException:
+            self.__exit__()
+            raise
+        return self
+
+    def start_guest(self):
+        self.guest = subprocess.Popen(["unshare", "--net", sys.executable, HERE / "evil_guest.py",
+                                       self.base / "node.sock"], stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+        assert b"ready" in self.guest.stdout.readline()
+
+    def start_gateway(self):
+        user = UID_RANGES_FROM + UID_RANGE * random.randrange(UID_RANGES)
+        data = self.base / "data"
+        data.mkdir()
+        os.chown(data, user, user)
+        self.gateway = Daemon("gateway", self.base, {
+            "listen": f"127.0.0.1:{self.port}", "node_socket": self.base / "node.sock", "data_dir": data,
+            "admin_socket": data / "admin.sock", "user": user})
+        self.gateway.launch()
+        wait_for(lambda: self.gateway.check_alive() or self.serves(), "the gateway serves", 30, 0.05)
+
+    def serves(self):
+        with contextlib.suppress(OSError):
+            return self.ask(*HONEST).startswith(b"HTTP/1.1 200")
+        return False
+
+    def __exit__(self, *exc):
+        if self.gateway:
+            self.gateway.kill()
+            if any(exc):
+                print(self.gateway.log()[-4000:])
+        if self.guest:
+            self.guest.stdin.close()  # it ends
+            self.guest.wait()
+        shutil.rmtree(self.base)
+
+    def head(self, sandbox, port, method, name):
+        return (f"{method} /{urllib.parse.quote(name)} HTTP/1.1\r\nHost: a\r\nE2b-Sandbox-Id: {sandbox}\r\n"
+                f"E2b-Sandbox-Port: {port}\r\n").encode()
+
+    def ask(self, sandbox, port, method, name, listen=CLIENT_SECONDS):
+        """A request, and what came back until the end, or until the client has had enough."""
+        data = self.head(sandbox, port, method, name) + REQUESTS[method]
+        with socket.create_connection(("127.0.0.1", self.port), CLIENT_SECONDS) as s:
+            return converse(s, data, time.monotonic() + listen)
+
+    def gone(self, sandbox):
+        self.guest.stdin.write(f"gone {sandbox}\n".encode())
+        self.guest.stdin.flush()
+
+    # --- what it holds ---
+
+    @property
+    def descriptors(self):
+        return len(os.listdir(f"/proc/{self.gateway.pid}/fd"))
+
+    @property
+    def memory_kib(self):
+        status = pathlib.Path(f"/proc/{self.gateway.pid}/status").read_text()
+        return next(int(line.split()[1]) for line in status.splitlines() if line.startswith("VmRSS:"))
+
+
+def converse(s, data, until):
+    """Both ways at once: nobody may wait for the other for ever."""
+    got, is_head = bytearray(), data.startswith(b"HEAD")
+    s.setblocking(False)
+    while len(got) < LISTEN_BYTES and (left := until - time.monotonic()) > 0:
+        readable, writable, _ = select.select([s], [s] if data else [], [], left)
+        try:
+            if writable:
+                data = data[s.send(data):]
+            if readable:
+                piece = s.recv(65536)
+                if not piece:
+                    break
+                got += piece
+                if is_whole(got, is_head):
+                    break
+        except (BrokenPipeError, ConnectionResetError):
+            break
+    return bytes(got)
+
+
+def wait_end(s, until):
+    """The answer is over, or the connection; what came last is enough to tell."""
+    got = b""
+    with contextlib.suppress(ConnectionResetError):
+        while not got or not is_whole(got, False):
+            s.settimeout(max(until - time.monotonic(), 0.1))
+            piece = s.recv(65536)
+            if not piece:
+                return
+            got = got[-65536:] + piece
+
+
+def is_whole(answer, is_head):
+    """Is the answer over, as a client would see it? (In most cases: the connection is kept.)"""
+    head, found, body = bytes(answer[:4096]).partition(b"\r\n\r\n")
+    if not found or head.startswith(b"HTTP/1.1 1"):
+        return False
+    if is_head or head[9:12] in (b"204", b"304"):
+        return True
+    for line in head.lower().split(b"\r\n")[1:]:
+        if line.startswith(b"content-length:"):
+            return len(body) >= int(line.split(b":")[1])
+    return answer.endswith(b"0\r\n\r\n")
+
+
+@pytest.fixture(scope="module")
+def world():
+    with World() as w:
+        for name in SAID:  # so that it has used every part of itself once
+            w.ask("warmup", PORT, "GET", name, 5)
+        w.gone("warmup")
+        yield w
+
+
+@pytest.fixture(autouse=True)
+def unharmed(world):
+    """Every sandbox but the honest one ends after a test, and then nothing of it is left."""
+    pid = world.gateway.pid
+    assert world.serves()
+    memory = world.memory_kib
+    wait_for(lambda: world.descriptors <= least(world), "the gateway is at rest", RELEASE_SECONDS, 0.1)
+    yield
+    world.gateway.check_alive()
+    assert world.gateway.pid == pid
+    assert world.serves()
+    for sandbox in SANDBOXES:
+        world.gone(sandbox)
+    wait_for(lambda: world.descriptors <= least(world), f"{world.descriptors} descriptors are let go, "
+             f"{least(world)} would do", RELEASE_SECONDS, 0.1)
+    grown = world.memory_kib - memory
+    assert grown < GROWTH_MAX_KIB, f"{grown} KiB more than before"
+
+
+SANDBOXES = ("evilone", "eviltwo", "evilcrowd", "evilrandom")
+RESTING = []  # descriptors of a gateway whose only sandbox is the honest one, the most there ever were
+
+
+def least(world):
+    if not RESTING:
+        settled = [world.descriptors]
+        for _ in range(20):  # the honest one's connections and spare sockets
+            assert world.serves()
+            settled.append(world.descriptors)
+        RESTING.append(max(settled) + 4)
+    return RESTING[0]
+
+
+# --- one lie at a time -----------------------------------------------------------------------------------
+
+ALWAYS_OK = {"ok", "continue, then ok", "more than promised"}
+
+
+def check_answer(name, answer):
+    """A client sees HTTP, or a connection that ends."""
+    assert not answer or answer.startswith(b"HTTP/1.1 "), (name, answer[:200])
+    assert b"smuggled" not in answer and b"Set-Cookie" not in answer, (name, answer[:500])
+
+
+@pytest.mark.parametrize("name", [*SAID, *ENDLESS, *TIMED])
+def test_a_lie(world, name):
+    """Over the port of the agent, whose connections are kept, and over another one; with every kind of
+    request."""
+    endless = name in ENDLESS or name in TIMED
+    for sandbox, port in ("evilone", AGENT_PORT), ("eviltwo", PORT):
+        for method in REQUESTS:
+            answer = world.ask(sandbox, port, method, name, LISTEN_SECONDS if endless else CLIENT_SECONDS)
+            check_answer(name, answer)
+            if name in ALWAYS_OK and method in ("GET", "POST", "PUT"):
+                assert answer.startswith(b"HTTP/1.1 200") and answer.endswith(b"ok"), (method, answer[:300])
+            if name == "nothing":
+                assert answer.startswith(b"HTTP/1.1 502"), answer[:300]
+
+
+@pytest.mark.parametrize("name", ["ok", "garbage", "endless body"])
+def test_an_answer_before_the_question(world, name):
+    for method in REQUESTS:
+        check_answer(name, world.ask("evilone", EARLY_PORT, method, name, LISTEN_SECONDS))
+
+
+def test_random_lies(world):
+    def one(seed):
+        chance = random.Random(seed)
+        port = chance.choice([AGENT_PORT, PORT, EARLY_PORT])
+        answer = world.ask("evilrandom", port, chance.choice(list(REQUESTS)), f"random/{seed}", 2)
+        assert not answer or answer.startswith(b"HTTP/1.1 "), (seed, answer[:200])
+
+    with concurrent.futures.ThreadPoolExecutor(AT_ONCE) as pool:
+        list(pool.map(one, range(SEED, SEED + LIES // 4)))
+        before = world.memory_kib
+        list(pool.map(one, range(SEED + LIES // 4, SEED + LIES)))
+    grown = world.memory_kib - before
+    print(f"{LIES} random lies: {grown} KiB more after the last three quarters")
+    assert grown < GROWTH_MAX_KIB
+
+
+def test_a_sandbox_that_ends_takes_its_lies_along(world):
+    """Streams of every kind are open; the sandbox goes; each client sees the end within 5 s."""
+    names = ["silence", "endless chunks", "dripping head", "deaf", "tunnel flood", "half closed, silent"]
+    before, held = world.descriptors, 3  # of these at least, each with two connections
+    with contextlib.ExitStack() as stack:
+        clients = []
+        for name in names:
+            s = stack.enter_context(socket.create_connection(("127.0.0.1", world.port), CLIENT_SECONDS))
+            s.sendall(world.head("evilone", PORT, "OPTIONS", name) + WITH_UPGRADE)
+            clients.append(s)
+        wait_for(lambda: world.descriptors >= before + 2 * held, "they are there", 10, 0.05)
+        world.gone("evilone")
+        until = time.monotonic() + 5
+        for s in clients:
+            wait_end(s, until)
+
+
+@pytest.mark.parametrize("sandbox", ["evil-one", "Evil", "../evil", "%00"])
+def test_a_name_that_is_none_reaches_no_guest(world, sandbox):
+    answer = world.ask(sandbox, PORT, "GET", "ok")
+    assert answer.startswith(b"HTTP/1.1 400") and answer.endswith(b"\r\n\r\nInvalid sandbox ID"), answer
+
+
+# --- an innocent client beside them ------------------------------------------------------------------------
+
+
+def p95(world, seconds=2):
+    taken, until = [], time.monotonic() + seconds
+    while time.monotonic() < until or len(taken) < 20:
+        begun = time.monotonic()
+        assert world.ask(*HONEST).endswith(b"ok")
+        taken.append(time.monotonic() - begun)
+    return sorted(taken)[len(taken) * 95 // 100]
+
+
+@contextlib.contextmanager
+def crowd(world, names):
+    """Clients of the evil sandbox, each with a lie of its own, again and again."""
+    stop = threading.Event()
+
+    def listen(name):
+        while not stop.is_set():
+            with contextlib.suppress(OSError):
+                s = socket.create_connection(("127.0.0.1", world.port), CLIENT_SECONDS)
+                with s:
+                    s.sendall(world.head("evilcrowd", PORT, "GET", name) + b"\r\n")
+                    s.settimeout(0.2)
+                    with contextlib.suppress(TimeoutError):
+                        s.recv(4096)
+                    stop.wait(0.2)  # and then it does not read
+
+    threads = [threading.Thread(target=listen, args=(names[n % len(names)],)) for n in range(CROWD)]
+    for thread in threads:
+        thread.start()
+    try:
+        yield
+    finally:
+        stop.set()
+        for thread in threads:
+            thread.join()
+
+
+@pytest.mark.parametrize("kind", ["endless", "timed"])
+def test_lies_delay_nobody_else(world, kind):
+    names = list(ENDLESS) if kind == "endless" else list(TIMED)
+    rows = []
+    for _ in range(TRIES):
+        with crowd(world, ["ok"]):
+            usual = p95(world)
+        with crowd(world, names):
+            now = p95(world)
+        rows.append((usual, now))
+        print(f"p95 beside a polite guest {usual * 1000:.1f} ms, beside an evil one {now * 1000:.1f} ms")
+        if now - usual <= DELAY_MAX:
+            return
+    raise AssertionError(f"p95 in seconds (polite, evil): {rows}")
