@@ -26,7 +26,7 @@ import subprocess
 import time
 
 from engine import disk_path, guest_settings, kernel_path
-from warden import build_dir, is_alive, wait_for
+from warden import build_dir, is_alive, is_sanitized, wait_for
 from warden_fixtures import Watched
 
 DAEMONS = ("warden", "egress", "node", "gateway")  # in the order in which they start
@@ -393,13 +393,29 @@ class Server:
             status = self.admin("DELETE", f"/admin/sandboxes/{sandbox}").status
             assert status in (204, 404), f"kill of {sandbox}: {status}"
         wait_for(lambda: not self.ids(), "every sandbox is gone")
-        self.kill("gateway", "node", "egress")
+        for name in ("gateway", "node", "egress"):
+            self.end(name)
         self.warden.kill()  # and with it the network slots that were ready
         self.warden.start()
         self.warden.stop_all()  # the pool's
         self.warden.check_clean()
         self.warden.kill()
         self.warden.check_clean()
+
+    def end(self, name):
+        """As a supervisor would: asked, and given time. What it said is looked at, too."""
+        daemon = self.daemons[name]
+        process, daemon.process = daemon.process, None
+        process.send_signal(signal.SIGTERM)
+        try:
+            status = process.wait(START_SECONDS)
+        except subprocess.TimeoutExpired:
+            process.kill()
+            process.wait()
+            raise AssertionError(f"{name} does not end when asked") from None
+        assert status == 0 or is_sanitized(), f"{name} ended with {status}: {daemon.log()[-3000:]}"
+        for word in ("runtime error:", "ERROR: AddressSanitizer", "Assertion"):
+            assert word not in daemon.log(), daemon.log()[-6000:]
 
     def leaks(self, seconds=30):
         """What is left on the host that belongs to no sandbox of the list.
