@@ -167,26 +167,19 @@ static void on_built(struct build_user *u, const struct manifest *m, const struc
 /* --- the process has quit: the files are ours to read
  * --------------------------------------------- */
 
-/* The folder the manifest lies in has the other files too. */
-static int open_beside(int manifest, struct template_files *ret, struct err *err)
+static int open_files(const struct template_build *t, struct template_files *ret, struct err *err)
 {
 	AUTO(auto_close) int dir = -1;
-	char link[64], path[TEMPLATE_PATH_MAX];
-	char *slash;
-	ssize_t n;
+	char path[TEMPLATE_PATH_MAX], name[sizeof(WARDEN_OPEN_PREFIX) + WARDEN_ID_MAX];
+	int n;
 
-	snprintf(link, sizeof(link), "/proc/self/fd/%d", manifest);
-	n = readlink(link, path, sizeof(path) - 1);
-	if (n < 0)
-		return err_set(err, ERR_INTERNAL, errno, "find the manifest");
-	path[n] = '\0';
-	slash = strrchr(path, '/');
-	if (!slash)
-		return err_set(err, ERR_INTERNAL, 0, "the manifest has no folder");
-	*slash = '\0';
+	snprintf(name, sizeof(name), WARDEN_OPEN_PREFIX "%.*s", WARDEN_ID_MAX, t->spec.id);
+	n = snprintf(path, sizeof(path), "%s/" WARDEN_TEMPLATE_PATH, t->spec.state_dir, name);
+	if (n < 0 || (size_t)n >= sizeof(path))
+		return err_set(err, ERR_INVALID, 0, "path too long");
 	dir = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	if (dir < 0)
-		return err_set(err, ERR_INTERNAL, errno, "open the template's folder");
+		return err_set(err, ERR_INTERNAL, errno, "open the template's folder '%s'", path);
 	return template_files_open(ret, dir, err);
 }
 
@@ -205,7 +198,7 @@ static void on_stopped(struct warden_call *call, const struct warden_reply *repl
 	t->started = false;
 	t->slot = WARDEN_NO_SLOT;
 	steps_add(&t->machine.steps, "ended");
-	if (open_beside(t->manifest, &files, &err) < 0)
+	if (open_files(t, &files, &err) < 0)
 		template_fail(t, &err);
 	else
 		build_stopped(t->build, &files, take_fd(&t->manifest));

@@ -43,6 +43,7 @@ enum warden_verb {
 #define WARDEN_QMP_PATH "vms/%s/qmp.sock"
 /* A published template's files, below the state folder; readable by all, writable by nobody. */
 #define WARDEN_TEMPLATE_PATH  "templates/%s"
+#define WARDEN_OPEN_PREFIX    ".build-" /* before the name of one that is not published yet */
 #define WARDEN_TEMPLATE_FILES "kernel", "disk", "overlay", "memory", "state", "manifest"
 
 /* The sandbox's side and the guest's side of its only link. */

@@ -9,18 +9,16 @@
 #include "base/folder.h"
 #include "warden/step.h"
 
-#define OPEN_PREFIX ".build-"
-
 static const char *const files[] = { WARDEN_TEMPLATE_FILES };
 
 static void open_name(const char *id, char *ret, size_t size)
 {
-	snprintf(ret, size, OPEN_PREFIX "%s", id);
+	snprintf(ret, size, WARDEN_OPEN_PREFIX "%s", id);
 }
 
 int template_open(int templates, const char *id, bool build, struct err *err)
 {
-	char name[sizeof(OPEN_PREFIX) + WARDEN_ID_MAX];
+	char name[sizeof(WARDEN_OPEN_PREFIX) + WARDEN_ID_MAX];
 	int fd;
 
 	if (build)
@@ -65,7 +63,7 @@ static int fill(const struct template_work *w, int dir, int *ret_manifest, struc
 int template_begin_job(const void *args, struct job_result *ret, struct err *err)
 {
 	const struct template_work *w = args;
-	char name[sizeof(OPEN_PREFIX) + WARDEN_ID_MAX];
+	char name[sizeof(WARDEN_OPEN_PREFIX) + WARDEN_ID_MAX];
 	AUTO(auto_close) int dir = -1;
 
 	if (faccessat(w->templates, w->id, F_OK, AT_SYMLINK_NOFOLLOW) == 0)
@@ -114,7 +112,7 @@ int template_publish_job(const void *args, struct job_result *ret, struct err *e
 {
 	const struct template_work *w = args;
 	AUTO(auto_close) int dir = template_open(w->templates, w->id, true, err);
-	char name[sizeof(OPEN_PREFIX) + WARDEN_ID_MAX];
+	char name[sizeof(WARDEN_OPEN_PREFIX) + WARDEN_ID_MAX];
 
 	(void)ret;
 	if (dir < 0 || replace_manifest(dir, err) < 0)
@@ -132,7 +130,7 @@ int template_publish_job(const void *args, struct job_result *ret, struct err *e
 int template_drop_job(const void *args, struct job_result *ret, struct err *err)
 {
 	const struct template_work *w = args;
-	char name[sizeof(OPEN_PREFIX) + WARDEN_ID_MAX];
+	char name[sizeof(WARDEN_OPEN_PREFIX) + WARDEN_ID_MAX];
 
 	(void)ret;
 	open_name(w->id, name, sizeof(name));
@@ -165,9 +163,9 @@ int template_warm_job(const void *args, struct job_result *ret, struct err *err)
 static int sweep_one(int templates, const char *name, void *context, struct err *err)
 {
 	const struct cells *keep = context;
-	const size_t prefix = sizeof(OPEN_PREFIX) - 1;
+	const size_t prefix = sizeof(WARDEN_OPEN_PREFIX) - 1;
 
-	if (strncmp(name, OPEN_PREFIX, prefix) != 0 || cell_builds(keep, name + prefix))
+	if (strncmp(name, WARDEN_OPEN_PREFIX, prefix) != 0 || cell_builds(keep, name + prefix))
 		return 0;
 	return folder_remove(templates, name, err);
 }
