@@ -1,7 +1,6 @@
 """test_create.py - creating sandboxes through the API: from a warm pool, without one, many at once, many alive.
 
-HOTCELL_ALIVE (20) sandboxes alive, HOTCELL_PAIRS (30) pairs, HOTCELL_BURST (50) creates at once; the long suite asks
-for 100 alive.
+HOTCELL_ALIVE (100) sandboxes alive, HOTCELL_PAIRS (30) pairs, HOTCELL_BURST (50) creates at once.
 """
 
 import concurrent.futures
@@ -16,7 +15,7 @@ import pytest
 from server import TEMPLATE, Server, wait_for
 from test_restore_latency import Bare
 
-ALIVE = int(os.environ.get("HOTCELL_ALIVE", "20"))
+ALIVE = int(os.environ.get("HOTCELL_ALIVE", "100"))
 PAIRS = int(os.environ.get("HOTCELL_PAIRS", "30"))
 BURST = int(os.environ.get("HOTCELL_BURST", "50"))
 WARM = 2
@@ -122,7 +121,8 @@ def test_creates_at_once_are_fair(server):
         return n, asked - begun, time.monotonic() - begun, box
 
     with concurrent.futures.ThreadPoolExecutor(BURST) as pool:
-        rows = sorted(pool.map(one, range(BURST)))
+        rows = sorted(pool.map(one, range(BURST)), key=lambda row: row[1])
+    rows = [(n, *row[1:]) for n, row in enumerate(rows)]  # in the order in which they asked
     for n, asked, done, _ in rows:
         print(f"create {n:3}: asked at {asked:.2f} s, done at {done:.2f} s, took {done - asked:.2f} s")
     assert len({box["sandboxID"] for *_, box in rows}) == BURST

@@ -28,6 +28,8 @@ DELAY_MAX = 0.250  # seconds more than an equally busy, well-behaved neighbour c
 TRIES = 3
 SPARE_FDS = 64  # of this test's own process
 STREAM_PORT = 8098
+STREAMS_PER_BOX = 900  # a program's descriptors, unless it asks for more
+STREAMS_AT_ONCE = 100
 
 
 @pytest.fixture(scope="module")
@@ -336,20 +338,22 @@ def test_idle_connections_delay_nobody_else(server):
 
 # --- streams into a sandbox -------------------------------------------------------------------------
 
-# Sends a line every second to whoever connects; one process, any number of streams.
+# Holds any number of streams, and sends a line on each of them when asked for /tick.
 TICKER = f"""
 import asyncio
 
+streams = []
+
 async def serve(reader, writer):
-    await reader.readuntil(b"\\r\\n\\r\\n")
+    head = await reader.readuntil(b"\\r\\n\\r\\n")
+    if head.startswith(b"GET /tick"):
+        for stream in streams:
+            stream.write(b"5\\r\\ntick\\n\\r\\n")
+        writer.write(b"HTTP/1.1 204 No Content\\r\\nConnection: close\\r\\n\\r\\n")
+        writer.close()
+        return
+    streams.append(writer)
     writer.write(b"HTTP/1.1 200 OK\\r\\nContent-Type: text/plain\\r\\nTransfer-Encoding: chunked\\r\\n\\r\\n")
-    try:
-        while True:
-            writer.write(b"5\\r\\ntick\\n\\r\\n")
-            await writer.drain()
-            await asyncio.sleep(5)
-    except OSError:
-        pass
 
 async def main():
     server = await asyncio.start_server(serve, "0.0.0.0", {STREAM_PORT}, backlog=1024)
@@ -360,27 +364,55 @@ asyncio.run(main())
 """.encode()
 
 
-def test_relayed_streams_flow_side_by_side(server, box):
-    raise_descriptors(STREAMS)
+def to_ticker(box):
+    return {"E2b-Sandbox-Id": box["sandboxID"], "E2b-Sandbox-Port": str(STREAM_PORT)}
+
+
+def start_ticker(server):
+    box = server.create()
     server.write(box, "/home/user/ticker.py", TICKER)
-    server.run(box, "ulimit -n 16384; setsid python3 /home/user/ticker.py >/tmp/ticker.log 2>&1 </dev/null & sleep 0.1")
+    server.run(box, "setsid python3 /home/user/ticker.py >/tmp/ticker.log 2>&1 </dev/null &")
     wait_for(lambda: server.agent(box, "GET", "/files?path=/tmp/ticking&username=user").status == 200,
-             "the ticker listens", 120, 0.5)
-    head = (f"GET / HTTP/1.1\r\nHost: a\r\nE2b-Sandbox-Id: {box['sandboxID']}\r\n"
-            f"E2b-Sandbox-Port: {STREAM_PORT}\r\n\r\n").encode()
-    with contextlib.ExitStack() as streams:
-        opened = []
-        for _ in range(STREAMS):
-            s = streams.enter_context(socket.create_connection(("127.0.0.1", server.port), 120))
-            s.sendall(head)
-            opened.append(s)
-        for s in opened:
-            read_until(s, b"tick\n", 1)
-        p95 = latencies(server)
-        for s in opened:  # all of them still flow
-            read_until(s, b"tick\n", 1)
-        print(f"{STREAMS} relayed streams; p95 of another client {p95 * 1000:.1f} ms")
-    server.run(box, "pkill -f [t]icker.py; true")
+             "the ticker listens", 300, 0.5)
+    return box
+
+
+def open_stream(server, box):
+    s = socket.create_connection(("127.0.0.1", server.port), 300)
+    head = "".join(f"{name}: {value}\r\n" for name, value in to_ticker(box).items())
+    s.sendall(f"GET / HTTP/1.1\r\nHost: a\r\n{head}\r\n".encode())
+    return s
+
+
+def tick_all(server, boxes, streams):
+    for box in boxes:
+        assert server.api("GET", "/tick", key=None, headers=to_ticker(box), seconds=300).status == 204
+    for s in streams:
+        read_until(s, b"tick\n", 1)
+
+
+def test_relayed_streams_flow_side_by_side(server):
+    raise_descriptors(STREAMS)
+    boxes = [start_ticker(server) for _ in range(-(-STREAMS // STREAMS_PER_BOX))]
+    with contextlib.ExitStack() as all_of_them:
+        streams = []
+        for n in range(STREAMS):
+            streams.append(all_of_them.enter_context(open_stream(server, boxes[n // STREAMS_PER_BOX])))
+            if n % STREAMS_AT_ONCE == 0:
+                read_until(streams[-1], b"200 OK", 1)  # no more than a guest's queue holds
+        for n, s in enumerate(streams):
+            if n % STREAMS_AT_ONCE:
+                read_until(s, b"200 OK", 1)
+        tick_all(server, boxes, streams)
+        for _ in range(TRIES):
+            p95 = latencies(server)
+            print(f"{STREAMS} relayed streams; p95 of another client {p95 * 1000:.1f} ms")
+            if p95 <= DELAY_MAX:
+                break
+        assert p95 <= DELAY_MAX
+        tick_all(server, boxes, streams)  # all of them still flow
+    for box in boxes:
+        assert server.delete(box) == 204
 
 
 def read_until(s, word, times):
