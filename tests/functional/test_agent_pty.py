@@ -1,6 +1,7 @@
 """Terminals of the guest agent: a real session with a controlling terminal, on the host."""
 
 import base64
+import contextlib
 import os
 import re
 import signal
@@ -215,12 +216,20 @@ def test_a_terminal_belongs_to_its_user(agent):
     assert t.end()["exited"]
 
 
+def open_terminals(agent):
+    links = []
+    for fd in os.listdir(f"/proc/{agent.proc.pid}/fd"):
+        with contextlib.suppress(FileNotFoundError):
+            links.append(os.readlink(f"/proc/{agent.proc.pid}/fd/{fd}"))
+    return [link for link in links if "pt" in os.path.basename(link) or "/pts/" in link]
+
+
 def test_fifty_terminals_leave_nothing(agent):
-    Terminal(agent, "true").end()
-    fds = len(os.listdir(f"/proc/{agent.proc.pid}/fd"))
     for i in range(50):
-        t = Terminal(agent, "/bin/sh", "-c", f"echo {i}")
+        t = Terminal(agent, "/bin/sh", "-c", f"echo {i}; read x")
         t.until(rb"%d\r\n" % i)
+        assert len(open_terminals(agent)) == 2  # one to read and write, one to set its size
+        t.type(b"\n")
         assert t.end()["exited"]
     assert agent.children() == []
-    assert len(os.listdir(f"/proc/{agent.proc.pid}/fd")) <= fds + 2
+    assert open_terminals(agent) == []
