@@ -54,7 +54,9 @@ class Terminal:
 
     def end(self):
         end, last = None, None
+        deadline = time.monotonic() + 60
         for flags, m in self.stream:
+            assert time.monotonic() < deadline, self.seen
             if flags == 2:
                 last = m
             elif "end" in m["event"]:
@@ -125,11 +127,12 @@ def test_keys_are_signals(agent):
     t.until(rb"\$ ")
     t.type(b"sleep 1000\n")
     t.until(rb"sleep 1000\r\n")
-    time.sleep(0.3)  # until it is in the foreground
+    time.sleep(0.5)  # until it is in the foreground
     t.type(b"\x03")
     t.until(rb"\$ ")
     t.type(b"echo $?\n")
     t.until(rb"\n130\r\n")
+    t.until(rb"\$ ")
     t.type(b"\x04")
     assert t.end()["exited"]
 
@@ -231,5 +234,6 @@ def test_fifty_terminals_leave_nothing(agent):
         assert len(open_terminals(agent)) == 2  # one to read and write, one to set its size
         t.type(b"\n")
         assert t.end()["exited"]
+    agent.ask("GET", "/health")  # it has finished with the last one when it answers this
     assert agent.children() == []
     assert open_terminals(agent) == []
