@@ -8,7 +8,10 @@
 #include "base/log.h"
 #include "net/fd_stream.h"
 
-enum { INPUT_PIECE = 64 * 1024 }; /* handed to the pipe at once; most of what waits in memory */
+enum {
+	INPUT_PIECE = 64 * 1024, /* handed to the pipe at once; most of what waits in memory */
+	PIPE_ROOM = 256 * 1024,  /* of an output: fewer turns between who writes and us */
+};
 
 /* --- input -------------------------------------------------------------------------------- */
 
@@ -233,6 +236,8 @@ static int open_pipe(struct loop *l, bool to_process, struct stream **ret, int *
 
 	if (pipe2(fds, O_CLOEXEC) < 0)
 		return err_set(err, ERR_EXHAUSTED, errno, "make a pipe");
+	if (!to_process)
+		(void)fcntl(fds[1], F_SETPIPE_SZ, PIPE_ROOM); /* what is usual does, too */
 	rc = fd_stream_open(l, fds[to_process],
 			    to_process ? FD_STREAM_WRITE_ONLY : FD_STREAM_READ_ONLY, ret, err);
 	if (rc < 0) {

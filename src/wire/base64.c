@@ -3,18 +3,35 @@
 
 static const char alphabet[64] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
 
-static void encode_group(struct bytes in, uint8_t out[static 4])
+/* The last one or two bytes. */
+static void encode_rest(struct bytes in, uint8_t out[static 4])
 {
 	uint32_t v = (uint32_t)in.ptr[0] << 16;
 
 	if (in.len > 1)
 		v |= (uint32_t)in.ptr[1] << 8;
-	if (in.len > 2)
-		v |= in.ptr[2];
 	out[0] = (uint8_t)alphabet[v >> 18];
 	out[1] = (uint8_t)alphabet[v >> 12 & 63];
 	out[2] = in.len > 1 ? (uint8_t)alphabet[v >> 6 & 63] : '=';
-	out[3] = in.len > 2 ? (uint8_t)alphabet[v & 63] : '=';
+	out[3] = '=';
+}
+
+/* All that a process says goes through here, in a guest that may be emulated: no calls, no
+ * branches but the loop's. Returns what is left, fewer than three bytes. */
+static struct bytes encode_groups(struct bytes in, uint8_t *out)
+{
+	const uint8_t *p = in.ptr;
+	size_t n = in.len / 3;
+
+	for (size_t i = 0; i < n; i++, p += 3, out += 4) {
+		uint32_t v = (uint32_t)p[0] << 16 | (uint32_t)p[1] << 8 | p[2];
+
+		out[0] = (uint8_t)alphabet[v >> 18];
+		out[1] = (uint8_t)alphabet[v >> 12 & 63];
+		out[2] = (uint8_t)alphabet[v >> 6 & 63];
+		out[3] = (uint8_t)alphabet[v & 63];
+	}
+	return bytes_tail(in, 3 * n);
 }
 
 int base64_encode(struct bytes in, struct buf *out, struct err *err)
@@ -26,8 +43,9 @@ int base64_encode(struct bytes in, struct buf *out, struct err *err)
 		return err_set(err, ERR_EXHAUSTED, 0, "%zu bytes do not fit base64", in.len);
 	if (buf_reserve(out, size, &room, err) < 0)
 		return err_wrap(err, "encode base64");
-	for (size_t i = 0; in.len > 0; i++, in = bytes_tail(in, 3))
-		encode_group(bytes_head(in, 3), &room[4 * i]);
+	in = encode_groups(in, room);
+	if (in.len > 0)
+		encode_rest(in, &room[size - 4]);
 	buf_claim(out, size);
 	return 0;
 }
