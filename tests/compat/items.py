@@ -27,7 +27,8 @@ class Check:
 class Item:
     number: int
     title: str
-    planned: int | None
+    planned: str | None
+    note: str | None
     checks: tuple
 
 
@@ -40,7 +41,7 @@ def item_of(raw):
     checks = [check_of(raw["number"], n == 0, name, value)
               for n, (name, value) in enumerate(raw.get("checks", {}).items())]
     assert bool(checks) != ("planned" in raw), f"item {raw['number']}: checks, or planned"
-    return Item(raw["number"], raw["title"], raw.get("planned"), tuple(checks))
+    return Item(raw["number"], raw["title"], raw.get("planned"), raw.get("note"), tuple(checks))
 
 
 def check_of(item, first, name, value):

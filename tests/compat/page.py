@@ -56,8 +56,10 @@ def text(known):
     for item in items.load():
         lines += [f"## {item.number}. {item.title}", ""]
         if item.planned:
-            lines += [f"Planned: issue {item.planned}.", ""]
+            lines += [f"Planned: {item.planned}.", ""]
             continue
+        if item.note:
+            lines += [item.note, ""]
         lines += [line(["Check", "What", *column_titles()]), "|---" * (len(COLUMNS) + 2) + "|"]
         lines += [line([f"`{c.name}`", c.title, *table[c.name]]) for c in item.checks] + [""]
     return "\n".join(lines).rstrip() + "\n"
