@@ -111,6 +111,23 @@ static int h1_send(struct http_request *base, struct bytes piece, struct err *er
 	return 0;
 }
 
+static enum stream_file h1_send_file(struct http_request *base, int file, size_t max, size_t *ret_n,
+				     struct err *err)
+{
+	struct h1_request *rq = of(base);
+	enum stream_file rc;
+
+	if (rq->out.kind != HTTP1_BODY_LENGTH || rq->out.silent || rq->out.left == 0)
+		return STREAM_FILE_UNFIT;
+	if (max > rq->out.left)
+		max = (size_t)rq->out.left;
+	rc = stream_send_file(rq->conn->s, file, max, ret_n, err);
+	if (rc == STREAM_FILE_SENT)
+		rq->out.left -= *ret_n;
+	h1_watch_output(rq->conn);
+	return rc;
+}
+
 static size_t h1_queued(struct http_request *base)
 {
 	return stream_queued(of(base)->conn->s);
@@ -215,6 +232,7 @@ const struct http_request_ops h1_request_ops = {
 	.body_pause = h1_body_pause,
 	.respond = h1_respond,
 	.send = h1_send,
+	.send_file = h1_send_file,
 	.queued = h1_queued,
 	.finish = h1_finish,
 	.abort = h1_abort,

@@ -82,6 +82,13 @@ int http_send(struct http_request *rq, struct bytes piece, struct err *err)
 	return rq->ops->send(rq, piece, err);
 }
 
+enum stream_file http_send_file(struct http_request *rq, int file, size_t max, size_t *ret_n,
+				struct err *err)
+{
+	assert(rq->responded);
+	return rq->ops->send_file(rq, file, max, ret_n, err);
+}
+
 size_t http_queued(struct http_request *rq)
 {
 	return rq->ops->queued(rq);

@@ -94,6 +94,10 @@ bool http_responded(const struct http_request *rq);
 int http_send(struct http_request *rq, struct bytes piece, struct err *err) NODISCARD;
 size_t http_queued(struct http_request *rq);
 
+/* The next bytes of a file, as stream_send_file(). Only in a body whose length was promised. */
+enum stream_file http_send_file(struct http_request *rq, int file, size_t max, size_t *ret_n,
+				struct err *err) NODISCARD;
+
 /* The whole answer is given; less than the length promised is a bug and resets the connection. */
 void http_finish(struct http_request *rq);
 void http_abort(struct http_request *rq); /* reset: the client sees that the answer is not whole */

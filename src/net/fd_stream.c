@@ -46,10 +46,11 @@ struct fd_stream {
 	enum fd_state state;
 	enum fd_stream_use use;
 	bool is_socket;
-	bool above;    /* the queue passed STREAM_LOW_WATER: on_drain is due */
-	bool ended;    /* the other side finished writing, and we read that */
-	bool told;     /* of the failure */
-	bool hup_seen; /* it finished, but we are not reading: do not ask again */
+	bool wants_room; /* a file is to go on: say when something can be written */
+	bool above;      /* the queue passed STREAM_LOW_WATER: on_drain is due */
+	bool ended;      /* the other side finished writing, and we read that */
+	bool told;       /* of the failure */
+	bool hup_seen;   /* it finished, but we are not reading: do not ask again */
 };
 
 static struct fd_stream *of(struct stream *s)
@@ -74,7 +75,7 @@ static void update_interest(struct fd_stream *f)
 			events |= WATCH_READ;
 		else if (!f->hup_seen && !f->ended)
 			events |= WATCH_HUP;
-		if (f->queue.len > 0)
+		if (f->queue.len > 0 || f->wants_room)
 			events |= WATCH_WRITE;
 	}
 	watch_set(&f->ready, events);
@@ -312,6 +313,15 @@ static void on_error(struct fd_stream *f)
 	break_down(f, sys);
 }
 
+static void on_room(struct fd_stream *f)
+{
+	f->wants_room = false; /* whoever is told asks again */
+	if (f->queue.len > 0)
+		flush(f);
+	else
+		tell_drained(f);
+}
+
 static void on_ready(struct watch *w, unsigned int events)
 {
 	struct fd_stream *f = CONTAINER_OF(w, struct fd_stream, ready);
@@ -320,8 +330,8 @@ static void on_ready(struct watch *w, unsigned int events)
 		on_error(f);
 	if (events & WATCH_HUP)
 		f->hup_seen = true;
-	if ((events & WATCH_WRITE) && f->queue.len > 0)
-		flush(f);
+	if (events & WATCH_WRITE)
+		on_room(f);
 	if ((events & WATCH_READ) && wants_read(f))
 		(void)read_once(f);
 	if (f->state == FD_LINGER && f->broken)
@@ -378,6 +388,39 @@ static int fd_write(struct stream *s, struct bytes b, struct buf *take, struct e
 	return enqueue(f, b, take, (size_t)n, err);
 }
 
+static enum stream_file wait_for_room(struct fd_stream *f)
+{
+	f->wants_room = f->above = true;
+	update_interest(f);
+	return STREAM_FILE_WAIT;
+}
+
+static enum stream_file fd_send_file(struct stream *s, int file, size_t max, size_t *ret_n,
+				     struct err *err)
+{
+	struct fd_stream *f = of(s);
+	ssize_t n = -1;
+
+	if (!f->is_socket)
+		return STREAM_FILE_UNFIT;
+	if (!f->broken) {
+		n = f->queue.len == 0 ? write_file_now(f->fd, file, max) : 0;
+		if (f->queue.len > 0 || (n < 0 && errno == EAGAIN))
+			return wait_for_room(f);
+		if (n < 0 && errno == EINVAL)
+			return STREAM_FILE_UNFIT;
+		if (n < 0)
+			break_down(f, errno);
+	}
+	if (n < 0) {
+		err_set(err, ERR_UNAVAILABLE, f->broken, "write");
+		return STREAM_FILE_FAILED;
+	}
+	f->sent += (uint64_t)n;
+	*ret_n = (size_t)n;
+	return STREAM_FILE_SENT;
+}
+
 static void fd_shut(struct stream *s)
 {
 	struct fd_stream *f = of(s);
@@ -406,7 +449,7 @@ static void fd_close(struct stream *s, bool graceful)
 
 static size_t fd_queued(struct stream *s)
 {
-	return of(s)->queue.len;
+	return of(s)->queue.len + of(s)->wants_room; /* a file that waits is there to be sent */
 }
 
 static uint64_t fd_sent(struct stream *s)
@@ -414,9 +457,8 @@ static uint64_t fd_sent(struct stream *s)
 	return of(s)->sent;
 }
 
-static const struct stream_ops fd_ops = {
-	fd_read, fd_write, fd_shut, fd_close, fd_queued, fd_sent
-};
+static const struct stream_ops fd_ops = { fd_read,   fd_write, fd_shut,     fd_close,
+					  fd_queued, fd_sent,  fd_send_file };
 
 void fd_stream_set_gate(struct stream *s, struct fd_gate *g)
 {

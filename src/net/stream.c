@@ -54,6 +54,13 @@ int stream_write_buf(struct stream *s, struct buf *b, struct err *err)
 	return 0;
 }
 
+enum stream_file stream_send_file(struct stream *s, int file, size_t max, size_t *ret_n,
+				  struct err *err)
+{
+	assert(!s->closed && !s->shut && max > 0);
+	return s->ops->send_file ? s->ops->send_file(s, file, max, ret_n, err) : STREAM_FILE_UNFIT;
+}
+
 void stream_shut(struct stream *s)
 {
 	assert(!s->closed);

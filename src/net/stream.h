@@ -58,6 +58,17 @@ int stream_write(struct stream *s, struct bytes b, struct err *err) NODISCARD;
 /* The same without a copy: takes b's memory on success and leaves it empty. */
 int stream_write_buf(struct stream *s, struct buf *b, struct err *err) NODISCARD;
 
+/* What the other side takes at once of the next `max` bytes of a file, straight from it: for large
+ * files, where copies are the cost. *ret_n with STREAM_FILE_SENT; 0 there is the file's end. */
+enum stream_file {
+	STREAM_FILE_SENT,
+	STREAM_FILE_WAIT,   /* nothing now: on_drain will come */
+	STREAM_FILE_UNFIT,  /* not this stream, or not this file: read it and write */
+	STREAM_FILE_FAILED, /* as stream_write() does */
+};
+enum stream_file stream_send_file(struct stream *s, int file, size_t max, size_t *ret_n,
+				  struct err *err) NODISCARD;
+
 void stream_shut(struct stream *s); /* half close: after the queue, say that nothing follows */
 
 void stream_close(struct stream *s); /* in the background: send what is queued, then part well */

@@ -21,6 +21,9 @@ struct stream_ops {
 	void (*close)(struct stream *s, bool graceful); /* user is already NULL */
 	size_t (*queued)(struct stream *s);             /* of this layer and those below */
 	uint64_t (*sent)(struct stream *s);
+	/* NULL: the bytes of a file have to be seen on their way. */
+	enum stream_file (*send_file)(struct stream *s, int file, size_t max, size_t *ret_n,
+				      struct err *err);
 };
 
 struct stream {

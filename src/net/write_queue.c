@@ -1,9 +1,10 @@
 /* write_queue.c - a list of buffers, sent many at a time. */
-/* #syscalls: sendmsg writev */
+/* #syscalls: sendmsg writev sendfile */
 #include "net/write_queue.h"
 
 #include <assert.h>
 #include <errno.h>
+#include <sys/sendfile.h>
 #include <sys/socket.h>
 #include <sys/uio.h>
 
@@ -104,6 +105,16 @@ ssize_t write_now(int fd, bool is_socket, struct bytes b)
 	struct iovec iov = { (void *)(uintptr_t)b.ptr, b.len };
 
 	return put(fd, is_socket, &iov, 1);
+}
+
+ssize_t write_file_now(int fd, int file, size_t max)
+{
+	ssize_t rc;
+
+	do {
+		rc = sendfile(fd, file, NULL, max);
+	} while (rc < 0 && errno == EINTR);
+	return rc;
 }
 
 ssize_t write_queue_flush(struct write_queue *q, int fd, bool is_socket)

@@ -21,4 +21,7 @@ ssize_t write_queue_flush(struct write_queue *q, int fd, bool is_socket);
 /* The same for bytes that are not queued. */
 ssize_t write_now(int fd, bool is_socket, struct bytes b);
 
+/* The same for what follows in a file; 0 is its end. */
+ssize_t write_file_now(int fd, int file, size_t max);
+
 void write_queue_done(struct write_queue *q); /* throws away what is left */
