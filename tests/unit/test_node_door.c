@@ -238,7 +238,7 @@ static void strangeness_is_refused_with_a_reason(void **state)
 		  { 0 },
 		  "timeout" },
 		{ "flags",
-		  { .version = 1, .tag = 7, .verb = NODE_LIST, .flags = 2 },
+		  { .version = 1, .tag = 7, .verb = NODE_LIST, .flags = 4 },
 		  { 0 },
 		  "flags" },
 		{ "no sockets",
