@@ -184,7 +184,7 @@ def see_the_cut(proxy):
 
 
 def test_a_silent_command_ends_with_its_exit_code(server, box, proxy, tmp_path):
-    sdks = artefact("sdks")
+    sdks = artefact("sdks") / "newest"
     with concurrent.futures.ThreadPoolExecutor(8) as pool:
         waiting = [pool.submit(start, server, box, proxy),
                    pool.submit(start_with_long_interval, server, box, proxy),
