@@ -12,7 +12,8 @@ class Said:
     """The probe's lines, by kind."""
 
     def __init__(self, text):
-        self.lines = [json.loads(line) for line in text.splitlines() if line.startswith("{")]
+        whole = text[:text.rfind("\n") + 1]  # the last line may still be written
+        self.lines = [json.loads(line) for line in whole.splitlines() if line.startswith("{")]
         self.facts = {line["fact"]: line["value"] for line in self.lines if "fact" in line}
         self.files = {line["file"]: line for line in self.lines if "file" in line}
         self.fds = {line["fd"]: line for line in self.lines if "fd" in line}
