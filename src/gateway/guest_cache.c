@@ -392,6 +392,7 @@ int guest_cache_open(struct gateway *g, struct err *err)
 	c->agent_port = GUEST_AGENT_PORT;
 	c->held_max = GATEWAY_HELD_MAX;
 	c->idle_ms = GUEST_IDLE_MS;
+	c->agent_ms = GUEST_AGENT_MS;
 	random_fill(&c->seed, sizeof(c->seed));
 	timer_init(&c->sweep, g->loop, on_sweep);
 	timer_repeat(&c->sweep, GUEST_SWEEP_MS);

@@ -19,10 +19,11 @@ enum {
 	GUEST_AHEAD = 2,           /* sockets asked for before somebody wants them */
 	GUEST_CALL_MS = 15 * 1000, /* for node's answer; it may come back meanwhile */
 	GUEST_SWEEP_MS = 5 * 1000,
-	GUEST_IDLE_MS = 60 * 1000, /* without an exchange; then forgotten */
-	GUEST_IDLE_MAX = 4096,     /* sandboxes without an exchange; the oldest goes first */
-	GUEST_POOL_MAX = 4,        /* connections to the agent without an exchange */
-	GUEST_POOL_MS = 15 * 1000, /* how long one is kept; less than the agent does */
+	GUEST_IDLE_MS = 60 * 1000,       /* without an exchange; then forgotten */
+	GUEST_IDLE_MAX = 4096,           /* sandboxes without an exchange; the oldest goes first */
+	GUEST_POOL_MAX = 4,              /* connections to the agent without an exchange */
+	GUEST_POOL_MS = 15 * 1000,       /* how long one is kept; less than the agent does */
+	GUEST_AGENT_MS = 10 * 60 * 1000, /* for the agent to begin its answer, or to read on */
 	GUEST_BUCKETS = 4096,
 };
 
@@ -80,10 +81,11 @@ struct guest_cache {
 	size_t n_held; /* descriptors that wait for somebody: spare sockets, pooled connections */
 	uint64_t seed;
 	struct timer sweep;
-	const char *address; /* these four are as in the constants, but for tests */
+	const char *address; /* these five are as in the constants, but for tests */
 	uint16_t agent_port;
 	size_t held_max;
 	uint64_t idle_ms;
+	uint64_t agent_ms;
 };
 
 int guest_join(struct guest_cache *c, const char *id, struct guest_user *u,

@@ -11,6 +11,7 @@
 #include "base/random.h"
 #include "gateway/admin_door.h"
 #include "gateway/api.h"
+#include "gateway/guest_cache.h"
 #include "gateway/settings.h"
 #include "gateway/syscalls.h"
 #include "jail/confine.h"
@@ -129,6 +130,7 @@ static int set_up(struct program *p, struct err *err)
 	    signal_open(&p->term, p->g.loop, SIGTERM, on_term, err) < 0 ||
 	    signal_open(&p->intr, p->g.loop, SIGINT, on_intr, err) < 0)
 		return -1;
+	p->g.guests->agent_ms = p->set[SET_AGENT_SECONDS].number * 1000;
 	listener_pause(&p->listener, false);
 	return 0;
 }

@@ -74,6 +74,8 @@ static bool may_repeat(const struct relay *r, const struct err *err)
 
 static enum refusal refusal_of(const struct err *err)
 {
+	if (err->code == ERR_TIMEOUT)
+		return REFUSE_LATE;
 	return err->code == ERR_INVALID || err->code == ERR_EXHAUSTED ? REFUSE_BROKEN
 								      : REFUSE_SILENT;
 }
@@ -134,12 +136,14 @@ static void on_retry(struct timer *t)
 
 static void connected(struct relay *r, struct stream *s, struct buf *early)
 {
-	/* the client may be silent for as long as it likes, and so may the guest */
-	static const struct http_limits no_limits = { 0 };
+	/* The client may be silent for as long as it likes, and so may a server of the user's. The
+	 * agent begins its answers soon, unless somebody took its place. */
+	uint64_t ms = relay_is_agent(r) ? r->g->guests->agent_ms : 0;
+	const struct http_limits limits = { .reply_ms = ms, .write_stall_ms = ms };
 	struct http_client *c;
 	struct err err;
 
-	if (http_client_open_early(s, early, &no_limits, &c, &err) < 0)
+	if (http_client_open_early(s, early, &limits, &c, &err) < 0)
 		refuse(r, REFUSE_NODE);
 	else
 		ask_over(r, c);

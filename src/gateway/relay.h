@@ -82,6 +82,7 @@ enum refusal {
 	REFUSE_PORT,   /* nobody listens */
 	REFUSE_BROKEN, /* the guest does not speak HTTP */
 	REFUSE_SILENT, /* the guest closed without an answer */
+	REFUSE_LATE,   /* the agent took its time, and more */
 	REFUSE_NODE,   /* node cannot be asked */
 	REFUSE_HEAD,   /* the request's head cannot be passed on */
 	REFUSE_BODY,

@@ -14,6 +14,7 @@ static const struct {
 	[REFUSE_PORT] = { 502, "The sandbox is running but port is not open", true },
 	[REFUSE_BROKEN] = { 502, "The sandbox gave an answer that is not HTTP", true },
 	[REFUSE_SILENT] = { 502, "The sandbox closed the connection without an answer", true },
+	[REFUSE_LATE] = { 504, "The sandbox did not answer in time", true },
 	[REFUSE_NODE] = { 503, "The host of the sandbox cannot be reached", false },
 	[REFUSE_HEAD] = { 431, "The head of the request is too large", false },
 	[REFUSE_BODY] = { 413, "The body of the request is too large", false },

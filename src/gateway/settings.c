@@ -19,4 +19,6 @@ const struct config_param settings_table[SETTINGS] = {
 		       .help = "name or number to become when started as root; empty: stays" },
 	[SET_CONNECTIONS_MAX] = { "connections_max", CONFIG_NUMBER, "20000", .min = 1,
 				  .max = 1000000, .help = "clients at once; more wait" },
+	[SET_AGENT_SECONDS] = { "agent_seconds", CONFIG_NUMBER, "600", .min = 1, .max = 86400,
+				.help = "for a sandbox's agent to begin an answer; then 504" },
 };

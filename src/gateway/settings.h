@@ -12,6 +12,7 @@ enum gateway_setting {
 	SET_DOMAIN,
 	SET_USER,
 	SET_CONNECTIONS_MAX,
+	SET_AGENT_SECONDS,
 	SETTINGS,
 };
 

@@ -9,6 +9,7 @@
 #define OK_HEAD "HTTP/1.1 200 OK\r\n"
 #define BROKEN  "The sandbox gave an answer that is not HTTP\""
 #define SILENT  "The sandbox closed the connection without an answer\""
+#define LATE    "The sandbox did not answer in time\""
 #define F10     "a: 1\r\na: 1\r\na: 1\r\na: 1\r\na: 1\r\na: 1\r\na: 1\r\na: 1\r\na: 1\r\na: 1\r\n"
 
 static const struct row {
@@ -165,6 +166,26 @@ static void evil_answers_to_a_body_hurt_nobody(void **state)
 			continue;
 		with_body.fields = "transfer-encoding: chunked\r\n";
 		check_row(&with_body, false, "POST");
+	}
+}
+
+/* Whoever took the agent's place: heard, and not answered. Half an answer's head is none. */
+static void an_agent_that_does_not_answer_is_not_waited_for(void **state)
+{
+	static const struct script silent[] = { { BYTES_LIT("") }, { BYTES_LIT(OK_HEAD "a: ") } };
+	struct world w;
+
+	(void)state;
+	for (size_t i = 0; i < COUNT(silent); i++) {
+		world_open(&w);
+		w.g.guests->agent_port = w.port;
+		w.g.guests->agent_ms = 50;
+		w.script = &silent[i];
+		ask(&w, "POST", "/", "content-length: 2\r\n");
+		say(&w, "ab");
+		RUN_UNTIL(w.l, heard(&w.client, "504 ") && heard(&w.client, LATE));
+		assert_null(world_relay(&w));
+		world_close(&w);
 	}
 }
 
@@ -336,6 +357,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(evil_answers_hurt_nobody),
 		cmocka_unit_test(evil_answers_to_a_body_hurt_nobody),
+		cmocka_unit_test(an_agent_that_does_not_answer_is_not_waited_for),
 		cmocka_unit_test(a_thousand_evil_conversations),
 	};
 
