@@ -2,6 +2,7 @@
 
 import contextlib
 import os
+import pathlib
 import signal
 import socket
 import statistics
@@ -10,6 +11,8 @@ import time
 
 import pytest
 
+from evil_agent import READY_PORT
+from evil_client import ask
 from server import Server, wait_for
 
 TRIES = 3       # a busy machine is slow by itself now and then; a server that waits is slow always
@@ -17,6 +20,9 @@ ROUNDS = 5
 WAITERS = 8     # calls that hang in the stopped sandbox while others are measured
 SLACK = 3.0     # seconds on top of three times the usual; what waits for a hung one waits longer
 SILENT_PORT = 8099
+AGENT_PORT = 49983
+AGENT_SECONDS = 10  # how long the gateway waits for an agent here
+SECURITY = pathlib.Path(__file__).resolve().parents[1] / "security"
 # accepts and never says a word
 SILENT_PROGRAM = f"""
 import socket, time
@@ -130,6 +136,67 @@ def test_a_server_in_a_sandbox_that_never_answers_delays_nobody_else(server, box
         for client in clients:  # and they are told at once
             client.join(30)
             assert not client.is_alive(), "a call into a sandbox that is gone still waits"
+
+
+@pytest.fixture
+def impatient(server):
+    server.restart("gateway", agent_seconds=AGENT_SECONDS)
+    yield
+    server.restart("gateway")
+
+
+@contextlib.contextmanager
+def repeated_calls(server, box):
+    """Clients that ask the hung agent, again and again: [(answer, seconds)]."""
+    over, heard = threading.Event(), []
+
+    def call(method):
+        while not over.is_set():
+            begun = time.monotonic()
+            answer = ask(server.port, box["sandboxID"], AGENT_PORT, method, "health", 120)
+            heard.append((answer, time.monotonic() - begun))
+
+    threads = [threading.Thread(target=call, args=(("GET", "POST")[n % 2],)) for n in range(WAITERS)]
+    for thread in threads:
+        thread.start()
+    try:
+        yield over, threads, heard
+    finally:
+        over.set()
+        for thread in threads:
+            thread.join()
+
+
+def hang_agent(server, box):
+    """Somebody takes its place, accepts, and never says a word."""
+    for name in ("lies.py", "evil_agent.py"):
+        server.write(box, f"/home/user/{name}", (SECURITY / name).read_bytes())
+    server.run(box, "sudo setsid python3 /home/user/evil_agent.py silent >/dev/null 2>&1 </dev/null &")
+    wait_for(lambda: ask(server.port, box["sandboxID"], READY_PORT, "GET", "ok").endswith(b"\r\n\r\nok"),
+             "it is the agent now", 120, 0.2)
+
+
+def test_an_agent_that_never_answers_delays_nobody_else(server, boxes, impatient):
+    hung, other = boxes
+    usual = times(server, other)
+    hang_agent(server, hung)
+    with repeated_calls(server, hung) as (over, threads, heard):
+        check_not_delayed(server, other, usual)
+        wait_for(lambda: len(heard) >= WAITERS, "the clients of the hung one are answered", 4 * AGENT_SECONDS)
+        assert server.must("GET", f"/sandboxes/{hung['sandboxID']}")["sandboxID"] == hung["sandboxID"]
+        over.set()
+        told, begun = len(heard), time.monotonic()
+        assert server.delete(hung) == 204
+        print(f"killed in {time.monotonic() - begun:.2f} s")
+        for thread in threads:  # those that still wait are told at once
+            thread.join(5)
+            assert not thread.is_alive(), "a call into a sandbox that is gone still waits"
+    for answer, seconds in heard[:told]:
+        assert b" 504 " in answer and b"did not answer in time" in answer, answer
+        # twice for a body that was taken in part
+        assert AGENT_SECONDS - 1 < seconds < 2 * AGENT_SECONDS + SLACK, seconds
+    for answer, _ in heard[told:]:
+        assert b"The sandbox was not found" in answer or b"did not answer in time" in answer, answer
 
 
 def test_a_client_that_never_reads_delays_nobody_else(server, boxes):

@@ -12,7 +12,6 @@ import contextlib
 import os
 import pathlib
 import random
-import select
 import shutil
 import socket
 import subprocess
@@ -20,11 +19,13 @@ import sys
 import tempfile
 import threading
 import time
-import urllib.parse
 
 import pytest
 
-from evil_guest import AGENT_PORT, EARLY_PORT, ENDLESS, HONEST_PORT, PORT, SAID, TIMED
+from evil_client import (CLIENT_SECONDS, LISTEN_SECONDS, REQUESTS, WITH_UPGRADE, ask, check_answer, request_head,
+                         wait_end)
+from evil_guest import AGENT_PORT, EARLY_PORT, HONEST_PORT, PORT
+from lies import ENDLESS, NAMES, SAID, TIMED
 from server import Daemon, free_port
 from warden import UID_RANGE, UID_RANGES, UID_RANGES_FROM, wait_for
 
@@ -33,18 +34,11 @@ LIES = int(os.environ.get("HOTCELL_LIES", "2000"))
 SEED = int(os.environ.get("HOTCELL_SEED", "1"))
 AT_ONCE = 8
 CROWD = 32
-CLIENT_SECONDS = 30  # an innocent one waits that long, and fails
-LISTEN_SECONDS = 0.3  # to a guest that never ends
-LISTEN_BYTES = 4 << 20
 DELAY_MAX = 0.250  # seconds, of an innocent client
 TRIES = 3
 GROWTH_MAX_KIB = 16 * 1024
 RELEASE_SECONDS = 30
 HONEST = ("honest", HONEST_PORT, "GET", "honest")
-WITH_BODY = b"Content-Length: 300000\r\n\r\n" + b"x" * 300_000
-WITH_CHUNKS = b"Transfer-Encoding: chunked\r\n\r\n" + b"1000\r\n" + b"y" * 4096 + b"\r\n" + b"0\r\n\r\n"
-WITH_UPGRADE = b"Connection: upgrade\r\nUpgrade: websocket\r\n\r\n"
-REQUESTS = {"GET": b"\r\n", "HEAD": b"\r\n", "POST": WITH_BODY, "PUT": WITH_CHUNKS, "OPTIONS": WITH_UPGRADE}
 
 
 class World:
@@ -95,15 +89,8 @@ class World:
             self.guest.wait()
         shutil.rmtree(self.base)
 
-    def head(self, sandbox, port, method, name):
-        return (f"{method} /{urllib.parse.quote(name)} HTTP/1.1\r\nHost: a\r\nE2b-Sandbox-Id: {sandbox}\r\n"
-                f"E2b-Sandbox-Port: {port}\r\n").encode()
-
     def ask(self, sandbox, port, method, name, listen=CLIENT_SECONDS):
-        """A request, and what came back until the end, or until the client has had enough."""
-        data = self.head(sandbox, port, method, name) + REQUESTS[method]
-        with socket.create_connection(("127.0.0.1", self.port), CLIENT_SECONDS) as s:
-            return converse(s, data, time.monotonic() + listen)
+        return ask(self.port, sandbox, port, method, name, listen)
 
     def gone(self, sandbox):
         self.guest.stdin.write(f"gone {sandbox}\n".encode())
@@ -119,52 +106,6 @@ class World:
     def memory_kib(self):
         status = pathlib.Path(f"/proc/{self.gateway.pid}/status").read_text()
         return next(int(line.split()[1]) for line in status.splitlines() if line.startswith("VmRSS:"))
-
-
-def converse(s, data, until):
-    """Both ways at once: nobody may wait for the other for ever."""
-    got, is_head = bytearray(), data.startswith(b"HEAD")
-    s.setblocking(False)
-    while len(got) < LISTEN_BYTES and (left := until - time.monotonic()) > 0:
-        readable, writable, _ = select.select([s], [s] if data else [], [], left)
-        try:
-            if writable:
-                data = data[s.send(data):]
-            if readable:
-                piece = s.recv(65536)
-                if not piece:
-                    break
-                got += piece
-                if is_whole(got, is_head):
-                    break
-        except (BrokenPipeError, ConnectionResetError):
-            break
-    return bytes(got)
-
-
-def wait_end(s, until):
-    """The answer is over, or the connection; what came last is enough to tell."""
-    got = b""
-    with contextlib.suppress(ConnectionResetError):
-        while not got or not is_whole(got, False):
-            s.settimeout(max(until - time.monotonic(), 0.1))
-            piece = s.recv(65536)
-            if not piece:
-                return
-            got = got[-65536:] + piece
-
-
-def is_whole(answer, is_head):
-    """Is the answer over, as a client would see it? (In most cases: the connection is kept.)"""
-    head, found, body = bytes(answer[:4096]).partition(b"\r\n\r\n")
-    if not found or head.startswith(b"HTTP/1.1 1"):
-        return False
-    if is_head or head[9:12] in (b"204", b"304"):
-        return True
-    for line in head.lower().split(b"\r\n")[1:]:
-        if line.startswith(b"content-length:"):
-            return len(body) >= int(line.split(b":")[1])
-    return answer.endswith(b"0\r\n\r\n")
 
 
 @pytest.fixture(scope="module")
@@ -214,13 +155,7 @@ def least(world):
 ALWAYS_OK = {"ok", "continue, then ok", "more than promised"}
 
 
-def check_answer(name, answer):
-    """A client sees HTTP, or a connection that ends."""
-    assert not answer or answer.startswith(b"HTTP/1.1 "), (name, answer[:200])
-    assert b"smuggled" not in answer and b"Set-Cookie" not in answer, (name, answer[:500])
-
-
-@pytest.mark.parametrize("name", [*SAID, *ENDLESS, *TIMED])
+@pytest.mark.parametrize("name", NAMES)
 def test_a_lie(world, name):
     """Over the port of the agent, whose connections are kept, and over another one; with every kind of
     request."""
@@ -265,7 +200,7 @@ def test_a_sandbox_that_ends_takes_its_lies_along(world):
         clients = []
         for name in names:
             s = stack.enter_context(socket.create_connection(("127.0.0.1", world.port), CLIENT_SECONDS))
-            s.sendall(world.head("evilone", PORT, "OPTIONS", name) + WITH_UPGRADE)
+            s.sendall(request_head("evilone", PORT, "OPTIONS", name) + WITH_UPGRADE)
             clients.append(s)
         wait_for(lambda: world.descriptors >= before + 2 * held, "they are there", 10, 0.05)
         world.gone("evilone")
@@ -302,7 +237,7 @@ def crowd(world, names):
             with contextlib.suppress(OSError):
                 s = socket.create_connection(("127.0.0.1", world.port), CLIENT_SECONDS)
                 with s:
-                    s.sendall(world.head("evilcrowd", PORT, "GET", name) + b"\r\n")
+                    s.sendall(request_head("evilcrowd", PORT, "GET", name) + b"\r\n")
                     s.settimeout(0.2)
                     with contextlib.suppress(TimeoutError):
                         s.recv(4096)
