@@ -20,11 +20,8 @@ static void kill_member(const struct removal *r, pid_t pid)
 	AUTO(auto_close) int pidfd = (int)syscall(SYS_pidfd_open, pid, 0);
 	struct err ignored = { 0 };
 	pid_t now[MEMBERS_MAX];
-	int n;
+	int n = pidfd < 0 ? 0 : cgroup_members(r->cgroups, r->id, now, MEMBERS_MAX, &ignored);
 
-	if (pidfd < 0)
-		return;
-	n = cgroup_members(r->cgroups, r->id, now, MEMBERS_MAX, &ignored);
 	for (int i = 0; i < n && i < MEMBERS_MAX; i++)
 		if (now[i] == pid)
 			syscall(SYS_pidfd_send_signal, pidfd, SIGKILL, NULL, 0);
@@ -59,8 +56,12 @@ static int remove_vm(const struct removal *r, struct err *err)
 
 int remove_job(const void *args, struct job_result *ret, struct err *err)
 {
+	const struct removal *r = args;
+
 	(void)ret;
-	return remove_vm(args, err);
+	/* It may be large. Its blocks are freed when this process ends: nobody waits. */
+	folder_hold(r->vms, r->id, "overlay");
+	return remove_vm(r, err);
 }
 
 /* Called for each VM's folder and for each group, which have the same names. One that cannot be
