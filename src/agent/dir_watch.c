@@ -319,6 +319,11 @@ static void on_more(struct timer *t)
 	pump(CONTAINER_OF(t, struct dir_watch, more));
 }
 
+void dir_watch_catch_up(struct dir_watch *w)
+{
+	pump(w);
+}
+
 void dir_watch_hold(struct dir_watch *w, bool on)
 {
 	if (w->held == on)

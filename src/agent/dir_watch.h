@@ -61,4 +61,7 @@ struct dir_watch_wish {
 int dir_watch_open(struct dir_watch *w, struct loop *l, const struct dir_watch_wish *wish,
 		   const struct dir_watch_ops *ops, struct err *err) NODISCARD;
 void dir_watch_hold(struct dir_watch *w, bool on);
+
+/* What has happened by now is told at once, as far as it fits into a turn. Not from within ops. */
+void dir_watch_catch_up(struct dir_watch *w);
 void dir_watch_close(struct dir_watch *w); /* a second time does nothing */

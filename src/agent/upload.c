@@ -210,8 +210,9 @@ static int replace(struct upload *u)
 	return -1;
 }
 
-/* Watchers of the folder saw a file appear. They are told that it was written, too, under its
- * name; this changes nothing, not even if somebody writes to it at this very moment. */
+/* Watchers of the folder saw a file appear. As if it had been made, given to its owner and written
+ * in its place, they are told of the last two under its name, too. That changes only its times,
+ * even if somebody writes to it at this very moment. */
 static void tell_watchers(const struct upload *u)
 {
 	AUTO(auto_close)
@@ -220,7 +221,10 @@ static void tell_watchers(const struct upload *u)
 
 	if (fd < 0 || fstat(u->fd, &ours) < 0 || fstat(fd, &there) < 0)
 		return;
-	if (ours.st_ino == there.st_ino && ours.st_dev == there.st_dev && ours.st_size > 0)
+	if (ours.st_ino != there.st_ino || ours.st_dev != there.st_dev)
+		return;
+	(void)futimens(fd, NULL);
+	if (ours.st_size > 0)
 		(void)fallocate(fd, FALLOC_FL_KEEP_SIZE, 0, ours.st_size);
 }
 

@@ -98,6 +98,8 @@ int watchers_fetch(struct watchers *t, struct bytes id, struct buf *out, struct 
 	if (!at)
 		return -1;
 	w = *at;
+	/* who waits for the answer to a write and then asks is told of that write */
+	dir_watch_catch_up(&w->watch);
 	if (w->lost) {
 		w->lost = false;
 		return err_set(err, ERR_UNAVAILABLE, 0, "%s", WATCH_LOST);

@@ -336,6 +336,41 @@ def test_events_are_kept_until_they_are_fetched(agent, tmp_path):
     refused(agent, "not_found", "not found", "GetWatcherEvents")
 
 
+def test_a_polled_watcher_tells_all_that_an_upload_does(agent, tmp_path):
+    """As if it were made, given to its owner and written in its place."""
+    (tmp_path / "d/sub").mkdir(parents=True)
+    w = good(agent, "CreateWatcher", path="d", recursive=True)["watcherId"]
+    for name, content, more in (("full", b"x", ["WRITE"]), ("empty", b"", [])):
+        assert agent.ask("POST", files(f"d/sub/{name}"), content, RAW).status == 200
+        seen = fetch(agent, w, [(f"sub/{name}", kind) for kind in ("CREATE", "CHMOD", *more)])
+        assert len(seen) == 2 + len(more), seen
+
+
+def pipelined(agent, *requests):
+    """All sent before the first is answered: the agent finds the next one as soon as it has answered."""
+    head = "POST {} HTTP/1.1\r\nHost: x\r\nContent-Type: {}\r\nContent-Length: {}\r\n\r\n"
+    sent = b"".join(head.format(target, kind, len(body)).encode() + body for target, kind, body in requests)
+    with socket.create_connection(("127.0.0.1", agent.port), DEADLINE) as s, s.makefile("rb") as answers:
+        s.sendall(sent)
+        for _ in requests:
+            status, headers = answers.readline(), http.client.parse_headers(answers)
+            body = answers.read(int(headers["Content-Length"]))
+            assert b" 200 " in status, (status, body)
+    return json.loads(body)  # of the last
+
+
+def test_who_writes_and_then_asks_is_told_of_the_write(agent, tmp_path):
+    (tmp_path / "d").mkdir()
+    w = good(agent, "CreateWatcher", path="d", recursive=True)["watcherId"]
+    events = pipelined(agent,
+                       ("/filesystem.Filesystem/MakeDir", "application/json", b'{"path": "d/new"}'),
+                       (files("d/new/x"), RAW["Content-Type"], b"x"),
+                       ("/filesystem.Filesystem/GetWatcherEvents", "application/json",
+                        json.dumps({"watcherId": w}).encode()))["events"]
+    seen = [(e["name"], e["type"]) for e in events]
+    assert ("new", "EVENT_TYPE_CREATE") in seen and ("new/x", "EVENT_TYPE_WRITE") in seen
+
+
 def test_entries_of_a_polled_watcher(agent, tmp_path):
     (tmp_path / "d").mkdir()
     w = good(agent, "CreateWatcher", path="d", include_entry=True)["watcherId"]
