@@ -15,12 +15,19 @@ enum journal_state {
 	JOURNAL_POOLED,   /* restored and waiting for somebody */
 	JOURNAL_RUNNING,
 	JOURNAL_KILLING, /* to be gone */
+	JOURNAL_PAUSED,  /* no VM; all of it is on disk */
+	JOURNAL_WAKING,  /* durable before a resumed guest runs: its saved memory is of no use any
+			    more */
 	JOURNAL_STATES,
 };
 
 struct journal_row {
 	struct node_sandbox sandbox; /* id is the key, and warden's name for its VM */
 	char control_token[NODE_ID_MAX + 1];
+	char machine_id[NODE_ID_MAX + 1], boot_id[NODE_ID_MAX + 1]; /* it keeps them when resumed */
+	char key_id[NODE_ID_MAX + 1];  /* by whose key it was made; may be empty */
+	uint32_t pages_crc, state_crc; /* JOURNAL_PAUSED with memory: of its files */
+	uint64_t saved_bytes;          /* JOURNAL_PAUSED: 0 when the disk alone was kept */
 	enum journal_state state;
 	uint32_t slot;
 	char *text; /* JSON, NUL-terminated; may be NULL. Borrowed by calls, see each */

@@ -23,6 +23,8 @@ struct agent_identity {
 	uint8_t entropy[AGENT_ENTROPY_BYTES];
 	json_t *env;      /* owned; an object of strings, or NULL */
 	bool stay_frozen; /* do it all but let nothing run: it will come again */
+	bool resume;      /* it is who it was: clock and entropy alone, then the thaw. Names, tokens
+			   * and environment stay as they are; control_token proves the host */
 };
 
 /* Everything but the two ids and env is drawn anew; the hostname is the sandbox's id. */

@@ -1,6 +1,8 @@
 /* restore.h - from a QEMU that waits for device state to a sandbox with an identity.
  *
- *	monitor -> greeting -> loaded -> paused -> cont -> connected -> clock -> identity -> health
+ *	monitor -> greeting [-> applied] -> loaded -> paused -> cont -> connected -> clock ->
+ *identity
+ *	        -> health
  *
  * These are also the names in the machine's table of times. Everything that can overlap does: the
  * first commands leave before QEMU greets, the socket for the agent is asked for meanwhile.
@@ -18,6 +20,9 @@ enum {
 
 struct restore_user;
 struct restore_user_ops {
+	/* Only with spec.apply: its memory is mapped. Write the saved pages into it, then
+	 * restore_applied(). */
+	void (*want_apply)(struct restore_user *u);
 	/* Bring an unconnected socket of the sandbox's network: restore_socket(). Once. */
 	void (*want_socket)(struct restore_user *u);
 	/* Only with spec.hold: loaded, seen to be paused, not running. Call restore_go(). */
@@ -40,6 +45,8 @@ struct restore_spec { /* what it points to is borrowed until the restore is over
 	struct addr agent;
 	const struct agent_identity *identity; /* NULL: comes later */
 	bool hold, check_health;
+	bool apply; /* saved pages come before the state is loaded */
+	bool boot;  /* no state at all: the guest boots from its disk */
 };
 
 struct restore { /* embedded by the owner; all zero: nothing under way */
@@ -62,6 +69,7 @@ int restore_start(struct restore *r, struct machine *m, struct loop *l,
 
 /* These may fail the restore, and then call on_done before they return. */
 void restore_socket(struct restore *r, int fd);                            /* takes fd */
+void restore_applied(struct restore *r);                                   /* after want_apply */
 void restore_go(struct restore *r);                                        /* after on_held */
 void restore_rehearse(struct restore *r, const struct agent_identity *id); /* after on_waiting */
 void restore_identity(struct restore *r, const struct agent_identity *id); /* after on_waiting */

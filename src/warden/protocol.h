@@ -11,7 +11,7 @@
 #include <stdint.h>
 
 enum {
-	WARDEN_VERSION = 1,
+	WARDEN_VERSION = 2,
 	WARDEN_ID_MAX = 63,
 	WARDEN_FDS_MAX = 16, /* descriptors in one message */
 	WARDEN_LIST_MAX = 16,
@@ -24,9 +24,10 @@ enum warden_verb {
 	WARDEN_SLOT_DROP, /* slot */
 	WARDEN_DOORS, /* slot -> fds: TCP listener and UDP socket to which all it sends is turned */
 	WARDEN_BUILD, /* id, template_id, slot, sizes: boot inside an open template */
-	WARDEN_RESTORE, /* id, template_id, slot, sizes: a copy waiting for its state */
+	WARDEN_RESTORE, /* id, template_id, slot, sizes, flags, fds: a copy waiting for its state */
 	WARDEN_STOP,    /* id: end it and remove all it had; also for one that ended itself */
 	WARDEN_SOCKETS, /* id, count -> that many unconnected TCP sockets in its namespace */
+	WARDEN_COPY,    /* id, flags, fds: start a copier with its memory in hand; see copier/ */
 	WARDEN_LIST,    /* id: list what comes after it, "" for the first -> cells */
 	WARDEN_TEMPLATE_BEGIN, /* template_id, sizes, fds: kernel, disk -> fd: manifest to write */
 	WARDEN_TEMPLATE_PUBLISH, /* template_id: make it read-only, durable, visible */
@@ -35,9 +36,26 @@ enum warden_verb {
 	WARDEN_VERBS,
 };
 
+enum warden_flags {
+	WARDEN_BOOT = 1u << 0,  /* RESTORE: boot from the disk; no state is waited for */
+	WARDEN_APPLY = 1u << 1, /* COPY: into the VM's memory, not out of it */
+};
+
+/* Descriptors of WARDEN_RESTORE, in this order. The first is needed. */
+enum warden_restore_fd {
+	WARDEN_FD_OVERLAY, /* qcow2, read and written; the VM's own */
+	WARDEN_FD_STATE,   /* read; without it: the template's */
+	WARDEN_FD_MEMORY,  /* read; without it: the template's */
+	WARDEN_FD_LAYERS,  /* the first of the qcow2 files between the template's disk and the
+			    * overlay, the lowest first; read */
+	WARDEN_LAYERS_MAX = WARDEN_FDS_MAX - WARDEN_FD_LAYERS,
+};
+
 /* Names under which a VM's QEMU knows what warden gave it. */
-#define WARDEN_NODE_OVERLAY_FILE "overlay-file"      /* block node; empty while building */
-#define WARDEN_STATE_URI         "file:/dev/fdset/3" /* where the device state goes, or comes from */
+#define WARDEN_NODE_OVERLAY_FILE "overlay-file" /* block node; empty while building */
+#define WARDEN_STATE_FILE        "/dev/fdset/3" /* where a template's device state goes, */
+#define WARDEN_STATE_URI         "file:" WARDEN_STATE_FILE /* and where it is loaded from */
+#define WARDEN_SAVE_FILE         "/vm/state" /* where a running VM's goes: for its copier to take */
 
 /* Where QEMU listens for QMP, below the state folder. Only warden's client may connect. */
 #define WARDEN_QMP_PATH "vms/%s/qmp.sock"
@@ -61,6 +79,7 @@ struct warden_sizes {
 	uint32_t overhead_mib; /* for QEMU itself, on top of the guest's memory */
 	uint32_t cpu_percent;  /* of one host cpu; 0 is no limit */
 	uint32_t pids_max;     /* threads of QEMU */
+	uint32_t disk_mib;     /* no file of it grows beyond this and a little; 0: no limit */
 };
 
 struct warden_request {
@@ -72,6 +91,7 @@ struct warden_request {
 	struct warden_sizes sizes;
 	uint32_t slot;
 	uint32_t count;
+	uint32_t flags; /* enum warden_flags */
 };
 
 /* What a snapshot taken here depends on. Two hosts with equal facts can share it. */
