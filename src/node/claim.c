@@ -32,7 +32,7 @@ static void on_settled(struct journal_write *w, const struct err *failed)
 	if (failed || table_own(&n->table, s, &err) < 0) {
 		s->create->tries = CREATE_TRIES_MAX; /* its text is the sandbox's already */
 		creates_failed(s, failed ? failed : &err);
-		sandbox_end(s, "could not be noted");
+		sandbox_end(s, NODE_LOST, "could not be noted");
 		return;
 	}
 	sandbox_enter(&n->table, s, SANDBOX_RUNNING);

@@ -281,7 +281,7 @@ static void end_surplus(struct node *n)
 	for (struct sandbox *s = n->creates.ready; s; s = next) {
 		next = s->pool_next;
 		if (n->table.in_state[SANDBOX_WAITING] > n->set[SET_POOL].number)
-			sandbox_end(s, "nobody needs it");
+			sandbox_end(s, NODE_EVICTED, "nobody needs it");
 	}
 }
 
@@ -292,7 +292,7 @@ static void end_outdated(struct node *n)
 	for (struct sandbox *s = n->creates.ready; s; s = next) {
 		next = s->pool_next;
 		if (strcmp(s->info.template_id, n->base.id) != 0)
-			sandbox_end(s, "its template was replaced");
+			sandbox_end(s, NODE_EVICTED, "its template was replaced");
 	}
 }
 

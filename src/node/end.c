@@ -153,7 +153,7 @@ static void let_go(struct sandbox *s)
 	table_disown(&s->node->table, s);
 }
 
-void sandbox_end(struct sandbox *s, const char *why)
+void sandbox_end(struct sandbox *s, enum node_reason reason, const char *why)
 {
 	struct node *n = s->node;
 	bool was_running = s->state == SANDBOX_RUNNING;
@@ -163,6 +163,8 @@ void sandbox_end(struct sandbox *s, const char *why)
 	let_go(s);
 	sandbox_enter(&n->table, s, SANDBOX_ENDING);
 	s->info.state = NODE_ENDING;
+	s->info.reason = reason;
+	s->info.ended_ns = clock_wall_ns();
 	if (!was_running) {
 		stop_vm(s); /* no row says that it runs */
 		return;
@@ -187,7 +189,7 @@ void sandbox_end_asked(struct sandbox *s, struct door_asked *asked)
 	k->next = s->killers;
 	s->killers = k;
 	if (s->state != SANDBOX_ENDING)
-		sandbox_end(s, "killed");
+		sandbox_end(s, NODE_KILLED, "killed");
 }
 
 /* --- the deadline ------------------------------------------------------------------------- */
@@ -197,7 +199,7 @@ static void on_deadline(struct timer *t)
 	struct sandbox *s = CONTAINER_OF(t, struct sandbox, timer);
 
 	if (clock_wall_ns() >= s->info.end_ns)
-		sandbox_end(s, "its time is over");
+		sandbox_end(s, NODE_LIFETIME, "its time is over");
 	else
 		sandbox_set_deadline(s);
 }

@@ -70,7 +70,7 @@ static void found_running(struct sandbox *s, const struct warden_cell *cell)
 		return;
 	case WARDEN_EXITED:
 	case WARDEN_STOPPING:
-		sandbox_end(s, "its VM has ended");
+		sandbox_end(s, NODE_VMM_CRASH, "its VM has ended");
 		return;
 	case WARDEN_STARTING:
 		return;
@@ -97,7 +97,7 @@ static void end_unseen(struct node *n)
 	for (struct sandbox *s = n->table.all; s; s = next) {
 		next = s->next;
 		if (s->state == SANDBOX_RUNNING && s->seen < n->look.number)
-			sandbox_end(s, "its VM is gone");
+			sandbox_end(s, NODE_LOST, "its VM is gone");
 	}
 }
 

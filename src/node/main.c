@@ -80,7 +80,7 @@ static void end_unowned(struct node *n)
 	for (struct sandbox *s = n->table.all; s; s = next) {
 		next = s->next;
 		if (s->state < SANDBOX_NAMING)
-			sandbox_end(s, "node is being stopped");
+			sandbox_end(s, NODE_EVICTED, "node is being stopped");
 	}
 }
 

@@ -86,8 +86,8 @@ int sandbox_note(struct sandbox *s, struct journal_write *w, enum journal_state 
 		 void (*on_done)(struct journal_write *w, const struct err *err),
 		 struct err *err) NODISCARD;
 
-/* end.c: for whatever reason; `why` is for the log. In any state but ENDING. */
-void sandbox_end(struct sandbox *s, const char *why);
+/* end.c: `reason` is what its owner is told, `why` is for the log. In any state but ENDING. */
+void sandbox_end(struct sandbox *s, enum node_reason reason, const char *why);
 /* `asked` is answered when it is gone. In any state. */
 void sandbox_end_asked(struct sandbox *s, struct door_asked *asked);
 void sandbox_free(struct sandbox *s); /* at node's own end: nothing is told to anybody */

@@ -16,7 +16,7 @@ static void fail(struct sandbox *s, const struct err *why)
 {
 	log_warn("%s failed while %s: %s", s->info.id, sandbox_state_name(s->state), why->msg);
 	creates_failed(s, why);
-	sandbox_end(s, "failed");
+	sandbox_end(s, NODE_VMM_CRASH, "failed");
 }
 
 /* --- the monitor, once it runs ------------------------------------------------------------ */
@@ -286,6 +286,6 @@ int sandbox_load(struct node *n, const struct journal_row *row, struct err *err)
 	table_add(&n->table, s);
 	if (row->state == JOURNAL_RUNNING)
 		return load_running(s, row, err);
-	sandbox_end(s, "not finished when node ended");
+	sandbox_end(s, NODE_LOST, "not finished when node ended");
 	return 0;
 }
