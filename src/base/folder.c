@@ -11,7 +11,7 @@
 #include <sys/stat.h>
 #include <sys/syscall.h>
 
-enum { PATH_SIZE = 512 };
+enum { PATH_SIZE = 512, COPY_PIECE = 64 * 1024 };
 
 int folder_open(int dir, const char *path, int flags, mode_t mode, struct err *err)
 {
@@ -165,7 +165,7 @@ int folder_write(int dir, const char *path, const char *text, struct err *err)
 /* For two filesystems that cannot copy between them. */
 static ssize_t copy_through_memory(int from, int to, off_t at, size_t len)
 {
-	static uint8_t piece[256 * 1024];
+	uint8_t piece[COPY_PIECE]; /* not static: threads may copy at once */
 	ssize_t n = pread(from, piece, len < sizeof(piece) ? len : sizeof(piece), at);
 
 	return n <= 0 ? n : pwrite(to, piece, (size_t)n, at);

@@ -5,7 +5,7 @@
 #include <errno.h>
 #include <sys/stat.h>
 
-#include "vm/crc32c.h"
+#include "base/crc32c.h"
 
 struct walk {
 	int fd;

@@ -10,7 +10,7 @@
 #include "base/clock.h"
 #include "base/random.h"
 #include "vm/checksum.h"
-#include "vm/crc32c.h"
+#include "base/crc32c.h"
 
 static const atomic_bool go_on = false;
 

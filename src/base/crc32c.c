@@ -1,5 +1,5 @@
 /* crc32c.c - a remainder modulo a polynomial over two values, bits reflected as usual. */
-#include "vm/crc32c.h"
+#include "base/crc32c.h"
 
 enum { POLYNOMIAL = 0x82F63B78u };
 
