@@ -28,6 +28,11 @@ struct journal_row {
 	char key_id[NODE_ID_MAX + 1];  /* by whose key it was made; may be empty */
 	uint32_t pages_crc, state_crc; /* JOURNAL_PAUSED with memory: of its files */
 	uint64_t saved_bytes;          /* JOURNAL_PAUSED: 0 when the disk alone was kept */
+	/* When this run began and is to end, in CLOCK_BOOTTIME: a VM does not survive a boot, and
+	 * the wall clock may jump. 0: not known, of a row of schema 1 */
+	uint64_t run_boot_ns, end_boot_ns;
+	char idempotency[NODE_ID_MAX + 1]; /* of the create that made it; may be empty */
+	uint64_t request_print;            /* and what that create asked for */
 	enum journal_state state;
 	uint32_t slot;
 	char *text; /* JSON, NUL-terminated; may be NULL. Borrowed by calls, see each */

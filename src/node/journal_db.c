@@ -1,4 +1,4 @@
-/* journal_db.c - one table; each column is named once, in the order of the enum. */
+/* journal_db.c - the file, its migrations, and the table of sandboxes. */
 /* #syscalls: openat flock close fcntl pread64 pwrite64 fdatasync fsync ftruncate lseek fstat
  *	newfstatat access unlink getpid geteuid fchown clock_nanosleep mmap munmap mremap brk */
 #include "node/journal_db.h"
@@ -11,42 +11,80 @@
 
 #include "base/bytes.h"
 
-enum column {
-	COL_ID,
-	COL_TEAM,
-	COL_TEMPLATE,
-	COL_ALIAS,
-	COL_ACCESS_TOKEN,
-	COL_CONTROL_TOKEN,
-	COL_STARTED,
-	COL_END,
-	COL_VCPUS,
-	COL_MEMORY,
-	COL_DISK,
-	COL_NODE_STATE,
-	COL_GENERATION,
-	COL_FLAGS,
-	COL_STATE,
-	COL_SLOT,
-	COL_TEXT,
-};
+enum { SQL_MAX = 2048 };
 
-static const char schema[] =
+enum kind { COL_TEXT, COL_U32, COL_U64 };
+
+/* All of struct journal_row but its text, which is the last column of each statement. */
+static const struct column {
+	const char *name;
+	enum kind kind;
+	size_t at, size; /* of its member */
+} columns[] = {
+#define MEMBER(name, kind, m) \
+	{ name, kind, offsetof(struct journal_row, m), sizeof(((struct journal_row *)0)->m) }
+	MEMBER("id", COL_TEXT, sandbox.id),
+	MEMBER("team", COL_TEXT, sandbox.team),
+	MEMBER("template_id", COL_TEXT, sandbox.template_id),
+	MEMBER("alias", COL_TEXT, sandbox.alias),
+	MEMBER("access_token", COL_TEXT, sandbox.access_token),
+	MEMBER("control_token", COL_TEXT, control_token),
+	MEMBER("started_ns", COL_U64, sandbox.started_ns),
+	MEMBER("end_ns", COL_U64, sandbox.end_ns),
+	MEMBER("vcpus", COL_U32, sandbox.vcpus),
+	MEMBER("memory_mib", COL_U32, sandbox.memory_mib),
+	MEMBER("disk_mib", COL_U32, sandbox.disk_mib),
+	MEMBER("node_state", COL_U32, sandbox.state),
+	MEMBER("generation", COL_U32, sandbox.generation),
+	MEMBER("flags", COL_U32, sandbox.flags),
+	MEMBER("reason", COL_U32, sandbox.reason),
+	MEMBER("ended_ns", COL_U64, sandbox.ended_ns),
+	MEMBER("state", COL_U32, state),
+	MEMBER("slot", COL_U32, slot),
+	MEMBER("machine_id", COL_TEXT, machine_id),
+	MEMBER("boot_id", COL_TEXT, boot_id),
+	MEMBER("key_id", COL_TEXT, key_id),
+	MEMBER("pages_crc", COL_U32, pages_crc),
+	MEMBER("state_crc", COL_U32, state_crc),
+	MEMBER("saved_bytes", COL_U64, saved_bytes),
+	MEMBER("run_boot_ns", COL_U64, run_boot_ns),
+	MEMBER("end_boot_ns", COL_U64, end_boot_ns),
+	MEMBER("idempotency", COL_TEXT, idempotency),
+	MEMBER("request_print", COL_U64, request_print),
+#undef MEMBER
+};
+static_assert(sizeof(enum journal_state) == sizeof(uint32_t), "a state is kept as a number");
+
+/* Each takes the file from its index to the next. Never changed once released, only added to. */
+static const char *const migrations[] = {
 	"CREATE TABLE sandbox ("
 	" id TEXT PRIMARY KEY, team TEXT NOT NULL, template_id TEXT NOT NULL, alias TEXT NOT NULL,"
 	" access_token TEXT NOT NULL, control_token TEXT NOT NULL,"
 	" started_ns INTEGER NOT NULL, end_ns INTEGER NOT NULL,"
 	" vcpus INTEGER NOT NULL, memory_mib INTEGER NOT NULL, disk_mib INTEGER NOT NULL,"
 	" node_state INTEGER NOT NULL, generation INTEGER NOT NULL, flags INTEGER NOT NULL,"
-	" state INTEGER NOT NULL, slot INTEGER NOT NULL, text TEXT) STRICT";
-static const char sql_each[] =
-	"SELECT id, team, template_id, alias, access_token, control_token, started_ns, end_ns,"
-	" vcpus, memory_mib, disk_mib, node_state, generation, flags, state, slot, text"
-	" FROM sandbox ORDER BY started_ns, id";
-static const char sql_put[] =
-	"INSERT OR REPLACE INTO sandbox (id, team, template_id, alias, access_token, control_token,"
-	" started_ns, end_ns, vcpus, memory_mib, disk_mib, node_state, generation, flags, state,"
-	" slot, text) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)";
+	" state INTEGER NOT NULL, slot INTEGER NOT NULL, text TEXT) STRICT",
+	"ALTER TABLE sandbox ADD COLUMN reason INTEGER NOT NULL DEFAULT 0;"
+	"ALTER TABLE sandbox ADD COLUMN ended_ns INTEGER NOT NULL DEFAULT 0;"
+	"ALTER TABLE sandbox ADD COLUMN machine_id TEXT NOT NULL DEFAULT '';"
+	"ALTER TABLE sandbox ADD COLUMN boot_id TEXT NOT NULL DEFAULT '';"
+	"ALTER TABLE sandbox ADD COLUMN key_id TEXT NOT NULL DEFAULT '';"
+	"ALTER TABLE sandbox ADD COLUMN pages_crc INTEGER NOT NULL DEFAULT 0;"
+	"ALTER TABLE sandbox ADD COLUMN state_crc INTEGER NOT NULL DEFAULT 0;"
+	"ALTER TABLE sandbox ADD COLUMN saved_bytes INTEGER NOT NULL DEFAULT 0;"
+	"ALTER TABLE sandbox ADD COLUMN run_boot_ns INTEGER NOT NULL DEFAULT 0;"
+	"ALTER TABLE sandbox ADD COLUMN end_boot_ns INTEGER NOT NULL DEFAULT 0;"
+	"ALTER TABLE sandbox ADD COLUMN idempotency TEXT NOT NULL DEFAULT '';"
+	"ALTER TABLE sandbox ADD COLUMN request_print INTEGER NOT NULL DEFAULT 0;"
+	/* seq: the order of the ends, and what is dropped first */
+	"CREATE TABLE tombstone (seq INTEGER PRIMARY KEY, id TEXT NOT NULL UNIQUE,"
+	" team TEXT NOT NULL, template_id TEXT NOT NULL, started_ns INTEGER NOT NULL,"
+	" ended_ns INTEGER NOT NULL, reason INTEGER NOT NULL) STRICT;"
+	"CREATE INDEX tombstone_all ON tombstone (ended_ns, id);"
+	"CREATE INDEX tombstone_team ON tombstone (team, ended_ns, id)",
+};
+static_assert(COUNT(migrations) == JOURNAL_SCHEMA, "a change of the tables is a migration");
+
 static const char sql_remove[] = "DELETE FROM sandbox WHERE id = ?";
 
 struct journal_db {
@@ -141,11 +179,26 @@ static int check_health(struct journal_db *d, struct err *err)
 	return err_set(err, ERR_INTERNAL, 0, "journal: %s", said ? said : "no memory to check it");
 }
 
+/* All in one transaction: a node that dies meanwhile leaves the file as it was. */
+static int migrate(struct journal_db *d, size_t from, struct err *err)
+{
+	char done[64];
+
+	snprintf(done, sizeof(done), "PRAGMA user_version = %d", JOURNAL_SCHEMA);
+	if (exec(d, "BEGIN IMMEDIATE", err) < 0)
+		return -1;
+	for (size_t i = from; i < COUNT(migrations); i++)
+		if (exec(d, migrations[i], err) < 0)
+			return -1;
+	if (exec(d, done, err) < 0)
+		return -1;
+	return exec(d, "COMMIT", err);
+}
+
 static int make_schema(struct journal_db *d, struct err *err)
 {
 	int version = 0, tables = 0;
 
-	static_assert(JOURNAL_SCHEMA == 1, "a change of the table comes with its migration");
 	if (read_number(d, "PRAGMA user_version", &version, err) < 0 ||
 	    read_number(d, "SELECT count(*) FROM sqlite_schema", &tables, err) < 0)
 		return -1;
@@ -155,12 +208,36 @@ static int make_schema(struct journal_db *d, struct err *err)
 			       version, JOURNAL_SCHEMA);
 	if (version == JOURNAL_SCHEMA)
 		return 0;
-	if (tables > 0)
+	if (version < 0 || (version == 0 && tables > 0))
 		return err_set(err, ERR_INVALID, 0, "it is a database, but not a journal");
-	if (exec(d, "BEGIN IMMEDIATE", err) < 0 || exec(d, schema, err) < 0 ||
-	    exec(d, "PRAGMA user_version = 1", err) < 0)
+	return migrate(d, (size_t)version, err);
+}
+
+/* `before`, the names of all columns, `after`. */
+static int prepare_columns(struct journal_db *d, const char *before, const char *after,
+			   sqlite3_stmt **ret, struct err *err)
+{
+	AUTO(buf_done) struct buf sql = BUF_MAX(SQL_MAX);
+
+	if (buf_printf(&sql, err, "%s", before) < 0)
 		return -1;
-	return exec(d, "COMMIT", err);
+	for (size_t i = 0; i < COUNT(columns); i++)
+		if (buf_printf(&sql, err, "%s, ", columns[i].name) < 0)
+			return -1;
+	if (buf_printf(&sql, err, "text %s%c", after, '\0') < 0)
+		return -1;
+	return prepare(d, (const char *)sql.ptr, ret, err);
+}
+
+static int prepare_put(struct journal_db *d, struct err *err)
+{
+	char values[3 * COUNT(columns) + 16] = ") VALUES (?";
+	size_t n = strlen(values);
+
+	for (size_t i = 0; i < COUNT(columns); i++)
+		n += (size_t)snprintf(values + n, sizeof(values) - n, ",?");
+	snprintf(values + n, sizeof(values) - n, ")");
+	return prepare_columns(d, "INSERT OR REPLACE INTO sandbox (", values, &d->put, err);
 }
 
 static int on_commit(void *arg, sqlite3 *db, const char *name, int pages)
@@ -181,7 +258,7 @@ static int set_up(struct journal_db *d, struct err *err)
 	    make_schema(d, err) < 0)
 		return -1;
 	if (prepare(d, "BEGIN IMMEDIATE", &d->begin, err) < 0 ||
-	    prepare(d, "COMMIT", &d->commit, err) < 0 || prepare(d, sql_put, &d->put, err) < 0 ||
+	    prepare(d, "COMMIT", &d->commit, err) < 0 || prepare_put(d, err) < 0 ||
 	    prepare(d, sql_remove, &d->remove, err) < 0)
 		return -1;
 	sqlite3_wal_hook(d->db, on_commit, d); /* in place of SQLite's own checkpoints */
@@ -249,45 +326,33 @@ void journal_db_close(struct journal_db *d)
 	free(d);
 }
 
-static bool take_text(sqlite3_stmt *s, enum column c, char *ret, size_t size)
+static bool take_text(sqlite3_stmt *s, int i, char *ret, size_t size)
 {
-	struct bytes b = { sqlite3_column_text(s, (int)c),
-			   (size_t)sqlite3_column_bytes(s, (int)c) };
+	struct bytes b = { sqlite3_column_text(s, i), (size_t)sqlite3_column_bytes(s, i) };
 
 	return b.ptr && bytes_to_str(b, ret, size);
-}
-
-static uint32_t take_u32(sqlite3_stmt *s, enum column c)
-{
-	return (uint32_t)sqlite3_column_int64(s, (int)c);
 }
 
 /* `text` is borrowed from the statement until its next step. */
 static bool take_row(sqlite3_stmt *s, struct journal_row *r)
 {
-	struct node_sandbox *b = &r->sandbox;
-	const unsigned char *text = sqlite3_column_text(s, COL_TEXT);
-	uint32_t state = take_u32(s, COL_STATE);
+	const unsigned char *text = sqlite3_column_text(s, COUNT(columns));
 
-	*r = (struct journal_row){ .slot = take_u32(s, COL_SLOT) };
+	*r = (struct journal_row){ 0 };
 	memcpy(&r->text, &text, sizeof(text)); /* only read by who is called */
-	b->started_ns = (uint64_t)sqlite3_column_int64(s, COL_STARTED);
-	b->end_ns = (uint64_t)sqlite3_column_int64(s, COL_END);
-	b->vcpus = take_u32(s, COL_VCPUS);
-	b->memory_mib = take_u32(s, COL_MEMORY);
-	b->disk_mib = take_u32(s, COL_DISK);
-	b->state = take_u32(s, COL_NODE_STATE);
-	b->generation = take_u32(s, COL_GENERATION);
-	b->flags = take_u32(s, COL_FLAGS);
-	if (state >= JOURNAL_STATES)
-		return false;
-	r->state = (enum journal_state)state;
-	return take_text(s, COL_ID, b->id, sizeof(b->id)) &&
-	       take_text(s, COL_TEAM, b->team, sizeof(b->team)) &&
-	       take_text(s, COL_TEMPLATE, b->template_id, sizeof(b->template_id)) &&
-	       take_text(s, COL_ALIAS, b->alias, sizeof(b->alias)) &&
-	       take_text(s, COL_ACCESS_TOKEN, b->access_token, sizeof(b->access_token)) &&
-	       take_text(s, COL_CONTROL_TOKEN, r->control_token, sizeof(r->control_token));
+	for (size_t i = 0; i < COUNT(columns); i++) {
+		const struct column *c = &columns[i];
+		char *to = (char *)r + c->at;
+		uint64_t number = (uint64_t)sqlite3_column_int64(s, (int)i);
+
+		if (c->kind == COL_U64)
+			memcpy(to, &number, sizeof(number));
+		else if (c->kind == COL_U32)
+			memcpy(to, &(uint32_t){ (uint32_t)number }, sizeof(uint32_t));
+		else if (!take_text(s, (int)i, to, c->size))
+			return false;
+	}
+	return r->state < JOURNAL_STATES && r->sandbox.reason < NODE_REASONS;
 }
 
 int journal_db_each(struct journal_db *d, journal_each_fn *each, void *context, struct err *err)
@@ -296,12 +361,12 @@ int journal_db_each(struct journal_db *d, journal_each_fn *each, void *context, 
 	struct journal_row row;
 	int rc;
 
-	if (prepare(d, sql_each, &s, err) < 0)
+	if (prepare_columns(d, "SELECT ", "FROM sandbox ORDER BY started_ns, id", &s, err) < 0)
 		return -1;
 	while ((rc = sqlite3_step(s)) == SQLITE_ROW) {
 		if (!take_row(s, &row))
 			return err_set(err, ERR_INTERNAL, 0, "journal: a row makes no sense: %.64s",
-				       (const char *)sqlite3_column_text(s, COL_ID));
+				       (const char *)sqlite3_column_text(s, 0));
 		if (each(&row, context, err) < 0)
 			return -1;
 	}
@@ -331,43 +396,31 @@ void journal_db_rollback(struct journal_db *d)
 		(void)sqlite3_exec(d->db, "ROLLBACK", NULL, NULL, NULL);
 }
 
-static void give_text(sqlite3_stmt *s, enum column c, const char *text)
+static void give(sqlite3_stmt *s, int i, const struct column *c, const struct journal_row *row)
 {
-	(void)sqlite3_bind_text(s, (int)c + 1, text, -1, SQLITE_STATIC); /* NULL is fine */
-}
+	const char *from = (const char *)row + c->at;
+	uint64_t number = 0;
 
-static void give_number(sqlite3_stmt *s, enum column c, uint64_t n)
-{
-	(void)sqlite3_bind_int64(s, (int)c + 1, (sqlite3_int64)n);
+	if (c->kind == COL_TEXT) {
+		(void)sqlite3_bind_text(s, i, from, -1, SQLITE_STATIC);
+		return;
+	}
+	memcpy(&number, from, c->size); /* the low bytes come first */
+	(void)sqlite3_bind_int64(s, i, (sqlite3_int64)number);
 }
 
 int journal_db_put(struct journal_db *d, const struct journal_row *row, struct err *err)
 {
-	const struct node_sandbox *b = &row->sandbox;
-
-	give_text(d->put, COL_ID, b->id);
-	give_text(d->put, COL_TEAM, b->team);
-	give_text(d->put, COL_TEMPLATE, b->template_id);
-	give_text(d->put, COL_ALIAS, b->alias);
-	give_text(d->put, COL_ACCESS_TOKEN, b->access_token);
-	give_text(d->put, COL_CONTROL_TOKEN, row->control_token);
-	give_number(d->put, COL_STARTED, b->started_ns);
-	give_number(d->put, COL_END, b->end_ns);
-	give_number(d->put, COL_VCPUS, b->vcpus);
-	give_number(d->put, COL_MEMORY, b->memory_mib);
-	give_number(d->put, COL_DISK, b->disk_mib);
-	give_number(d->put, COL_NODE_STATE, b->state);
-	give_number(d->put, COL_GENERATION, b->generation);
-	give_number(d->put, COL_FLAGS, b->flags);
-	give_number(d->put, COL_STATE, row->state);
-	give_number(d->put, COL_SLOT, row->slot);
-	give_text(d->put, COL_TEXT, row->text);
+	for (size_t i = 0; i < COUNT(columns); i++)
+		give(d->put, (int)i + 1, &columns[i], row);
+	/* NULL is fine */
+	(void)sqlite3_bind_text(d->put, COUNT(columns) + 1, row->text, -1, SQLITE_STATIC);
 	return run(d, d->put, "put", err);
 }
 
 int journal_db_remove(struct journal_db *d, const char *id, struct err *err)
 {
-	give_text(d->remove, COL_ID, id);
+	(void)sqlite3_bind_text(d->remove, 1, id, -1, SQLITE_STATIC);
 	return run(d, d->remove, "remove", err);
 }
 
