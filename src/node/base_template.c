@@ -51,7 +51,7 @@ static int mix_file(uint64_t *h, int *fd, const char *path, struct err *err)
 	return 0;
 }
 
-static void facts_here(const struct node *n, struct manifest_facts *ret)
+void base_facts_here(const struct node *n, struct manifest_facts *ret)
 {
 	const struct warden_facts *f = &n->warden.facts;
 
@@ -72,7 +72,7 @@ static int name_it(struct node *n, struct err *err)
 	const struct manifest_facts *f = &b->facts;
 	uint64_t h = 14695981039346656037ull;
 
-	facts_here(n, &b->facts);
+	base_facts_here(n, &b->facts);
 	if (mix_file(&h, &b->kernel, n->set[SET_KERNEL].text, err) < 0 ||
 	    mix_file(&h, &b->disk, n->set[SET_DISK].text, err) < 0)
 		return -1;
@@ -275,7 +275,7 @@ void base_warden_up(struct node *n)
 {
 	struct manifest_facts now;
 
-	facts_here(n, &now);
+	base_facts_here(n, &now);
 	if (n->base.state == BASE_READY && memcmp(&now, &n->base.facts, sizeof(now)) != 0) {
 		log_warn("warden's facts have changed: the template is checked again");
 		n->base.state = BASE_UNKNOWN;

@@ -46,6 +46,8 @@ void base_close(struct node *n);
 void base_turn(struct node *n);
 void base_warden_up(struct node *n); /* its facts may be others now */
 
+/* What a snapshot must fit to be loaded here. All zero before warden was reached. */
+void base_facts_here(const struct node *n, struct manifest_facts *ret);
 bool base_is(const struct node *n, const char *name);      /* its id or its alias */
 bool base_builds(const struct node *n, const char *vm_id); /* is that the VM of its build? */
 /* The text of NODE_TEMPLATES, appended. */

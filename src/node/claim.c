@@ -4,6 +4,7 @@
  *
  * In this order: a row that says "running" is adopted by the next node, so it must be true.
  */
+#include <errno.h>
 #include <inttypes.h>
 
 #include "base/clock.h"
@@ -12,15 +13,52 @@
 #include "node/start.h"
 #include "node/step.h"
 
+/* The environment follows the text, which has no line break of its own: it is for node alone. */
+static char *join_text(const struct sandbox *s)
+{
+	size_t n = (s->text ? strlen(s->text) : 0) + strlen(s->env) + 2;
+	char *both = malloc(n);
+
+	if (both)
+		snprintf(both, n, "%s\n%s", s->text ? s->text : "", s->env);
+	return both;
+}
+
+static int put(struct sandbox *s, struct journal_write *w, enum journal_state state, bool durable,
+	       void (*on_done)(struct journal_write *w, const struct err *err), struct err *err)
+{
+	AUTO(auto_free) char *both = NULL;
+	struct journal_row row = { .sandbox = s->info,
+				   .state = state,
+				   .slot = s->slot,
+				   .pages_crc = s->pages_crc,
+				   .state_crc = s->state_crc,
+				   .saved_bytes = s->saved_bytes,
+				   .text = s->text };
+
+	if (s->env) {
+		both = join_text(s);
+		if (!both)
+			return err_set(err, ERR_EXHAUSTED, ENOMEM, "note %s", s->info.id);
+		row.text = both;
+	}
+	memcpy(row.control_token, s->control_token, sizeof(row.control_token));
+	memcpy(row.machine_id, s->machine_id, sizeof(row.machine_id));
+	memcpy(row.boot_id, s->boot_id, sizeof(row.boot_id));
+	return journal_put(s->node->journal, w, &row, durable, on_done, err);
+}
+
 int sandbox_note(struct sandbox *s, struct journal_write *w, enum journal_state state,
 		 void (*on_done)(struct journal_write *w, const struct err *err), struct err *err)
 {
-	struct journal_row row = {
-		.sandbox = s->info, .state = state, .slot = s->slot, .text = s->text
-	};
+	return put(s, w, state, false, on_done, err);
+}
 
-	memcpy(row.control_token, s->control_token, sizeof(row.control_token));
-	return journal_put(s->node->journal, w, &row, false, on_done, err);
+int sandbox_note_durable(struct sandbox *s, struct journal_write *w, enum journal_state state,
+			 void (*on_done)(struct journal_write *w, const struct err *err),
+			 struct err *err)
+{
+	return put(s, w, state, true, on_done, err);
 }
 
 static void on_settled(struct journal_write *w, const struct err *failed)
@@ -51,6 +89,23 @@ static void on_settled(struct journal_write *w, const struct err *failed)
 	step("create.answer");
 }
 
+/* NULL: there is none, or no memory for it; then it boots without one day. */
+static char *env_text(const json_t *env)
+{
+	struct buf out = BUF_MAX(NODE_TEXT_MAX);
+	struct err err;
+
+	if (json_object_size(env) == 0)
+		return NULL;
+	if (json_encode(env, &out, &err) < 0 ||
+	    buf_add(&out, (struct bytes){ (const uint8_t *)"", 1 }, &err) < 0) {
+		log_error("keep an environment: %s", err.msg);
+		buf_done(&out);
+		return NULL;
+	}
+	return (char *)out.ptr;
+}
+
 void sandbox_named(struct sandbox *s)
 {
 	const struct create *c = s->create;
@@ -60,6 +115,7 @@ void sandbox_named(struct sandbox *s)
 	steps_add(&s->machine.steps, "named");
 	agent_identity_done(&s->identity);
 	s->text = TAKE(s->create->text);
+	s->env = env_text(s->create->env);
 	s->info.started_ns = clock_wall_ns();
 	s->info.end_ns = s->info.started_ns + c->timeout_s * NSEC_PER_SEC;
 	s->info.state = NODE_RUNNING;

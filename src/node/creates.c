@@ -116,36 +116,59 @@ static void on_impatient(struct timer *t)
 
 /* --- admission ---------------------------------------------------------------------------- */
 
-/* Sandboxes that are somebody's, or are promised to somebody. */
+/* On their way from SLOT to RESTORING, as creates are, and nobody waits for them in the queue. */
+static size_t resuming(const struct node *n)
+{
+	return n->n_resuming;
+}
+
+/* Sandboxes that are somebody's and have a VM, or are promised to somebody. */
 static size_t owned(const struct node *n)
 {
-	return n->table.in_state[SANDBOX_RUNNING] + n->creates.claimed + n->creates.n;
+	const size_t *in = n->table.in_state;
+
+	return in[SANDBOX_RUNNING] + in[SANDBOX_PAUSING] + in[SANDBOX_WAKING] + resuming(n) +
+	       n->creates.claimed + n->creates.n;
 }
 
 static size_t starting(const struct node *n)
 {
 	const size_t *in = n->table.in_state;
 
-	return in[SANDBOX_NOTED] + in[SANDBOX_SLOT] + in[SANDBOX_STARTING] + in[SANDBOX_RESTORING];
+	return in[SANDBOX_NOTED] + in[SANDBOX_SLOT] + in[SANDBOX_STARTING] + in[SANDBOX_RESTORING] -
+	       resuming(n);
 }
 
 /* What keeps this host's processors busy: claims too, and they go first. */
 static size_t busy(const struct node *n)
 {
-	return starting(n) + n->creates.claimed;
+	return starting(n) + n->creates.claimed + n->resumes.n;
+}
+
+static int admit_one(const struct node *n, struct err *err)
+{
+	if (n->stopping)
+		return err_set(err, ERR_UNAVAILABLE, 0, "node is being stopped");
+	if (owned(n) >= n->set[SET_SANDBOXES_MAX].number)
+		return err_set(err, ERR_EXHAUSTED, 0, "this host holds %zu sandboxes, as it may",
+			       owned(n));
+	return 0;
+}
+
+int creates_room(const struct node *n, struct err *err)
+{
+	if (admit_one(n, err) < 0)
+		return -1;
+	return memory_watch_allow(&n->memory, 1 + starting(n) + resuming(n), err);
 }
 
 static int admit(const struct node *n, struct err *err)
 {
 	size_t waiting = n->creates.n, begun = starting(n);
 	size_t pooled = n->table.in_state[SANDBOX_WAITING];
-	uint64_t max = n->set[SET_SANDBOXES_MAX].number;
 
-	if (n->stopping)
-		return err_set(err, ERR_UNAVAILABLE, 0, "node is being stopped");
-	if (owned(n) >= max)
-		return err_set(err, ERR_EXHAUSTED, 0, "this host holds %zu sandboxes, as it may",
-			       owned(n));
+	if (admit_one(n, err) < 0)
+		return -1;
 	if (waiting >= CREATES_MAX)
 		return err_set(err, ERR_EXHAUSTED, 0, "%zu creates wait already", waiting);
 	if (n->base.state == BASE_FAILED)
@@ -166,7 +189,7 @@ static int accept_create(struct create *c, const struct node_request *rq, struct
 		return -1;
 	memcpy(c->team, rq->team, sizeof(c->team));
 	c->timeout_s = rq->timeout_s < NODE_TIMEOUT_MAX_S ? rq->timeout_s : NODE_TIMEOUT_MAX_S;
-	c->flags = rq->flags & NODE_SECURE;
+	c->flags = rq->flags & (NODE_SECURE | NODE_AUTO_PAUSE | NODE_AUTO_RESUME | NODE_NO_MEMORY);
 	return create_text_split(text, NODE_TEXT_MAX, &c->env, &c->text, err);
 }
 

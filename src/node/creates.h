@@ -47,6 +47,8 @@ void creates_close(struct node *n); /* forgets those who wait */
 void creates_ask(struct node *n, struct door_asked *asked, const struct node_request *rq,
 		 struct bytes text);
 void creates_soon(struct node *n); /* something changed: see what can be done, from the loop */
+/* Could one more be resumed now? */
+int creates_room(const struct node *n, struct err *err) NODISCARD;
 void creates_refuse_all(struct node *n, const struct err *why);
 
 void creates_ready(struct sandbox *s);   /* it has come to WAITING */

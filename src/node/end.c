@@ -1,6 +1,7 @@
 /* end.c - the end of a sandbox, whoever wants it.
  *
- *	row: killing -> traffic ends -> doors closed -> STOP -> row removed -> answer
+ *	row: killing -> traffic ends -> doors closed -> STOP -> folder removed -> row removed
+ *	     -> answer
  *
  * It is never given up: whatever cannot be done now is tried again, by the next node if need be.
  */
@@ -8,36 +9,64 @@
 
 #include "base/clock.h"
 #include "base/log.h"
+#include "node/monitor.h"
 #include "node/node.h"
+#include "node/pause.h"
+#include "node/resume.h"
+#include "node/rouse.h"
+#include "node/start.h"
 #include "node/step.h"
+#include "node/waits.h"
 
 enum {
 	END_STOP_AGAIN_MS = 200,      /* warden is stopping it already */
 	END_ROW_AGAIN_MS = 1000,      /* the row could not be removed */
+	DEADLINE_PAUSE_MS = 1000,     /* it could not be paused: how often to think of it */
 	DEADLINE_LOOK_MS = 30 * 1000, /* the longest sleep: wall clocks jump */
 };
 
+struct kill_wait { /* who asked for its end and waits for it */
+	struct door_asked *asked;
+	struct kill_wait *next;
+};
+
 static void stop_vm(struct sandbox *s);
+static void remove_files(struct sandbox *s);
 static void remove_row(struct sandbox *s);
 
-void sandbox_free(struct sandbox *s)
+/* Whatever is under way for it. */
+static void stop_all(struct sandbox *s)
 {
-	struct kill_wait *k;
-
 	timer_stop(&s->timer);
+	pause_cancel(s);
+	resume_cancel(s);
+	rouse_cancel(s);
+	monitor_forget(s);
 	journal_write_cancel(&s->write);
+	files_cancel(&s->files);
+	if (s->disk >= 0)
+		close(take_fd(&s->disk));
 	slots_cancel(&s->slot_wait);
 	warden_call_cancel(&s->call);
 	warden_ask_cancel(&s->ask);
 	restore_cancel(&s->restore);
 	machine_close(&s->machine);
+}
+
+void sandbox_free(struct sandbox *s)
+{
+	struct kill_wait *k;
+
+	stop_all(s);
 	agent_identity_done(&s->identity);
+	waits_forget(s);
 	while ((k = s->killers)) {
 		s->killers = k->next;
 		free(k);
 	}
 	table_remove(&s->node->table, s);
 	free(s->text);
+	free(s->env);
 	free(s);
 }
 
@@ -86,6 +115,46 @@ static void remove_row(struct sandbox *s)
 		on_removed(&s->write, &err);
 }
 
+/* --- its folder --------------------------------------------------------------------------- */
+
+static void on_files_again(struct timer *t)
+{
+	remove_files(CONTAINER_OF(t, struct sandbox, timer));
+}
+
+static void on_files_removed(struct files_call *c, struct files_opened *got, const struct err *err)
+{
+	struct sandbox *s = CONTAINER_OF(c, struct sandbox, files);
+
+	(void)got;
+	if (err) {
+		log_error("%s: remove its folder: %s; it is tried again", s->info.id, err->msg);
+		timer_init(&s->timer, s->node->loop, on_files_again);
+		timer_start(&s->timer, END_ROW_AGAIN_MS);
+		return;
+	}
+	step("kill.files");
+	remove_row(s);
+}
+
+static void remove_files(struct sandbox *s)
+{
+	struct files_opened none = { -1, -1, -1, -1 };
+	struct files_order o;
+	struct err err;
+
+	sandbox_files_order(s, FILES_REMOVE, &o);
+	if (files_ask(s->node->files, &s->files, &o, on_files_removed, &err) < 0)
+		on_files_removed(&s->files, &none, &err);
+}
+
+void sandbox_files_order(const struct sandbox *s, enum files_verb verb, struct files_order *ret)
+{
+	*ret = (struct files_order){ .verb = verb };
+	memcpy(ret->id, s->info.id, sizeof(ret->id));
+	memcpy(ret->template_id, s->info.template_id, sizeof(ret->template_id));
+}
+
 /* --- its VM ------------------------------------------------------------------------------- */
 
 static void on_stop_again(struct timer *t)
@@ -107,7 +176,7 @@ static void on_stopped(struct warden_ask *a, const struct warden_reply *reply, i
 		return;
 	}
 	step("kill.stop");
-	remove_row(s);
+	remove_files(s);
 }
 
 /* The slot goes with the VM, so its doors are closed first: its number may be used again. */
@@ -118,7 +187,7 @@ static void stop_vm(struct sandbox *s)
 	if (!s->started) {
 		if (s->slot != WARDEN_NO_SLOT)
 			slots_drop(&s->node->slots, s->slot);
-		remove_row(s);
+		remove_files(s);
 		return;
 	}
 	slots_leave(&s->node->slots, s->slot);
@@ -141,22 +210,23 @@ static void on_killing(struct journal_write *w, const struct err *err)
 
 static void let_go(struct sandbox *s)
 {
+	struct door_asked *pauser = pause_take_asked(s);
+	struct err err;
+
 	if (s->state == SANDBOX_WAITING)
 		creates_unready(s);
-	timer_stop(&s->timer);
-	journal_write_cancel(&s->write);
-	slots_cancel(&s->slot_wait);
-	warden_call_cancel(&s->call);
-	warden_ask_cancel(&s->ask);
-	restore_cancel(&s->restore);
-	machine_close(&s->machine);
+	stop_all(s);
 	table_disown(&s->node->table, s);
+	requests_not_found(s->info.id, &err);
+	if (pauser)
+		door_refuse(pauser, &err);
+	waits_refuse_all(s, &err);
 }
 
 void sandbox_end(struct sandbox *s, enum node_reason reason, const char *why)
 {
 	struct node *n = s->node;
-	bool was_running = s->state == SANDBOX_RUNNING;
+	bool was_owned = s->team; /* then its row says that it runs, or is paused */
 	struct err err;
 
 	log_info("%s ends: %s", s->info.id, why);
@@ -165,8 +235,8 @@ void sandbox_end(struct sandbox *s, enum node_reason reason, const char *why)
 	s->info.state = NODE_ENDING;
 	s->info.reason = reason;
 	s->info.ended_ns = clock_wall_ns();
-	if (!was_running) {
-		stop_vm(s); /* no row says that it runs */
+	if (!was_owned) {
+		stop_vm(s);
 		return;
 	}
 	if (n->door)
@@ -198,10 +268,18 @@ static void on_deadline(struct timer *t)
 {
 	struct sandbox *s = CONTAINER_OF(t, struct sandbox, timer);
 
-	if (clock_wall_ns() >= s->info.end_ns)
-		sandbox_end(s, NODE_LIFETIME, "its time is over");
-	else
+	uint64_t now = clock_wall_ns();
+
+	if (now < s->info.end_ns) {
 		sandbox_set_deadline(s);
+	} else if (!(s->info.flags & NODE_AUTO_PAUSE)) {
+		sandbox_end(s, NODE_LIFETIME, "its time is over");
+	} else if (now >= s->pause_after_ns && !s->node->stopping) {
+		log_info("%s is paused: its time is over", s->info.id);
+		pause_begin(s, NULL, !(s->info.flags & NODE_NO_MEMORY));
+	} else {
+		timer_start(&s->timer, DEADLINE_PAUSE_MS);
+	}
 }
 
 void sandbox_set_deadline(struct sandbox *s)

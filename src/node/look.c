@@ -4,7 +4,10 @@
 #include <errno.h>
 
 #include "base/log.h"
+#include "node/monitor.h"
 #include "node/node.h"
+#include "node/pause.h"
+#include "node/rouse.h"
 
 struct stray {
 	struct node *node;
@@ -60,21 +63,46 @@ static void end_stray(struct node *n, const struct warden_cell *cell)
 
 /* --- one look ----------------------------------------------------------------------------- */
 
-static void found_running(struct sandbox *s, const struct warden_cell *cell)
+/* In these states it has a VM, or has just lost it. */
+static bool wants_vm(const struct sandbox *s)
+{
+	return s->state == SANDBOX_RUNNING || s->state == SANDBOX_PAUSING ||
+	       s->state == SANDBOX_WAKING;
+}
+
+/* After a restart: nobody has talked to its VM yet. */
+static void adopt(struct sandbox *s)
+{
+	if (s->state == SANDBOX_RUNNING)
+		monitor_adopt(s);
+	else if (s->state == SANDBOX_WAKING && !s->resuming && !s->rousing)
+		rouse_begin(s);
+}
+
+static void found_vm(struct sandbox *s, const struct warden_cell *cell)
 {
 	switch ((enum warden_cell_state)cell->state) {
 	case WARDEN_RUNNING:
 		s->slot = cell->slot;
 		slots_adopt(&s->node->slots, cell->slot);
-		sandbox_watch_monitor(s);
+		adopt(s);
 		return;
 	case WARDEN_EXITED:
 	case WARDEN_STOPPING:
-		sandbox_end(s, NODE_VMM_CRASH, "its VM has ended");
+		sandbox_end(s, s->monitor.reason ? s->monitor.reason : NODE_VMM_CRASH,
+			    "its VM has ended");
 		return;
 	case WARDEN_STARTING:
 		return;
 	}
+}
+
+/* Warden was asked to remove it and said that it was gone. */
+static void remove_vm(struct sandbox *s)
+{
+	log_error("%s is paused and has a VM: it is removed", s->info.id);
+	s->started = true;
+	park(s);
 }
 
 static void found(struct node *n, const struct warden_cell *cell)
@@ -83,8 +111,10 @@ static void found(struct node *n, const struct warden_cell *cell)
 
 	if (s) {
 		s->seen = n->look.number;
-		if (s->state == SANDBOX_RUNNING)
-			found_running(s, cell);
+		if (wants_vm(s))
+			found_vm(s, cell);
+		else if (s->state == SANDBOX_PAUSED)
+			remove_vm(s);
 	} else if (cell->state != WARDEN_STOPPING && !base_builds(n, cell->id)) {
 		end_stray(n, cell);
 	}
@@ -96,7 +126,7 @@ static void end_unseen(struct node *n)
 
 	for (struct sandbox *s = n->table.all; s; s = next) {
 		next = s->next;
-		if (s->state == SANDBOX_RUNNING && s->seen < n->look.number)
+		if (wants_vm(s) && s->seen < n->look.number)
 			sandbox_end(s, NODE_LOST, "its VM is gone");
 	}
 }

@@ -58,9 +58,12 @@ static void on_egress_down(struct egress_keep *k)
 
 /* --- the end ------------------------------------------------------------------------------ */
 
+/* A VM that is still to be removed is the next node's. */
 static bool only_running_left(const struct node *n)
 {
-	return n->table.n == n->table.in_state[SANDBOX_RUNNING];
+	const size_t *in = n->table.in_state;
+
+	return n->table.n == in[SANDBOX_RUNNING] + in[SANDBOX_PAUSED] + in[SANDBOX_PARKING];
 }
 
 static void on_stop_look(struct timer *t)
@@ -79,7 +82,7 @@ static void end_unowned(struct node *n)
 
 	for (struct sandbox *s = n->table.all; s; s = next) {
 		next = s->next;
-		if (s->state < SANDBOX_NAMING)
+		if (s->state < SANDBOX_NAMING && !s->resuming)
 			sandbox_end(s, NODE_EVICTED, "node is being stopped");
 	}
 }
@@ -128,6 +131,19 @@ static int open_journal(struct node *n, struct err *err)
 	return journal_open(n->loop, path, &n->journal, err);
 }
 
+static int open_files(struct node *n, struct err *err)
+{
+	return files_open(n->loop, n->set[SET_DATA_DIR].text, n->set[SET_STATE_DIR].text,
+			  n->set[SET_DISK_RESERVE_MIB].number, &n->files, err);
+}
+
+static bool has_row(const char *id, void *context)
+{
+	const struct node *n = context;
+
+	return table_find(&n->table, id);
+}
+
 static int open_door(struct node *n, struct err *err)
 {
 	return door_open(n->loop, n->set[SET_SOCKET].text, (uid_t)n->set[SET_GATEWAY_UID].number,
@@ -153,6 +169,8 @@ static void open_parts(struct node *n)
 	creates_open(n);
 	base_open(n);
 	look_open(n);
+	turns_open(&n->saves, n->loop, n->set[SET_SAVES_MAX].number);
+	turns_open(&n->resumes, n->loop, n->set[SET_STARTS_MAX].number);
 	requests_open(n);
 }
 
@@ -178,8 +196,9 @@ static int set_up(struct daemon *d, struct err *err)
 		return -1;
 	open_parts(n);
 	if (confine_folder(n->set[SET_DATA_DIR].text, n->set[SET_USER].text, err) < 0 ||
-	    open_door(n, err) < 0 || give_up_power(n, err) < 0 || open_journal(n, err) < 0 ||
-	    journal_each(n->journal, load_row, n, err) < 0)
+	    open_door(n, err) < 0 || give_up_power(n, err) < 0 || open_files(n, err) < 0 ||
+	    open_journal(n, err) < 0 || journal_each(n->journal, load_row, n, err) < 0 ||
+	    files_sweep(n->files, has_row, n, err) < 0)
 		return -1;
 	log_info("%zu sandboxes in the journal", n->table.n);
 	return 0;
@@ -199,6 +218,9 @@ static void take_down(struct daemon *d)
 	look_close(n);
 	while (n->table.all)
 		sandbox_free(n->table.all);
+	files_close(TAKE(n->files));
+	turns_close(&n->saves);
+	turns_close(&n->resumes);
 	slots_close(&n->slots);
 	memory_watch_close(&n->memory);
 	egress_keep_close(&n->egress);

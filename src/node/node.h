@@ -10,6 +10,7 @@
 #include "node/settings.h"
 #include "node/signed.h"
 #include "node/slots.h"
+#include "node/turns.h"
 
 enum {
 	NODE_SOCKETS_WAIT_MS = 10 * 1000, /* for warden, when sockets are asked for */
@@ -35,6 +36,9 @@ struct node {
 	struct sandbox_table table;
 	struct creates creates;
 	struct look look;
+	struct files *files;
+	struct turns saves, resumes;
+	size_t n_resuming; /* from SLOT to RESTORING, on the way from PAUSED */
 	struct signed_searches searches;
 	struct node_job *jobs; /* requests.c: what is under way for a gateway */
 	bool stopping;
@@ -43,6 +47,9 @@ struct node {
 /* requests.c */
 void requests_open(struct node *n);
 void requests_close(struct node *n);
+/* As if it had been asked just now; without a text. */
+void requests_again(struct node *n, struct door_asked *a, const struct node_request *rq);
+int requests_not_found(const char *id, struct err *err);
 
 static inline struct node *node_of_warden(struct warden_keep *k)
 {

@@ -3,7 +3,9 @@
 
 enum { NEEDS_TEAM = 1 << 0, NEEDS_ID = 1 << 1, NEEDS_TEMPLATE = 1 << 2, NEEDS_COUNT = 1 << 3 };
 
-#define FLAGS_KNOWN ((uint32_t)NODE_SECURE | (uint32_t)NODE_WRITE)
+#define FLAGS_KNOWN                                                                 \
+	((uint32_t)NODE_SECURE | (uint32_t)NODE_WRITE | (uint32_t)NODE_AUTO_PAUSE | \
+	 (uint32_t)NODE_AUTO_RESUME | (uint32_t)NODE_NO_MEMORY | (uint32_t)NODE_NEWEST)
 
 static const unsigned int needs[NODE_VERBS] = {
 	[NODE_CREATE] = NEEDS_TEAM | NEEDS_TEMPLATE,
@@ -11,6 +13,8 @@ static const unsigned int needs[NODE_VERBS] = {
 	[NODE_KILL] = NEEDS_ID,
 	[NODE_TIMEOUT] = NEEDS_ID,
 	[NODE_CONNECT] = NEEDS_ID,
+	[NODE_PAUSE] = NEEDS_ID,
+	[NODE_RESUME] = NEEDS_ID,
 	[NODE_SOCKETS] = NEEDS_ID | NEEDS_COUNT,
 };
 

@@ -4,6 +4,9 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "node/node.h"
+#include "node/pause.h"
+#include "node/requests.h"
+#include "node/waits.h"
 
 enum { LIST_ENTRIES_MAX = 256 };
 
@@ -58,46 +61,43 @@ static struct bytes text_of(const struct sandbox *s)
 	return s->text ? bytes_str(s->text) : (struct bytes){ 0 };
 }
 
-static int not_found(const char *id, struct err *err)
+int requests_not_found(const char *id, struct err *err)
 {
 	return err_set(err, ERR_NOT_FOUND, 0,
 		       "Sandbox \"%s\" doesn't exist or you don't have access to it", id);
 }
 
 /* A sandbox of the team, in any state in which the team knows of it. No team: an operator asks. */
-static struct sandbox *of_team(struct node *n, const struct node_request *rq, struct err *err)
+struct sandbox *requests_find(struct node *n, const struct node_request *rq, struct err *err)
 {
 	struct sandbox *s = table_find(&n->table, rq->id);
-	bool known = s && (s->state == SANDBOX_RUNNING || s->state == SANDBOX_ENDING);
+	bool known = s && (s->team || s->state == SANDBOX_ENDING);
 	bool may = s && (!rq->team[0] || strcmp(s->info.team, rq->team) == 0);
 
 	if (known && s->info.started_ns > 0 && may)
 		return s;
-	not_found(rq->id, err);
+	requests_not_found(rq->id, err);
 	return NULL;
 }
 
-static struct sandbox *running(struct node *n, const struct node_request *rq, struct err *err)
+static struct sandbox *alive(struct node *n, const struct node_request *rq, struct err *err)
 {
-	struct sandbox *s = of_team(n, rq, err);
+	struct sandbox *s = requests_find(n, rq, err);
 
-	if (s && s->state == SANDBOX_RUNNING)
+	if (s && s->state != SANDBOX_ENDING)
 		return s;
 	if (s)
-		not_found(rq->id, err);
+		requests_not_found(rq->id, err);
 	return NULL;
 }
 
 /* --- the verbs ---------------------------------------------------------------------------- */
 
-typedef void verb_fn(struct node *n, struct door_asked *a, const struct node_request *rq,
-		     struct bytes text);
-
 static void verb_get(struct node *n, struct door_asked *a, const struct node_request *rq,
 		     struct bytes text)
 {
 	struct err err;
-	const struct sandbox *s = running(n, rq, &err);
+	const struct sandbox *s = alive(n, rq, &err);
 
 	(void)text;
 	if (!s)
@@ -110,7 +110,7 @@ static void verb_kill(struct node *n, struct door_asked *a, const struct node_re
 		      struct bytes text)
 {
 	struct err err;
-	struct sandbox *s = of_team(n, rq, &err);
+	struct sandbox *s = requests_find(n, rq, &err);
 
 	(void)text;
 	if (s)
@@ -160,29 +160,58 @@ static uint64_t end_of(const struct sandbox *s, uint32_t timeout_s)
 	return end < last ? end : last;
 }
 
+/* One that is paused has no end. */
+static int rest_check(const struct sandbox *s, struct err *err)
+{
+	if (s->info.state != NODE_PAUSED || s->resuming)
+		return 0;
+	return err_set(err, ERR_EXISTS, 0, "Sandbox %s is paused", s->info.id);
+}
+
 static void verb_timeout(struct node *n, struct door_asked *a, const struct node_request *rq,
 			 struct bytes text)
 {
 	struct err err;
-	struct sandbox *s = running(n, rq, &err);
+	struct sandbox *s = alive(n, rq, &err);
 
 	(void)text;
-	if (!s)
+	if (!s || rest_check(s, &err) < 0)
 		door_refuse(a, &err);
+	else if (s->state != SANDBOX_RUNNING)
+		waits_add(s, a, rq);
 	else
 		set_end(s, a, end_of(s, rq->timeout_s), false);
 }
 
+/* It runs: longer, never shorter. */
+static void prolong(struct sandbox *s, struct door_asked *a, const struct node_request *rq)
+{
+	uint64_t end = end_of(s, rq->timeout_s);
+
+	if (end > s->info.end_ns)
+		set_end(s, a, end, true);
+	else
+		door_answer(a, &(struct node_reply){ .sandbox = s->info }, text_of(s), NULL, 0);
+}
+
+/* Also NODE_RESUME. */
 static void verb_connect(struct node *n, struct door_asked *a, const struct node_request *rq,
 			 struct bytes text)
 {
 	struct err err;
-	struct sandbox *s = running(n, rq, &err);
+	struct sandbox *s = alive(n, rq, &err);
 
-	if (s && end_of(s, rq->timeout_s) > s->info.end_ns)
-		set_end(s, a, end_of(s, rq->timeout_s), true);
+	(void)text;
+	if (s && s->state == SANDBOX_RUNNING && rq->verb == NODE_RESUME) {
+		err_set(&err, ERR_EXISTS, 0, "Sandbox %s is already running", rq->id);
+		s = NULL;
+	}
+	if (!s)
+		door_refuse(a, &err);
+	else if (s->state == SANDBOX_RUNNING)
+		prolong(s, a, rq);
 	else
-		verb_get(n, a, rq, text);
+		requests_resume(s, a, rq);
 }
 
 /* --- lists -------------------------------------------------------------------------------- */
@@ -241,8 +270,11 @@ static json_t *status_json(const struct node *n)
 	const struct warden_facts *f = &n->warden.facts;
 
 	return json_pack(
-		"{s:I, s:I, s:I, s:I, s:I, s:I, s:b, s:o, s:o, s:b, s:b, s:I, s:o}", "sandboxes",
-		(json_int_t)n->table.in_state[SANDBOX_RUNNING], "pooled",
+		"{s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:b, s:o, s:o, s:b, s:b, s:I, s:o}",
+		"sandboxes", (json_int_t)n->table.in_state[SANDBOX_RUNNING], "paused",
+		(json_int_t)(n->table.in_state[SANDBOX_PAUSED] +
+			     n->table.in_state[SANDBOX_PARKING]),
+		"saving", (json_int_t)n->table.in_state[SANDBOX_PAUSING], "pooled",
 		(json_int_t)n->table.in_state[SANDBOX_WAITING], "sandboxesMax",
 		(json_int_t)n->set[SET_SANDBOXES_MAX].number, "waiting", (json_int_t)n->creates.n,
 		"ending", (json_int_t)n->table.in_state[SANDBOX_ENDING], "memoryAvailableMB",
@@ -280,8 +312,8 @@ static void on_sockets(struct warden_ask *ask, const struct warden_reply *reply,
 	size_t n = 0;
 
 	(void)reply;
-	if (!s || s->state != SANDBOX_RUNNING) {
-		not_found(j->reply.sandbox.id, &err); /* it ended meanwhile */
+	if (!s || !s->team || s->info.generation != j->reply.sandbox.generation) {
+		requests_not_found(j->reply.sandbox.id, &err); /* it ended or paused meanwhile */
 		door_refuse(j->asked, &err);
 	} else if (failed) {
 		door_refuse(j->asked, failed);
@@ -299,17 +331,18 @@ static void verb_sockets(struct node *n, struct door_asked *a, const struct node
 			 struct bytes text)
 {
 	struct warden_request ask = { .verb = WARDEN_SOCKETS, .count = rq->count };
-	const struct sandbox *s = table_find(&n->table, rq->id);
+	struct sandbox *s = table_find(&n->table, rq->id);
 	struct node_job *j;
-	struct err err = { 0 };
+	struct err err;
 
 	(void)text;
-	if (!s || s->state != SANDBOX_RUNNING)
-		not_found(rq->id, &err);
-	else if (rq->count < 1 || rq->count > NODE_FDS_MAX)
-		err_set(&err, ERR_INVALID, 0, "1 to %d sockets at once", NODE_FDS_MAX);
-	if (err.code != ERR_NONE) {
+	if (!s || !s->team) {
+		requests_not_found(rq->id, &err);
 		door_refuse(a, &err);
+		return;
+	}
+	if (s->state != SANDBOX_RUNNING && !pause_waits(s)) {
+		requests_traffic(s, a, rq);
 		return;
 	}
 	j = job_add(n, a, s);
@@ -326,7 +359,8 @@ static void verb_sockets(struct node *n, struct door_asked *a, const struct node
 static verb_fn *const verbs[NODE_VERBS] = {
 	[NODE_CREATE] = creates_ask,   [NODE_GET] = verb_get,
 	[NODE_KILL] = verb_kill,       [NODE_TIMEOUT] = verb_timeout,
-	[NODE_CONNECT] = verb_connect, [NODE_LIST] = verb_list,
+	[NODE_CONNECT] = verb_connect, [NODE_PAUSE] = requests_pause,
+	[NODE_RESUME] = verb_connect,  [NODE_LIST] = verb_list,
 	[NODE_SOCKETS] = verb_sockets, [NODE_TEMPLATES] = verb_templates,
 	[NODE_STATUS] = verb_status,   [NODE_SIGNED] = signed_ask,
 };
@@ -336,7 +370,19 @@ static void on_request(struct door_user *u, struct door_asked *a, const struct n
 {
 	struct node *n = CONTAINER_OF(u, struct node, door_user);
 
-	verbs[rq->verb](n, a, rq, text);
+	if (verbs[rq->verb]) {
+		verbs[rq->verb](n, a, rq, text);
+		return;
+	}
+	struct err err;
+
+	err_set(&err, ERR_INVALID, 0, "verb %u is not known here", rq->verb);
+	door_refuse(a, &err);
+}
+
+void requests_again(struct node *n, struct door_asked *a, const struct node_request *rq)
+{
+	verbs[rq->verb](n, a, rq, (struct bytes){ 0 });
 }
 
 void requests_open(struct node *n)

@@ -1,21 +1,27 @@
 /* sandbox.h - one sandbox of this host, from a row in the journal to nothing.
  *
- *	NOTED -> SLOT -> STARTING -> RESTORING -> WAITING -> NAMING -> SETTLING -> RUNNING
+ *	create:  NOTED -> SLOT -> STARTING -> RESTORING -> WAITING -> NAMING -> SETTLING -> RUNNING
+ *	pause:   RUNNING -> PAUSING -> PARKING -> PAUSED     could not be saved: back to RUNNING
+ *	resume:  PAUSED -> SLOT -> STARTING -> RESTORING -> WAKING -> RUNNING
+ *	         before WAKING: could not be resumed, PARKING -> PAUSED
  *	any of them -> ENDING -> (freed)
  *
  * Up to WAITING it belongs to nobody, and whoever comes first gets it: a create that finds the pool
- * empty and one that finds it full differ only in how far their sandbox has come. RUNNING is also
- * entered straight from the journal, after a restart of node.
+ * empty and one that finds it full differ only in how far their sandbox has come. After a restart
+ * of node RUNNING, PARKING and WAKING are entered straight from the journal.
  */
 #pragma once
 
 #include "node/journal.h"
+#include "node/monitor.h"
+#include "node/sandbox_files.h"
 #include "node/slots.h"
 #include "vm/agent_identity.h"
 #include "vm/restore.h"
 
 struct node;
 struct create;
+struct door_asked;
 struct team;
 
 enum {
@@ -33,13 +39,12 @@ enum sandbox_state {
 	SANDBOX_NAMING,    /* it is told who it is */
 	SANDBOX_SETTLING,  /* its row is being written: running */
 	SANDBOX_RUNNING,
+	SANDBOX_PAUSING, /* it waits for its turn, is being saved, or goes on after a save failed */
+	SANDBOX_PARKING, /* it is paused; a VM it may still have is being removed */
+	SANDBOX_PAUSED,
+	SANDBOX_WAKING, /* resumed: it may have run, so what was saved is of no use any more */
 	SANDBOX_ENDING,
 	SANDBOX_STATES,
-};
-
-struct kill_wait { /* who asked for its end and waits for it */
-	struct door_asked *asked;
-	struct kill_wait *next;
 };
 
 struct sandbox {
@@ -47,16 +52,22 @@ struct sandbox {
 	enum sandbox_state state;
 	struct node_sandbox info; /* all zero but id and sizes until it is claimed */
 	char control_token[NODE_ID_MAX + 1];
+	char machine_id[NODE_ID_MAX + 1], boot_id[NODE_ID_MAX + 1];
 	char *text; /* JSON, without envVars; NULL: none */
+	char *env;  /* envVars as JSON, for when it boots from its disk; NULL: none */
+	/* of what is saved; bytes 0: nothing but its disk */
+	uint32_t pages_crc, state_crc;
+	uint64_t saved_bytes;
 	struct agent_identity identity;
 	struct create *create; /* whose it becomes; NULL: nobody's, or done */
 	uint32_t slot;
-	bool for_pool;      /* nobody waited when it was begun */
-	bool started;       /* warden may have a VM of this id */
-	bool monitor_tried; /* after a restart of node, its QMP socket was dialled */
+	bool for_pool; /* nobody waited when it was begun */
+	bool started;  /* warden may have a VM of this id */
 	unsigned int rehearsals;
 	uint64_t seen; /* by which look at warden's list */
 	struct journal_write write;
+	struct files_call files;
+	int disk; /* until warden has it; -1: none */
 	struct slot_wait slot_wait;
 	struct warden_call call;
 	struct warden_ask ask;
@@ -64,8 +75,15 @@ struct sandbox {
 	struct machine_user machine_user;
 	struct restore restore;
 	struct restore_user restore_user;
-	struct timer timer; /* RUNNING: the deadline. ENDING: when to try again */
-	struct kill_wait *killers;
+	struct timer timer;        /* RUNNING: the deadline. PARKING, ENDING: when to try again */
+	struct kill_wait *killers; /* asked for its end and wait for it */
+	struct sandbox_wait *waits, **waits_last; /* in the order they came */
+	size_t n_waits;
+	struct pausing *pausing;   /* pause.c */
+	uint64_t pause_after_ns;   /* it could not be paused: not again by itself before */
+	struct resuming *resuming; /* resume.c: from the wish to the answer */
+	struct rousing *rousing;   /* rouse.c */
+	struct monitor monitor;
 	char qmp_path[SANDBOX_PATH_MAX];
 	/* sandbox_table.h */
 	struct sandbox *bucket_next, *next, **prev;
@@ -75,9 +93,8 @@ struct sandbox {
 
 /* start.c: begins one that is nobody's yet. NULL: *err. */
 struct sandbox *sandbox_begin(struct node *n, bool for_pool, struct err *err) NODISCARD;
-/* From the journal: a running one goes on, any other is ended. */
+/* adopt.c: from the journal. */
 int sandbox_load(struct node *n, const struct journal_row *row, struct err *err) NODISCARD;
-void sandbox_watch_monitor(struct sandbox *s); /* after a restart: dial its QMP socket, once */
 
 /* claim.c: a WAITING one becomes somebody's. */
 void sandbox_claim(struct sandbox *s, struct create *c);
@@ -85,6 +102,9 @@ void sandbox_claim(struct sandbox *s, struct create *c);
 int sandbox_note(struct sandbox *s, struct journal_write *w, enum journal_state state,
 		 void (*on_done)(struct journal_write *w, const struct err *err),
 		 struct err *err) NODISCARD;
+int sandbox_note_durable(struct sandbox *s, struct journal_write *w, enum journal_state state,
+			 void (*on_done)(struct journal_write *w, const struct err *err),
+			 struct err *err) NODISCARD;
 
 /* end.c: `reason` is what its owner is told, `why` is for the log. In any state but ENDING. */
 void sandbox_end(struct sandbox *s, enum node_reason reason, const char *why);

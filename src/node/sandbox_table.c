@@ -18,14 +18,19 @@ static const struct {
 	uint32_t next;
 } rules[] = {
 	/* clang-format off */
-	[SANDBOX_NOTED]     = { "noted",     TO(SANDBOX_SLOT) | TO(SANDBOX_RUNNING) | TO(SANDBOX_ENDING) },
-	[SANDBOX_SLOT]      = { "slot",      TO(SANDBOX_STARTING) | TO(SANDBOX_ENDING) },
-	[SANDBOX_STARTING]  = { "starting",  TO(SANDBOX_RESTORING) | TO(SANDBOX_ENDING) },
-	[SANDBOX_RESTORING] = { "restoring", TO(SANDBOX_WAITING) | TO(SANDBOX_ENDING) },
+	[SANDBOX_NOTED]     = { "noted",     TO(SANDBOX_SLOT) | TO(SANDBOX_RUNNING) | TO(SANDBOX_PARKING) | TO(SANDBOX_WAKING) | TO(SANDBOX_ENDING) },
+	[SANDBOX_SLOT]      = { "slot",      TO(SANDBOX_STARTING) | TO(SANDBOX_PARKING) | TO(SANDBOX_ENDING) },
+	[SANDBOX_STARTING]  = { "starting",  TO(SANDBOX_RESTORING) | TO(SANDBOX_PARKING) | TO(SANDBOX_ENDING) },
+	[SANDBOX_RESTORING] = { "restoring", TO(SANDBOX_WAITING) | TO(SANDBOX_WAKING) | TO(SANDBOX_PARKING) | TO(SANDBOX_ENDING) },
 	[SANDBOX_WAITING]   = { "waiting",   TO(SANDBOX_NAMING) | TO(SANDBOX_ENDING) },
 	[SANDBOX_NAMING]    = { "naming",    TO(SANDBOX_SETTLING) | TO(SANDBOX_ENDING) },
 	[SANDBOX_SETTLING]  = { "settling",  TO(SANDBOX_RUNNING) | TO(SANDBOX_ENDING) },
-	[SANDBOX_RUNNING]   = { "running",   TO(SANDBOX_ENDING) },
+	[SANDBOX_RUNNING]   = { "running",   TO(SANDBOX_PAUSING) | TO(SANDBOX_ENDING) },
+	[SANDBOX_PAUSING]   = { "pausing",   TO(SANDBOX_RUNNING) | TO(SANDBOX_PARKING) | TO(SANDBOX_ENDING) },
+	[SANDBOX_PARKING]   = { "parking",   TO(SANDBOX_PAUSED) | TO(SANDBOX_ENDING) },
+	[SANDBOX_PAUSED]    = { "paused",    TO(SANDBOX_SLOT) | TO(SANDBOX_PARKING) | TO(SANDBOX_ENDING) },
+	/* of a boot from disk nothing is lost when it fails: it is paused again */
+	[SANDBOX_WAKING]    = { "waking",    TO(SANDBOX_RUNNING) | TO(SANDBOX_PARKING) | TO(SANDBOX_ENDING) },
 	[SANDBOX_ENDING]    = { "ending",    0 },
 	/* clang-format on */
 };
@@ -221,6 +226,25 @@ void table_disown(struct sandbox_table *t, struct sandbox *s)
 		return;
 	take_out(t, m, s);
 	take_out(t, find_team(t, TABLE_EVERYONE), s);
+}
+
+static void move(struct team *m, struct sandbox *s, uint64_t started_ns)
+{
+	size_t at = rank(m, s->info.started_ns, s->info.id) - 1;
+
+	m->n--;
+	memmove(&m->list[at], &m->list[at + 1], (m->n - at) * sizeof(struct sandbox *));
+	at = rank(m, started_ns, s->info.id);
+	memmove(&m->list[at + 1], &m->list[at], (m->n - at) * sizeof(struct sandbox *));
+	m->list[at] = s;
+	m->n++;
+}
+
+void table_restarted(struct sandbox_table *t, struct sandbox *s, uint64_t started_ns)
+{
+	move(s->team, s, started_ns);
+	move(find_team(t, TABLE_EVERYONE), s, started_ns);
+	s->info.started_ns = started_ns;
 }
 
 struct sandbox *const *table_after(const struct sandbox_table *t, const char *team,

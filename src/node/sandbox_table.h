@@ -27,6 +27,8 @@ struct sandbox *table_find(const struct sandbox_table *t, const char *id);
 /* Into the list of info.team, and of everyone, by (started_ns, id). */
 int table_own(struct sandbox_table *t, struct sandbox *s, struct err *err) NODISCARD;
 void table_disown(struct sandbox_table *t, struct sandbox *s); /* fine when it is in none */
+/* It is in the lists, and begins anew. */
+void table_restarted(struct sandbox_table *t, struct sandbox *s, uint64_t started_ns);
 
 /* Those of `team` after (after_ns, id): *ret_n of them, borrowed until the table changes. */
 struct sandbox *const *table_after(const struct sandbox_table *t, const char *team,

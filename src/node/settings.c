@@ -46,6 +46,12 @@ const struct config_param settings_table[SETTINGS] = {
 				     .help = "memory of the host that is never promised, in MiB" },
 	[SET_STARTS_MAX] = { "starts_max", CONFIG_NUMBER, "4", .min = 1, .max = NODE_STARTS_MAX,
 			     .help = "sandboxes being restored at once; others wait in order" },
+	[SET_SAVES_MAX] = { "saves_max", CONFIG_NUMBER, "4", .min = 1, .max = NODE_SAVES_MAX,
+			    .help = "sandboxes being paused at once; others wait in order" },
+	[SET_DISK_RESERVE_MIB] = { "disk_reserve_mib", CONFIG_NUMBER, "256",
+				   .max = 1024 * 1024 * 1024,
+				   .help = "room on data_dir's disk that is never promised, in "
+					   "MiB" },
 	[SET_DIE_AT] = { "die_at", CONFIG_TEXT, "",
 			 .help = "fault tests only: the step at which node kills itself" },
 };

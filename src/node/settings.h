@@ -8,6 +8,7 @@ enum {
 	NODE_POOL_MAX = 256,
 	NODE_SLOTS_MAX = 256,
 	NODE_STARTS_MAX = 64,
+	NODE_SAVES_MAX = 64,
 };
 
 enum node_setting {
@@ -31,6 +32,8 @@ enum node_setting {
 	SET_SANDBOXES_MAX,
 	SET_MEMORY_RESERVE_MIB,
 	SET_STARTS_MAX,
+	SET_SAVES_MAX,
+	SET_DISK_RESERVE_MIB,
 	SET_DIE_AT,
 	SETTINGS,
 };

@@ -1,69 +1,32 @@
 /* start.c - from nothing to a machine that lacks an identity only.
  *
- *	row -> slot -> RESTORE -> restore (vm/) -> WAITING
+ *	row -> slot and files -> RESTORE -> restore (vm/) -> WAITING
  *
- * Whatever fails on the way ends the sandbox, and with it all it had.
+ * Whatever fails on the way ends the sandbox, and with it all it had. A resume goes the same way
+ * from its slot on (resume.c), and nothing of it is lost when it fails.
  */
 #include <errno.h>
 
 #include "base/log.h"
 #include "base/random.h"
+#include "node/monitor.h"
 #include "node/node.h"
+#include "node/resume.h"
 #include "node/start.h"
 #include "node/step.h"
 
+#define STEP_OF(s, name) \
+	((s)->resuming ? "resume." name : (s)->for_pool ? "pool." name : "create." name)
+
 static void fail(struct sandbox *s, const struct err *why)
 {
+	if (s->resuming) {
+		resume_failed(s, why);
+		return;
+	}
 	log_warn("%s failed while %s: %s", s->info.id, sandbox_state_name(s->state), why->msg);
 	creates_failed(s, why);
 	sandbox_end(s, NODE_VMM_CRASH, "failed");
-}
-
-/* --- the monitor, once it runs ------------------------------------------------------------ */
-
-static void on_monitor(struct machine_user *u)
-{
-	(void)u;
-}
-
-static void on_monitor_event(struct machine_user *u, const struct qmp_message *event)
-{
-	(void)u, (void)event;
-}
-
-/* QEMU may have ended, or only talked too much: warden knows. */
-static void on_monitor_gone(struct machine_user *u, const struct err *err)
-{
-	struct sandbox *s = CONTAINER_OF(u, struct sandbox, machine_user);
-
-	log_info("%s: %s", s->info.id, err->msg);
-	look_soon(s->node);
-}
-
-static const struct machine_user_ops monitor_ops = { on_monitor, on_monitor, on_monitor_event,
-						     on_monitor_gone };
-
-static int make_qmp_path(struct sandbox *s, struct err *err)
-{
-	int n = snprintf(s->qmp_path, sizeof(s->qmp_path), "%s/" WARDEN_QMP_PATH,
-			 s->node->set[SET_STATE_DIR].text, s->info.id);
-
-	if (n < 0 || (size_t)n >= sizeof(s->qmp_path))
-		return err_set(err, ERR_INVALID, 0, "path too long");
-	return 0;
-}
-
-void sandbox_watch_monitor(struct sandbox *s)
-{
-	struct err err;
-
-	if (s->monitor_tried || s->machine.life.state != VM_NEW)
-		return;
-	s->monitor_tried = true;
-	s->machine_user.ops = &monitor_ops;
-	if (make_qmp_path(s, &err) < 0 ||
-	    machine_connect(&s->machine, s->node->loop, s->qmp_path, &s->machine_user, &err) < 0)
-		log_warn("%s: %s", s->info.id, err.msg);
 }
 
 /* --- restoring ---------------------------------------------------------------------------- */
@@ -94,10 +57,14 @@ static void on_want_socket(struct restore_user *u)
 	warden_again(&s->node->warden, &s->ask, &rq, RESTORE_MS, on_socket);
 }
 
-static void on_held(struct restore_user *u) /* never asked for */
+static void on_want_apply(struct restore_user *u)
 {
-	(void)u;
-	abort();
+	resume_apply(CONTAINER_OF(u, struct sandbox, restore_user));
+}
+
+static void on_held(struct restore_user *u)
+{
+	resume_held(CONTAINER_OF(u, struct sandbox, restore_user));
 }
 
 static void on_waiting(struct restore_user *u)
@@ -127,21 +94,26 @@ static void on_restored(struct restore_user *u, const struct agent_clock *clock,
 		fail(s, err);
 		return;
 	}
-	s->machine_user.ops = &monitor_ops;
-	machine_set_user(&s->machine, &s->machine_user);
+	if (s->resuming) {
+		resume_woken(s);
+		return;
+	}
+	monitor_keep(s);
 	sandbox_named(s);
 }
 
 static int begin_restore(struct sandbox *s, struct err *err)
 {
-	static const struct restore_user_ops ops = { on_want_socket, on_held, on_restored,
-						     on_waiting };
-	const struct restore_spec spec = { .qmp_path = s->qmp_path,
-					   .state_uri = WARDEN_STATE_URI,
-					   .agent = s->node->agent };
+	static const struct restore_user_ops ops = { on_want_apply, on_want_socket, on_held,
+						     on_restored, on_waiting };
+	struct restore_spec spec = { .qmp_path = s->qmp_path,
+				     .state_uri = WARDEN_STATE_URI,
+				     .agent = s->node->agent };
 
 	s->restore_user.ops = &ops;
-	if (make_qmp_path(s, err) < 0)
+	if (s->resuming)
+		resume_spec(s, &spec);
+	if (monitor_path(s, err) < 0)
 		return -1;
 	return restore_start(&s->restore, &s->machine, s->node->loop, &spec, &s->restore_user, err);
 }
@@ -157,53 +129,100 @@ static void on_started(struct warden_call *c, const struct warden_reply *reply, 
 		fail(s, failed);
 		return;
 	}
-	step(s->for_pool ? "pool.restore" : "create.restore");
+	step(STEP_OF(s, "restore"));
 	steps_add(&s->machine.steps, "started");
 	sandbox_enter(&s->node->table, s, SANDBOX_RESTORING);
 	if (begin_restore(s, &err) < 0)
 		fail(s, &err);
 }
 
-/* --- a slot, and QEMU in it --------------------------------------------------------------- */
+/* --- a slot and files, and QEMU with both ------------------------------------------------- */
 
-static void on_slot(struct slot_wait *w, uint32_t slot)
+static size_t give_fds(struct sandbox *s, int *fds, uint32_t *ret_flags)
 {
-	struct sandbox *s = CONTAINER_OF(w, struct sandbox, slot_wait);
+	if (s->resuming)
+		return resume_fds(s, fds, ret_flags);
+	fds[WARDEN_FD_OVERLAY] = take_fd(&s->disk);
+	return 1;
+}
+
+static void launch(struct sandbox *s)
+{
 	struct warden_request rq = { .verb = WARDEN_RESTORE,
-				     .slot = slot,
+				     .slot = s->slot,
 				     .sizes = s->node->sizes };
+	int fds[WARDEN_FDS_MAX];
+	size_t n = give_fds(s, fds, &rq.flags);
 	struct err err;
 
-	s->slot = slot;
-	step(s->for_pool ? "pool.slot" : "create.slot");
-	steps_add(&s->machine.steps, "slot");
-	egress_name(&s->node->egress, slot, s->info.id);
+	rq.sizes.vcpus = s->info.vcpus;
+	rq.sizes.memory_mib = s->info.memory_mib;
+	rq.sizes.disk_mib = s->info.disk_mib;
 	snprintf(rq.id, sizeof(rq.id), "%s", s->info.id);
 	snprintf(rq.template_id, sizeof(rq.template_id), "%s", s->info.template_id);
 	sandbox_enter(&s->node->table, s, SANDBOX_STARTING);
-	if (warden_once(&s->node->warden, &s->call, &rq, on_started, &err) < 0)
+	if (warden_once_fds(&s->node->warden, &s->call, &rq, fds, n, WARDEN_CALL_MS, on_started,
+			    &err) < 0)
 		fail(s, &err);
 	else
 		s->started = true;
 }
 
-static void on_noted(struct journal_write *w, const struct err *err)
+static void on_slot(struct slot_wait *w, uint32_t slot)
 {
-	struct sandbox *s = CONTAINER_OF(w, struct sandbox, write);
+	struct sandbox *s = CONTAINER_OF(w, struct sandbox, slot_wait);
+
+	s->slot = slot;
+	step(STEP_OF(s, "slot"));
+	steps_add(&s->machine.steps, "slot");
+	egress_name(&s->node->egress, slot, s->info.id);
+	if (s->resuming || s->disk >= 0)
+		launch(s);
+}
+
+void start_take_slot(struct sandbox *s)
+{
+	slots_take(&s->node->slots, &s->slot_wait, on_slot);
+}
+
+static void on_made(struct files_call *c, struct files_opened *got, const struct err *err)
+{
+	struct sandbox *s = CONTAINER_OF(c, struct sandbox, files);
 
 	if (err) {
 		fail(s, err);
 		return;
 	}
-	step(s->for_pool ? "pool.journal" : "create.journal");
+	s->disk = take_fd(&got->disk);
+	step(STEP_OF(s, "files"));
+	steps_add(&s->machine.steps, "files");
+	if (s->slot != WARDEN_NO_SLOT)
+		launch(s);
+}
+
+static void on_noted(struct journal_write *w, const struct err *failed)
+{
+	struct sandbox *s = CONTAINER_OF(w, struct sandbox, write);
+	struct files_order o;
+	struct err err;
+
+	if (failed) {
+		fail(s, failed);
+		return;
+	}
+	step(STEP_OF(s, "journal"));
 	steps_add(&s->machine.steps, "noted");
 	sandbox_enter(&s->node->table, s, SANDBOX_SLOT);
-	slots_take(&s->node->slots, &s->slot_wait, on_slot);
+	sandbox_files_order(s, FILES_MAKE, &o);
+	if (files_ask(s->node->files, &s->files, &o, on_made, &err) < 0)
+		fail(s, &err);
+	else
+		start_take_slot(s);
 }
 
 /* --- the beginning ------------------------------------------------------------------------ */
 
-static struct sandbox *make(struct node *n, struct err *err)
+struct sandbox *sandbox_make(struct node *n, struct err *err)
 {
 	struct sandbox *s = calloc(1, sizeof(*s));
 
@@ -213,6 +232,7 @@ static struct sandbox *make(struct node *n, struct err *err)
 	}
 	s->node = n;
 	s->slot = WARDEN_NO_SLOT;
+	s->disk = -1;
 	return s;
 }
 
@@ -234,7 +254,7 @@ static void describe(struct sandbox *s)
 
 struct sandbox *sandbox_begin(struct node *n, bool for_pool, struct err *err)
 {
-	struct sandbox *s = make(n, err);
+	struct sandbox *s = sandbox_make(n, err);
 
 	if (!s)
 		return NULL;
@@ -248,6 +268,8 @@ struct sandbox *sandbox_begin(struct node *n, bool for_pool, struct err *err)
 	}
 	snprintf(s->control_token, sizeof(s->control_token), "%.*s", NODE_ID_MAX,
 		 s->identity.control_token);
+	snprintf(s->machine_id, sizeof(s->machine_id), "%s", s->identity.machine_id);
+	snprintf(s->boot_id, sizeof(s->boot_id), "%s", s->identity.boot_id);
 	if (sandbox_note(s, &s->write, for_pool ? JOURNAL_POOLED : JOURNAL_CREATING, on_noted,
 			 err) < 0) {
 		agent_identity_done(&s->identity);
@@ -256,36 +278,4 @@ struct sandbox *sandbox_begin(struct node *n, bool for_pool, struct err *err)
 	}
 	table_add(&n->table, s);
 	return s;
-}
-
-/* --- from the journal --------------------------------------------------------------------- */
-
-static int load_running(struct sandbox *s, const struct journal_row *row, struct err *err)
-{
-	struct node *n = s->node;
-
-	if (row->text && !(s->text = strdup(row->text)))
-		return err_set(err, ERR_EXHAUSTED, ENOMEM, "load %s", s->info.id);
-	sandbox_enter(&n->table, s, SANDBOX_RUNNING);
-	if (table_own(&n->table, s, err) < 0)
-		return -1;
-	sandbox_set_deadline(s);
-	return 0;
-}
-
-int sandbox_load(struct node *n, const struct journal_row *row, struct err *err)
-{
-	struct sandbox *s = make(n, err);
-
-	if (!s)
-		return -1;
-	s->info = row->sandbox;
-	s->slot = row->slot;
-	s->started = true;
-	memcpy(s->control_token, row->control_token, sizeof(s->control_token));
-	table_add(&n->table, s);
-	if (row->state == JOURNAL_RUNNING)
-		return load_running(s, row, err);
-	sandbox_end(s, NODE_LOST, "not finished when node ended");
-	return 0;
 }

@@ -3,5 +3,11 @@
 
 #include "node/sandbox.h"
 
+/* start.c: it has what it needs of its files. */
+void start_take_slot(struct sandbox *s);
+struct sandbox *sandbox_make(struct node *n, struct err *err) NODISCARD; /* in no table yet */
+/* end.c: what is to be done with its files. */
+void sandbox_files_order(const struct sandbox *s, enum files_verb verb, struct files_order *ret);
+
 /* claim.c: it has taken its identity. */
 void sandbox_named(struct sandbox *s);

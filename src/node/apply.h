@@ -1,0 +1,26 @@
+/* apply.h - a copier writes the saved pages into the memory of a VM that waits for its state. */
+#pragma once
+
+#include "copier/protocol.h"
+#include "node/warden_keep.h"
+
+enum { APPLY_MS = 120 * 1000 };
+
+struct apply { /* embedded by the owner; all zero: nothing under way */
+	/* Once, from the loop. What the copier says is a claim, as it runs with the VM's rights. */
+	void (*on_done)(struct apply *a, const struct copier_reply *ret, const struct err *err);
+	struct loop *loop;
+	struct warden_call call;
+	struct watch ready;
+	struct timer deadline;
+	int control; /* our end of its socket; it ends when this closes */
+	bool open;   /* control is one */
+};
+
+/* Takes `pages` and `memory` in any case. Failure (-1): on_done will not come. */
+int apply_start(struct apply *a, struct loop *l, struct warden_keep *w, const char *id, int pages,
+		int memory,
+		void (*on_done)(struct apply *a, const struct copier_reply *ret,
+				const struct err *err),
+		struct err *err) NODISCARD;
+void apply_cancel(struct apply *a); /* fine when nothing is under way */

@@ -1,0 +1,299 @@
+/* files_work.c - what is done with a sandbox's files. All names are ours; no file is trusted. */
+/* #syscalls: mkdirat openat openat2 fcntl fstat fstatfs statfs newfstatat fsync fdatasync pread64
+ *	renameat renameat2 unlinkat ftruncate fchmod lseek getdents64 close */
+#include "node/files_work.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <sys/stat.h>
+#include <sys/statvfs.h>
+
+#include "base/crc32c.h"
+#include "base/folder.h"
+#include "copier/protocol.h"
+#include "vm/overlay_file.h"
+#include "vm/template_job.h"
+#include "warden/protocol.h"
+
+enum { FILES_READ_SIZE = 64 * 1024, MIB = 1024 * 1024 };
+
+static const char *const names[] = {
+	[FILES_MAKE] = "make its folder",     [FILES_SAVE] = "open files to save it",
+	[FILES_SYNC] = "sync its disk",       [FILES_KEEP] = "keep what was saved",
+	[FILES_LOAD] = "open what was saved", [FILES_RUNS] = "drop what was saved",
+	[FILES_PAUSED] = "drop a save",       [FILES_REMOVE] = "remove its folder",
+};
+
+const char *files_verb_name(enum files_verb v)
+{
+	return names[v];
+}
+
+int files_work_room(int root, uint64_t reserve_mib, struct err *err)
+{
+	struct statvfs v;
+	uint64_t free_mib;
+
+	if (fstatvfs(root, &v) < 0)
+		return err_set(err, ERR_INTERNAL, errno, "how much room there is on disk");
+	free_mib = (uint64_t)v.f_bavail * v.f_frsize / MIB;
+	if (free_mib < reserve_mib)
+		return err_set(err, ERR_EXHAUSTED, ENOSPC,
+			       "the host's disk is full: %ju MiB are free, %ju are kept",
+			       (uintmax_t)free_mib, (uintmax_t)reserve_mib);
+	return 0;
+}
+
+static int open_folder(const struct files_work *w, struct err *err)
+{
+	return folder_open(w->root, w->order.id, O_RDONLY | O_DIRECTORY, 0, err);
+}
+
+static int open_template(const struct files_work *w, struct err *err)
+{
+	char path[FILES_FOLDER_MAX + 128];
+	int fd;
+
+	snprintf(path, sizeof(path), "%s/" WARDEN_TEMPLATE_PATH, w->state_dir,
+		 w->order.template_id);
+	fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	if (fd < 0)
+		return err_set(err, ERR_NOT_FOUND, errno, "open template %s", w->order.template_id);
+	return fd;
+}
+
+static int drop(int folder, const char *name, struct err *err)
+{
+	if (unlinkat(folder, name, 0) < 0 && errno != ENOENT)
+		return err_set(err, ERR_INTERNAL, errno, "remove %s", name);
+	return 0;
+}
+
+static int take_name(int folder, const char *from, const char *to, struct err *err)
+{
+	if (renameat(folder, from, folder, to) < 0)
+		return err_set(err, ERR_INTERNAL, errno, "rename %s", from);
+	return 0;
+}
+
+/* --- the verbs ---------------------------------------------------------------------------- */
+
+static int make(struct files_work *w, struct err *err)
+{
+	AUTO(auto_close) int template = -1;
+	AUTO(auto_close) int folder = -1;
+
+	if (files_work_room(w->root, w->reserve_mib, err) < 0)
+		return -1;
+	template = open_template(w, err);
+	if (template <0)
+		return -1;
+	folder = folder_make(w->root, w->order.id, 0700, err);
+	if (folder < 0)
+		return -1;
+	w->opened.disk = overlay_file_make(template, folder, "disk", err);
+	return w->opened.disk < 0 ? -1 : 0;
+}
+
+static int save(struct files_work *w, struct err *err)
+{
+	const int flags = O_RDWR | O_CREAT | O_TRUNC;
+	AUTO(auto_close) int template = -1;
+	AUTO(auto_close) int folder = open_folder(w, err);
+	struct files_opened *o = &w->opened;
+
+	if (folder < 0 || files_work_room(w->root, w->reserve_mib, err) < 0)
+		return -1;
+	if (!w->order.memory)
+		return 0;
+	template = open_template(w, err);
+	if (template <0)
+		return -1;
+	o->memory = folder_open(template, "memory", O_RDONLY, 0, err);
+	if (o->memory < 0)
+		return -1;
+	o->pages = folder_open(folder, "pages.new", flags, 0600, err);
+	if (o->pages < 0)
+		return -1;
+	o->state = folder_open(folder, "state.new", flags, 0600, err);
+	return o->state < 0 ? -1 : 0;
+}
+
+static int sync_disk(struct files_work *w, struct err *err)
+{
+	AUTO(auto_close) int folder = open_folder(w, err);
+	AUTO(auto_close) int disk = folder < 0 ? -1 : folder_open(folder, "disk", O_RDWR, 0, err);
+
+	if (disk < 0)
+		return -1;
+	if (fdatasync(disk) < 0)
+		return err_set(err, ERR_INTERNAL, errno, "sync");
+	return 0;
+}
+
+/* The files themselves are durable already. The folders above were never synced: a sandbox that
+ * runs does not survive a power cut, one that is paused does. */
+static int keep(struct files_work *w, struct err *err)
+{
+	AUTO(auto_close) int folder = open_folder(w, err);
+	AUTO(auto_close) int above = openat(w->root, "..", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+
+	if (folder < 0)
+		return -1;
+	if (w->order.memory && (take_name(folder, "pages.new", "pages", err) < 0 ||
+				take_name(folder, "state.new", "state", err) < 0))
+		return -1;
+	if (fsync(folder) < 0 || fsync(w->root) < 0 || above < 0 || fsync(above) < 0)
+		return err_set(err, ERR_INTERNAL, errno, "sync a folder");
+	return 0;
+}
+
+static int crc_of(int fd, uint32_t *ret, struct err *err)
+{
+	uint8_t piece[FILES_READ_SIZE];
+	uint32_t crc = 0;
+	off_t at = 0;
+
+	while (at <= COPIER_STATE_MAX) {
+		ssize_t n = pread(fd, piece, sizeof(piece), at);
+
+		if (n < 0)
+			return err_set(err, ERR_INTERNAL, errno, "read the device state");
+		if (n == 0) {
+			*ret = crc;
+			return 0;
+		}
+		crc = crc32c(crc, (struct bytes){ piece, (size_t)n });
+		at += n;
+	}
+	return err_set(err, ERR_INVALID, 0, "the device state is too large");
+}
+
+/* Device state loaded by another QEMU or on another processor is undefined inside the guest. */
+static int check_host(const struct files_work *w, int template, struct err *err)
+{
+	enum manifest_reason reason = MANIFEST_OK;
+	struct manifest m;
+
+	if (template_manifest_read(template, &m, err) < 0)
+		return -1;
+	if (manifest_check(&m, &w->order.here, &reason, err) < 0)
+		return err_wrap(err,
+				"saved where something was different (%s): only its disk can "
+				"be used (memory: false)",
+				manifest_reason_name(reason));
+	return 0;
+}
+
+static int load_memory(struct files_work *w, int folder, struct err *err)
+{
+	AUTO(auto_close) int template = open_template(w, err);
+	struct files_opened *o = &w->opened;
+	uint32_t crc;
+
+	if (template <0 || check_host(w, template, err) < 0)
+		return -1;
+	o->memory = folder_open(template, "memory", O_RDONLY, 0, err);
+	if (o->memory < 0)
+		return -1;
+	o->pages = folder_open(folder, "pages", O_RDONLY, 0, err);
+	if (o->pages < 0)
+		return -1;
+	o->state = folder_open(folder, "state", O_RDONLY, 0, err);
+	if (o->state < 0 || crc_of(o->state, &crc, err) < 0)
+		return -1;
+	if (crc != w->order.state_crc)
+		return err_set(err, ERR_INTERNAL, 0,
+			       "the saved device state is damaged: CRC %08x, not %08x", crc,
+			       w->order.state_crc);
+	return 0;
+}
+
+static int load(struct files_work *w, struct err *err)
+{
+	AUTO(auto_close) int folder = open_folder(w, err);
+
+	if (folder < 0)
+		return -1;
+	w->opened.disk = folder_open(folder, "disk", O_RDWR, 0, err);
+	if (w->opened.disk < 0)
+		return -1;
+	return w->order.memory ? load_memory(w, folder, err) : 0;
+}
+
+static int tidy(struct files_work *w, bool runs, struct err *err)
+{
+	AUTO(auto_close) int folder = open_folder(w, err);
+
+	if (folder < 0)
+		return -1;
+	if (drop(folder, "pages.new", err) < 0 || drop(folder, "state.new", err) < 0)
+		return -1;
+	if (runs && (drop(folder, "pages", err) < 0 || drop(folder, "state", err) < 0))
+		return -1;
+	return 0;
+}
+
+/* --- one job ------------------------------------------------------------------------------ */
+
+int files_work_do(struct files_work *w, struct err *err)
+{
+	int rc = -1;
+
+	switch (w->order.verb) {
+	case FILES_MAKE:
+		rc = make(w, err);
+		break;
+	case FILES_SAVE:
+		rc = save(w, err);
+		break;
+	case FILES_SYNC:
+		rc = sync_disk(w, err);
+		break;
+	case FILES_KEEP:
+		rc = keep(w, err);
+		break;
+	case FILES_LOAD:
+		rc = load(w, err);
+		break;
+	case FILES_RUNS:
+	case FILES_PAUSED:
+		rc = tidy(w, w->order.verb == FILES_RUNS, err);
+		break;
+	case FILES_REMOVE:
+		rc = folder_remove(w->root, w->order.id, err);
+		break;
+	}
+	if (rc < 0 && err->sys == ENOSPC)
+		err->code = ERR_EXHAUSTED;
+	return rc;
+}
+
+int files_work_make(struct files_work *w, const struct files_order *o, int root,
+		    const char *state_dir, uint64_t reserve_mib, struct err *err)
+{
+	*w = (struct files_work){ .order = *o,
+				  .opened = { -1, -1, -1, -1 },
+				  .reserve_mib = reserve_mib };
+	snprintf(w->state_dir, sizeof(w->state_dir), "%s", state_dir);
+	w->root = fcntl(root, F_DUPFD_CLOEXEC, 0);
+	if (w->root < 0)
+		return err_set(err, ERR_EXHAUSTED, errno, "a descriptor");
+	return 0;
+}
+
+static void close_one(int *fd)
+{
+	auto_close(fd);
+	*fd = -1;
+}
+
+void files_work_done(struct files_work *w)
+{
+	close_one(&w->opened.disk);
+	close_one(&w->opened.pages);
+	close_one(&w->opened.memory);
+	close_one(&w->opened.state);
+	close_one(&w->root);
+}

@@ -1,0 +1,225 @@
+/* monitor.c - dial it, ask what it does, listen to why it stops. */
+#include "node/monitor.h"
+
+#include <assert.h>
+
+#include "base/log.h"
+#include "node/node.h"
+#include "node/pause.h"
+
+static void tell(struct sandbox *s, const struct err *err)
+{
+	void (*on_up)(struct sandbox *s, const struct err *err) = TAKE(s->monitor.on_up);
+
+	if (on_up)
+		on_up(s, err);
+}
+
+/* --- a full disk -------------------------------------------------------------------------- */
+
+static void on_cont(struct qmp_call *c, const json_t *ret, const struct err *err)
+{
+	struct sandbox *s = CONTAINER_OF(c, struct sandbox, monitor.cont);
+
+	(void)ret;
+	if (err)
+		log_warn("%s: go on: %s", s->info.id, err->msg);
+}
+
+static void on_room(struct timer *t)
+{
+	struct sandbox *s = CONTAINER_OF(t, struct sandbox, monitor.room);
+	struct err err;
+
+	if (!s->monitor.disk_full || s->state != SANDBOX_RUNNING)
+		return;
+	if (files_room(s->node->files, &err) == 0 && !s->monitor.cont.link &&
+	    machine_ask(&s->machine, &s->monitor.cont, "cont", NULL, on_cont, &err) < 0)
+		log_warn("%s: go on: %s", s->info.id, err.msg);
+	timer_start(&s->monitor.room, MONITOR_ROOM_MS);
+}
+
+static void is_full(struct sandbox *s)
+{
+	if (!s->monitor.disk_full)
+		log_error("%s stands still: the host's disk is full; it goes on when there is room",
+			  s->info.id);
+	s->monitor.disk_full = true;
+	timer_stop(&s->monitor.room);
+	timer_init(&s->monitor.room, s->node->loop, on_room);
+	timer_start(&s->monitor.room, MONITOR_ROOM_MS);
+}
+
+static void goes_on(struct sandbox *s)
+{
+	if (s->monitor.disk_full)
+		log_info("%s goes on", s->info.id);
+	s->monitor.disk_full = false;
+	timer_stop(&s->monitor.room);
+}
+
+/* --- what it says unasked ----------------------------------------------------------------- */
+
+static bool says(const json_t *data, const char *name)
+{
+	return json_is_true(json_object_get(data, name));
+}
+
+/* A guest that powers itself off has ended on its own wish; one that resets has panicked, for
+ * nobody else in it may. */
+static enum node_reason shutdown_reason(const json_t *data)
+{
+	struct bytes why = { 0 };
+	struct err unused;
+
+	if (!data || json_may_string(data, "reason", &why, &unused) < 0)
+		return NODE_VMM_CRASH;
+	if (bytes_eq(why, BYTES_LIT("guest-shutdown")))
+		return NODE_KILLED;
+	if (bytes_eq(why, BYTES_LIT("guest-reset")) || bytes_eq(why, BYTES_LIT("guest-panic")))
+		return NODE_GUEST_PANIC;
+	return NODE_VMM_CRASH;
+}
+
+static void panicked(struct sandbox *s)
+{
+	s->monitor.reason = NODE_GUEST_PANIC;
+	if (s->state == SANDBOX_RUNNING)
+		sandbox_end(s, s->monitor.reason, "its kernel panicked");
+}
+
+static void on_event(struct machine_user *u, const struct qmp_message *e)
+{
+	struct sandbox *s = CONTAINER_OF(u, struct sandbox, machine_user);
+
+	if (bytes_eq(e->name, BYTES_LIT("BLOCK_IO_ERROR"))) {
+		if (e->data && says(e->data, "nospace"))
+			is_full(s);
+	} else if (bytes_eq(e->name, BYTES_LIT("RESUME"))) {
+		goes_on(s);
+	} else if (bytes_eq(e->name, BYTES_LIT("GUEST_PANICKED"))) {
+		panicked(s);
+	} else if (bytes_eq(e->name, BYTES_LIT("SHUTDOWN")) && s->monitor.reason == NODE_ALIVE) {
+		s->monitor.reason = shutdown_reason(e->data);
+	}
+}
+
+/* QEMU may have ended, or only talked too much: warden knows. */
+static void on_gone(struct machine_user *u, const struct err *err)
+{
+	struct sandbox *s = CONTAINER_OF(u, struct sandbox, machine_user);
+
+	log_info("%s: %s", s->info.id, err->msg);
+	s->monitor.up = false;
+	look_soon(s->node);
+	tell(s, err);
+}
+
+/* --- its first words ---------------------------------------------------------------------- */
+
+/* What it does now is the truth, whatever an earlier node was about to do. */
+static void learn(struct sandbox *s, const char *status)
+{
+	bool runs = strcmp(status, "running") == 0;
+
+	if (s->machine.life.state == VM_STARTING)
+		vm_life_enter(&s->machine.life, VM_PAUSED);
+	if (runs && s->machine.life.state == VM_PAUSED)
+		vm_life_enter(&s->machine.life, VM_RUNNING);
+	if (strcmp(status, "io-error") == 0)
+		is_full(s);
+	else if (strcmp(status, "guest-panicked") == 0)
+		panicked(s);
+	else if (!runs && s->state == SANDBOX_RUNNING)
+		pause_left_over(s);
+}
+
+static void on_status(struct qmp_call *c, const json_t *ret, const struct err *err)
+{
+	struct sandbox *s = CONTAINER_OF(c, struct sandbox, monitor.status);
+	char status[32] = "?";
+
+	if (err) {
+		tell(s, err);
+		return;
+	}
+	(void)machine_status(ret, status, sizeof(status));
+	s->monitor.up = true;
+	learn(s, status);
+	if (s->state != SANDBOX_ENDING)
+		tell(s, NULL);
+}
+
+static void on_open(struct machine_user *u)
+{
+	(void)u;
+}
+
+static void on_ready(struct machine_user *u)
+{
+	struct sandbox *s = CONTAINER_OF(u, struct sandbox, machine_user);
+	struct err err;
+
+	if (machine_ask(&s->machine, &s->monitor.status, "query-status", NULL, on_status, &err) < 0)
+		tell(s, &err);
+}
+
+static const struct machine_user_ops ops = { on_open, on_ready, on_event, on_gone };
+
+/* --- for others --------------------------------------------------------------------------- */
+
+int monitor_path(struct sandbox *s, struct err *err)
+{
+	int n = snprintf(s->qmp_path, sizeof(s->qmp_path), "%s/" WARDEN_QMP_PATH,
+			 s->node->set[SET_STATE_DIR].text, s->info.id);
+
+	if (n < 0 || (size_t)n >= sizeof(s->qmp_path))
+		return err_set(err, ERR_INVALID, 0, "path too long");
+	return 0;
+}
+
+void monitor_keep(struct sandbox *s)
+{
+	s->machine_user.ops = &ops;
+	machine_set_user(&s->machine, &s->machine_user);
+	s->monitor.up = s->machine.qmp;
+}
+
+static int dial(struct sandbox *s, struct err *err)
+{
+	s->machine_user.ops = &ops;
+	s->monitor.up = false;
+	if (s->machine.life.state == VM_GONE)
+		s->machine = (struct machine){ .steps = s->machine.steps };
+	if (s->machine.life.state != VM_NEW)
+		return 0; /* it is being dialled */
+	if (monitor_path(s, err) < 0)
+		return -1;
+	return machine_connect(&s->machine, s->node->loop, s->qmp_path, &s->machine_user, err);
+}
+
+int monitor_want(struct sandbox *s, void (*on_up)(struct sandbox *s, const struct err *err),
+		 struct err *err)
+{
+	if (s->monitor.up && s->machine.qmp)
+		return 1;
+	assert(!s->monitor.on_up);
+	if (dial(s, err) < 0)
+		return -1;
+	s->monitor.on_up = on_up;
+	return 0;
+}
+
+void monitor_adopt(struct sandbox *s)
+{
+	struct err err;
+
+	if (s->machine.life.state == VM_NEW && dial(s, &err) < 0)
+		log_warn("%s: %s", s->info.id, err.msg);
+}
+
+void monitor_forget(struct sandbox *s)
+{
+	s->monitor.on_up = NULL;
+	timer_stop(&s->monitor.room);
+}

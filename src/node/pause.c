@@ -1,0 +1,411 @@
+/* pause.c - saving a sandbox, and what happens when that fails. */
+/* #syscalls: socketpair close */
+#include "node/pause.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <sys/socket.h>
+
+#include "base/clock.h"
+#include "base/log.h"
+#include "node/monitor.h"
+#include "node/node.h"
+#include "node/rouse.h"
+#include "node/start.h"
+#include "node/step.h"
+#include "node/waits.h"
+#include "vm/save.h"
+
+struct pausing {
+	struct sandbox *sandbox;
+	struct door_asked *asked; /* NULL: nobody, its time is over */
+	bool memory;
+	struct turn turn;
+	struct files_call files;
+	int control; /* our end of the copier's socket; -1: none */
+	struct warden_call call;
+	struct warden_ask ask;
+	struct save save;
+	struct save_user save_user;
+	struct save_result result;
+	bool begun, syncing, disk_synced, saved; /* begun: the guest may stand still */
+	uint64_t asked_ns, end_ns;
+};
+
+static void fail(struct pausing *p, const struct err *why);
+
+static struct pausing *of_save(struct save_user *u)
+{
+	return CONTAINER_OF(u, struct pausing, save_user);
+}
+
+/* --- its end ------------------------------------------------------------------------------ */
+
+/* The copier ends when our end of its socket closes. */
+static void let_go(struct pausing *p)
+{
+	turn_leave(&p->turn);
+	files_cancel(&p->files);
+	warden_call_cancel(&p->call);
+	warden_ask_cancel(&p->ask);
+	save_cancel(&p->save);
+	if (p->control >= 0)
+		close(take_fd(&p->control));
+	p->sandbox->pausing = NULL;
+	free(p);
+}
+
+void pause_cancel(struct sandbox *s)
+{
+	if (!s->pausing)
+		return;
+	journal_write_cancel(&s->write);
+	let_go(s->pausing);
+}
+
+struct door_asked *pause_take_asked(struct sandbox *s)
+{
+	return s->pausing ? TAKE(s->pausing->asked) : NULL;
+}
+
+bool pause_waits(const struct sandbox *s)
+{
+	return s->pausing && !s->pausing->turn.has;
+}
+
+static void drop_files(const struct sandbox *s)
+{
+	struct files_order o;
+	struct err err;
+
+	sandbox_files_order(s, FILES_RUNS, &o);
+	if (files_ask(s->node->files, NULL, &o, NULL, &err) < 0)
+		log_error("%s: %s", s->info.id, err.msg);
+}
+
+void pause_undone(struct sandbox *s)
+{
+	sandbox_enter(&s->node->table, s, SANDBOX_RUNNING);
+	s->seen = s->node->look.number;
+	sandbox_set_deadline(s);
+	waits_serve(s);
+}
+
+static void fail(struct pausing *p, const struct err *why)
+{
+	struct sandbox *s = p->sandbox;
+	struct door_asked *asked = TAKE(p->asked);
+	bool begun = p->begun, files = p->turn.has;
+
+	log_warn("%s is not paused: %s", s->info.id, why->msg);
+	if (begun)
+		s->info.end_ns = p->end_ns;
+	pause_cancel(s);
+	if (begun)
+		monitor_keep(s);
+	if (files)
+		drop_files(s);
+	s->saved_bytes = 0;
+	s->pause_after_ns = clock_wall_ns() + PAUSE_AGAIN_MS * NSEC_PER_MSEC;
+	if (asked)
+		door_refuse(asked, why);
+	waits_refuse(s, NODE_PAUSE, why);
+	if (begun)
+		rouse_begin(s);
+	else
+		pause_undone(s);
+}
+
+void pause_left_over(struct sandbox *s)
+{
+	log_info("%s stands still: it goes on", s->info.id);
+	timer_stop(&s->timer);
+	sandbox_enter(&s->node->table, s, SANDBOX_PAUSING);
+	rouse_begin(s);
+}
+
+/* --- durable ------------------------------------------------------------------------------ */
+
+static void answer(struct pausing *p)
+{
+	struct sandbox *s = p->sandbox;
+	struct door_asked *asked = TAKE(p->asked);
+
+	if (asked)
+		door_answer(asked, &(struct node_reply){ .sandbox = s->info }, (struct bytes){ 0 },
+			    NULL, 0);
+	step("pause.answer");
+}
+
+static void on_noted(struct journal_write *w, const struct err *err)
+{
+	struct sandbox *s = CONTAINER_OF(w, struct sandbox, write);
+	struct pausing *p = s->pausing;
+
+	if (err) {
+		s->info.state = NODE_RUNNING;
+		s->info.ended_ns = 0;
+		s->info.generation--;
+		fail(p, err);
+		return;
+	}
+	step("pause.row");
+	log_info("%s is paused: %" PRIu64 " KiB, stood still after %" PRIu64 " us, all in %" PRIu64
+		 " ms",
+		 s->info.id, s->saved_bytes / 1024, p->result.stopped_us,
+		 (uint64_t)((clock_mono_ns() - p->asked_ns) / NSEC_PER_MSEC));
+	if (s->node->door)
+		door_tell_gone(s->node->door, s->info.id, s->info.generation - 1);
+	answer(p);
+	let_go(p);
+	machine_close(&s->machine);
+	park(s);
+	waits_serve(s);
+}
+
+static void on_kept(struct files_call *c, struct files_opened *got, const struct err *failed)
+{
+	struct pausing *p = CONTAINER_OF(c, struct pausing, files);
+	const struct copier_reply *r = &p->result.copied;
+	struct sandbox *s = p->sandbox;
+	struct err err;
+
+	(void)got;
+	if (failed) {
+		fail(p, failed);
+		return;
+	}
+	step("pause.renamed");
+	s->pages_crc = p->memory ? r->pages_crc : 0;
+	s->state_crc = p->memory ? r->state_crc : 0;
+	s->saved_bytes = p->memory ? r->pages_bytes + r->state_bytes : 0;
+	s->info.state = NODE_PAUSED;
+	s->info.ended_ns = clock_wall_ns();
+	s->info.end_ns = s->info.ended_ns;
+	s->info.generation++; /* sockets of before reach nobody after */
+	if (sandbox_note_durable(s, &s->write, JOURNAL_PAUSED, on_noted, &err) < 0)
+		on_noted(&s->write, &err);
+}
+
+static void keep_it(struct pausing *p)
+{
+	struct files_order o;
+	struct err err;
+
+	if (!p->saved || !p->disk_synced)
+		return;
+	step("pause.synced");
+	sandbox_files_order(p->sandbox, FILES_KEEP, &o);
+	o.memory = p->memory;
+	if (files_ask(p->sandbox->node->files, &p->files, &o, on_kept, &err) < 0)
+		fail(p, &err);
+}
+
+/* --- saving ------------------------------------------------------------------------------- */
+
+static void on_disk_synced(struct files_call *c, struct files_opened *got, const struct err *err)
+{
+	struct pausing *p = CONTAINER_OF(c, struct pausing, files);
+
+	(void)got;
+	if (err) {
+		fail(p, err);
+		return;
+	}
+	p->disk_synced = true;
+	keep_it(p);
+}
+
+/* Beside the copier, which syncs what it wrote. False: the pause has failed. */
+static bool sync_disk(struct pausing *p)
+{
+	struct files_order o;
+	struct err err;
+
+	if (p->syncing)
+		return true;
+	p->syncing = true;
+	sandbox_files_order(p->sandbox, FILES_SYNC, &o);
+	if (files_ask(p->sandbox->node->files, &p->files, &o, on_disk_synced, &err) == 0)
+		return true;
+	fail(p, &err);
+	return false;
+}
+
+static void on_copied(struct save_user *u, const struct save_result *r)
+{
+	struct pausing *p = of_save(u);
+
+	(void)r;
+	step("pause.copied");
+	if (sync_disk(p))
+		save_sync(&p->save);
+}
+
+static void on_saved(struct save_user *u, const struct save_result *r, const struct err *err)
+{
+	struct pausing *p = of_save(u);
+
+	if (err) {
+		fail(p, err);
+		return;
+	}
+	p->result = *r;
+	p->saved = true;
+	if (sync_disk(p))
+		keep_it(p);
+}
+
+static void begin_save(struct pausing *p, int socket)
+{
+	static const struct save_user_ops ops = { on_copied, on_saved };
+	struct sandbox *s = p->sandbox;
+	const struct save_spec spec = { .agent = s->node->agent,
+					.control_token = s->control_token,
+					.save_file = WARDEN_SAVE_FILE,
+					.disk_only = !p->memory };
+	struct err err;
+
+	p->save_user.ops = &ops;
+	p->begun = true;
+	p->end_ns = s->info.end_ns;
+	if (save_start(&p->save, &s->machine, &spec, socket, take_fd(&p->control), &p->save_user,
+		       &err) < 0)
+		fail(p, &err);
+}
+
+static void on_socket(struct warden_ask *a, const struct warden_reply *reply, int *fds,
+		      size_t n_fds, const struct err *failed)
+{
+	struct pausing *p = CONTAINER_OF(a, struct pausing, ask);
+	struct err err;
+
+	(void)reply;
+	if (failed) {
+		fail(p, failed);
+	} else if (n_fds != 1) {
+		err_set(&err, ERR_INTERNAL, 0, "warden sent %zu sockets", n_fds);
+		fail(p, &err);
+	} else {
+		begin_save(p, take_fd(&fds[0]));
+	}
+}
+
+static void ask_socket(struct pausing *p)
+{
+	struct warden_request rq = { .verb = WARDEN_SOCKETS, .count = 1 };
+
+	memcpy(rq.id, p->sandbox->info.id, sizeof(rq.id));
+	warden_again(&p->sandbox->node->warden, &p->ask, &rq, PAUSE_SOCKET_MS, on_socket);
+}
+
+/* --- before it: files, a monitor, a copier ------------------------------------------------ */
+
+static void on_copier(struct warden_call *c, const struct warden_reply *reply, int *fds,
+		      size_t n_fds, const struct err *err)
+{
+	struct pausing *p = CONTAINER_OF(c, struct pausing, call);
+
+	(void)reply, (void)fds, (void)n_fds;
+	if (err) {
+		fail(p, err);
+		return;
+	}
+	step("pause.copier");
+	ask_socket(p);
+}
+
+static void start_copier(struct pausing *p, struct files_opened *got)
+{
+	struct warden_request rq = { .verb = WARDEN_COPY };
+	int ends[2], fds[COPIER_FDS];
+	struct err err;
+
+	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0, ends) < 0) {
+		err_set(&err, ERR_EXHAUSTED, errno, "a socket for the copier");
+		fail(p, &err);
+		return;
+	}
+	p->control = ends[0];
+	fds[COPIER_FD_CONTROL] = ends[1];
+	fds[COPIER_FD_PAGES] = take_fd(&got->pages);
+	fds[COPIER_FD_MEMORY] = take_fd(&got->memory);
+	fds[COPIER_FD_STATE] = take_fd(&got->state);
+	memcpy(rq.id, p->sandbox->info.id, sizeof(rq.id));
+	if (warden_once_fds(&p->sandbox->node->warden, &p->call, &rq, fds, COPIER_FDS,
+			    WARDEN_CALL_MS, on_copier, &err) < 0)
+		fail(p, &err);
+}
+
+static void on_files(struct files_call *c, struct files_opened *got, const struct err *err)
+{
+	struct pausing *p = CONTAINER_OF(c, struct pausing, files);
+
+	if (err)
+		fail(p, err);
+	else if (p->memory)
+		start_copier(p, got);
+	else
+		ask_socket(p);
+}
+
+static void open_files(struct pausing *p)
+{
+	struct files_order o;
+	struct err err;
+
+	sandbox_files_order(p->sandbox, FILES_SAVE, &o);
+	o.memory = p->memory;
+	if (files_ask(p->sandbox->node->files, &p->files, &o, on_files, &err) < 0)
+		fail(p, &err);
+}
+
+static void on_monitor(struct sandbox *s, const struct err *err)
+{
+	if (err)
+		fail(s->pausing, err);
+	else
+		open_files(s->pausing);
+}
+
+static void on_turn(struct turn *t)
+{
+	struct pausing *p = CONTAINER_OF(t, struct pausing, turn);
+	struct sandbox *s = p->sandbox;
+	struct err err;
+	int there;
+
+	if (s->monitor.disk_full) { /* its guest cannot write back what it holds */
+		err_set(&err, ERR_EXHAUSTED, ENOSPC, "the host's disk is full");
+		fail(p, &err);
+		return;
+	}
+	there = monitor_want(s, on_monitor, &err);
+	if (there < 0)
+		fail(p, &err);
+	else if (there > 0)
+		open_files(p);
+}
+
+void pause_begin(struct sandbox *s, struct door_asked *asked, bool memory)
+{
+	struct pausing *p = calloc(1, sizeof(*p));
+	struct err err;
+
+	if (!p) {
+		err_set(&err, ERR_EXHAUSTED, ENOMEM, "pause %s", s->info.id);
+		if (asked)
+			door_refuse(asked, &err);
+		return;
+	}
+	*p = (struct pausing){ .sandbox = s,
+			       .asked = asked,
+			       .memory = memory,
+			       .control = -1,
+			       .asked_ns = clock_mono_ns() };
+	s->pausing = p;
+	timer_stop(&s->timer);
+	sandbox_enter(&s->node->table, s, SANDBOX_PAUSING);
+	step("pause.asked");
+	turn_take(&s->node->saves, &p->turn, on_turn);
+}

@@ -1,0 +1,16 @@
+/* requests.h - between the parts that answer gateways. */
+#pragma once
+
+#include "base/bytes.h"
+#include "node/sandbox.h"
+
+typedef void verb_fn(struct node *n, struct door_asked *a, const struct node_request *rq,
+		     struct bytes text);
+
+/* requests.c */
+struct sandbox *requests_find(struct node *n, const struct node_request *rq, struct err *err);
+
+/* requests_rest.c: of a sandbox that is paused, or on its way to or from there. */
+verb_fn requests_pause;
+void requests_resume(struct sandbox *s, struct door_asked *a, const struct node_request *rq);
+void requests_traffic(struct sandbox *s, struct door_asked *a, const struct node_request *rq);

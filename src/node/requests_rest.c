@@ -1,0 +1,77 @@
+/* requests_rest.c - pause, resume, and what is asked of a sandbox that does not run.
+ *
+ * On its way between two states of rest it answers nothing but a kill: whoever asks waits, and is
+ * asked for again when it has arrived.
+ */
+#include "node/node.h"
+#include "node/pause.h"
+#include "node/requests.h"
+#include "node/resume.h"
+#include "node/waits.h"
+
+static bool rests(const struct sandbox *s)
+{
+	return s->state == SANDBOX_PAUSED || s->state == SANDBOX_PARKING;
+}
+
+void requests_pause(struct node *n, struct door_asked *a, const struct node_request *rq,
+		    struct bytes text)
+{
+	struct err err;
+	struct sandbox *s = requests_find(n, rq, &err);
+
+	(void)text;
+	if (s && s->state == SANDBOX_ENDING) {
+		requests_not_found(rq->id, &err);
+		s = NULL;
+	} else if (s && rests(s)) {
+		err_set(&err, ERR_EXISTS, 0, "Sandbox %s is already paused", rq->id);
+		s = NULL;
+	}
+	if (!s)
+		door_refuse(a, &err);
+	else if (s->state == SANDBOX_RUNNING)
+		pause_begin(s, a, !(rq->flags & NODE_NO_MEMORY));
+	else
+		waits_add(s, a, rq);
+}
+
+/* It is, or will be, paused; `timeout_s` from when it runs. */
+static void resume(struct sandbox *s, struct door_asked *a, const struct node_request *rq,
+		   uint32_t timeout_s)
+{
+	struct err err;
+
+	if (s->state == SANDBOX_PAUSED &&
+	    resume_begin(s, timeout_s, !(rq->flags & NODE_NO_MEMORY), &err) < 0) {
+		door_refuse(a, &err);
+		return;
+	}
+	resume_join(s, timeout_s);
+	waits_add(s, a, rq);
+}
+
+void requests_resume(struct sandbox *s, struct door_asked *a, const struct node_request *rq)
+{
+	if (rests(s) && rq->verb == NODE_RESUME && (rq->flags & NODE_AUTO_PAUSE))
+		s->info.flags |= NODE_AUTO_PAUSE;
+	resume(s, a, rq, rq->timeout_s);
+}
+
+/* Only the paused ones that said so: traffic alone does not begin to cost. One whose disk alone was
+ * kept would lose what the visitor came for. The answer says that it is paused. */
+void requests_traffic(struct sandbox *s, struct door_asked *a, const struct node_request *rq)
+{
+	struct node_reply r = { .code = ERR_NOT_FOUND, .sandbox = s->info };
+	struct err err;
+
+	if (!rests(s)) {
+		waits_add(s, a, rq);
+	} else if ((s->info.flags & NODE_AUTO_RESUME) && s->saved_bytes > 0) {
+		resume(s, a, rq, RESUME_TRAFFIC_S);
+	} else {
+		requests_not_found(rq->id, &err);
+		memcpy(r.msg, err.msg, sizeof(r.msg));
+		door_answer(a, &r, (struct bytes){ 0 }, NULL, 0);
+	}
+}

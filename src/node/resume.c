@@ -1,0 +1,386 @@
+/* resume.c - what a resume does differently from a create; start.c has what they share. */
+#include "node/resume.h"
+
+#include <errno.h>
+#include <inttypes.h>
+
+#include "base/clock.h"
+#include "base/log.h"
+#include "node/apply.h"
+#include "node/create_text.h"
+#include "node/monitor.h"
+#include "node/node.h"
+#include "node/pause.h"
+#include "node/rouse.h"
+#include "node/start.h"
+#include "node/step.h"
+#include "node/waits.h"
+
+struct resuming {
+	struct sandbox *sandbox;
+	uint32_t timeout_s;
+	bool memory; /* false: it boots from its disk */
+	struct turn turn;
+	struct timer late; /* until it is loaded; before that, how often links are looked at */
+	struct files_opened got;
+	struct apply apply;
+	struct agent_identity identity;
+	bool loaded; /* no longer among node's n_resuming */
+	uint64_t asked_ns;
+	uint64_t links_until_ms; /* by the loop's clock */
+};
+
+static void close_fd(int *fd)
+{
+	if (*fd >= 0)
+		close(take_fd(fd));
+}
+
+static void count_loaded(struct sandbox *s, struct resuming *r)
+{
+	if (!r->loaded)
+		s->node->n_resuming--;
+	r->loaded = true;
+}
+
+void resume_cancel(struct sandbox *s)
+{
+	struct resuming *r = TAKE(s->resuming);
+
+	if (!r)
+		return;
+	count_loaded(s, r);
+	turn_leave(&r->turn);
+	timer_stop(&r->late);
+	apply_cancel(&r->apply);
+	close_fd(&r->got.disk);
+	close_fd(&r->got.pages);
+	close_fd(&r->got.memory);
+	close_fd(&r->got.state);
+	agent_identity_done(&r->identity);
+	free(r);
+}
+
+/* --- who it is ---------------------------------------------------------------------------- */
+
+static int give_env(const struct sandbox *s, struct agent_identity *id, struct err *err)
+{
+	if (!s->env)
+		return 0;
+	return json_decode(bytes_str(s->env), NODE_TEXT_MAX, CREATE_TEXT_DEPTH, &id->env, err);
+}
+
+int resume_identity(const struct sandbox *s, bool resume, struct agent_identity *ret,
+		    struct err *err)
+{
+	if (agent_identity_make(ret, bytes_str(s->info.id), bytes_str(s->info.template_id), err) <
+	    0)
+		return -1;
+	ret->resume = resume;
+	snprintf(ret->control_token, sizeof(ret->control_token), "%s", s->control_token);
+	snprintf(ret->access_token, sizeof(ret->access_token), "%s", s->info.access_token);
+	if (s->machine_id[0])
+		snprintf(ret->machine_id, sizeof(ret->machine_id), "%.*s",
+			 (int)sizeof(ret->machine_id) - 1, s->machine_id);
+	if (resume && s->boot_id[0])
+		snprintf(ret->boot_id, sizeof(ret->boot_id), "%.*s", (int)sizeof(ret->boot_id) - 1,
+			 s->boot_id);
+	if (!resume && give_env(s, ret, err) < 0) {
+		agent_identity_done(ret);
+		return -1;
+	}
+	return 0;
+}
+
+/* --- it could not be ---------------------------------------------------------------------- */
+
+/* Whoever wanted it is told; what else is asked of it is asked again. */
+static void refuse_waiting(struct sandbox *s, const struct err *why)
+{
+	waits_refuse(s, NODE_CONNECT, why);
+	waits_refuse(s, NODE_RESUME, why);
+	waits_refuse(s, NODE_SOCKETS, why);
+}
+
+static void on_paused_again(struct journal_write *w, const struct err *err)
+{
+	if (err)
+		log_error("%s: note that it is paused: %s",
+			  CONTAINER_OF(w, struct sandbox, write)->info.id, err->msg);
+}
+
+/* A row that says "waking" is being written, and would be lost to the next node. */
+static void note_paused(struct sandbox *s)
+{
+	struct err err;
+
+	journal_write_cancel(&s->write);
+	if (sandbox_note_durable(s, &s->write, JOURNAL_PAUSED, on_paused_again, &err) < 0)
+		on_paused_again(&s->write, &err);
+}
+
+void resume_failed(struct sandbox *s, const struct err *why)
+{
+	bool memory = s->resuming->memory;
+
+	log_warn("%s is not resumed, %s: %s", s->info.id, sandbox_state_name(s->state), why->msg);
+	files_cancel(&s->files);
+	slots_cancel(&s->slot_wait);
+	warden_call_cancel(&s->call);
+	warden_ask_cancel(&s->ask);
+	restore_cancel(&s->restore);
+	if (s->write.journal)
+		note_paused(s);
+	if (s->state == SANDBOX_WAKING && memory) {
+		rouse_begin(s); /* it may have run: there is no way back */
+		return;
+	}
+	resume_cancel(s);
+	refuse_waiting(s, why);
+	park(s);
+}
+
+static void fail(struct resuming *r, const struct err *why)
+{
+	resume_failed(r->sandbox, why);
+}
+
+static void on_late(struct timer *t)
+{
+	struct err err;
+
+	err_set(&err, ERR_TIMEOUT, 0, "not resumed in %d seconds", RESUME_MS / 1000);
+	fail(CONTAINER_OF(t, struct resuming, late), &err);
+}
+
+/* --- it runs ------------------------------------------------------------------------------ */
+
+static void on_noted(struct journal_write *w, const struct err *err)
+{
+	struct sandbox *s = CONTAINER_OF(w, struct sandbox, write);
+	struct node *n = s->node;
+	struct files_order o;
+	struct err mine;
+	uint64_t ms = 0;
+
+	if (err) /* the next node finds the row "waking" and the VM, which comes to the same */
+		log_error("%s: note that it runs: %s", s->info.id, err->msg);
+	if (s->resuming)
+		ms = (clock_mono_ns() - s->resuming->asked_ns) / NSEC_PER_MSEC;
+	step("resume.row");
+	sandbox_enter(&n->table, s, SANDBOX_RUNNING);
+	s->seen = n->look.number;
+	sandbox_set_deadline(s);
+	log_info("%s is resumed%s in %" PRIu64 " ms", s->info.id,
+		 s->resuming && !s->resuming->memory ? " from its disk" : "", ms);
+	resume_cancel(s);
+	sandbox_files_order(s, FILES_RUNS, &o);
+	if (files_ask(n->files, NULL, &o, NULL, &mine) < 0)
+		log_error("%s: %s", s->info.id, mine.msg);
+	waits_resumed(s);
+	step("resume.answer");
+	waits_serve(s);
+	creates_soon(n);
+}
+
+/* After a restart nobody remembers how long it was to run. */
+void resume_woken(struct sandbox *s)
+{
+	uint64_t now = clock_wall_ns();
+	uint32_t timeout_s = s->resuming ? s->resuming->timeout_s : RESUME_TRAFFIC_S;
+	struct err err;
+
+	step("resume.identity");
+	monitor_keep(s);
+	s->saved_bytes = 0;
+	s->pages_crc = s->state_crc = 0;
+	s->info.state = NODE_RUNNING;
+	s->info.ended_ns = 0;
+	s->info.end_ns = now + timeout_s * NSEC_PER_SEC;
+	s->pause_after_ns = 0;
+	if (s->resuming && !s->resuming->memory)
+		snprintf(s->boot_id, sizeof(s->boot_id), "%s", s->resuming->identity.boot_id);
+	table_restarted(&s->node->table, s, now);
+	if (sandbox_note(s, &s->write, JOURNAL_RUNNING, on_noted, &err) < 0)
+		on_noted(&s->write, &err);
+}
+
+/* --- it is loaded ------------------------------------------------------------------------- */
+
+static void on_waking(struct journal_write *w, const struct err *err)
+{
+	struct sandbox *s = CONTAINER_OF(w, struct sandbox, write);
+
+	if (err) {
+		resume_failed(s, err);
+		return;
+	}
+	step("resume.waking");
+	count_loaded(s, s->resuming);
+	sandbox_enter(&s->node->table, s, SANDBOX_WAKING);
+	s->seen = s->node->look.number;
+	restore_go(&s->restore);
+}
+
+/* Before it runs, a row says that its saved memory is of no use any more. One that boots is still
+ * paused if it fails: its disk is all it needs. */
+void resume_held(struct sandbox *s)
+{
+	enum journal_state state = s->resuming->memory ? JOURNAL_WAKING : JOURNAL_PAUSED;
+	struct err err;
+
+	timer_stop(&s->resuming->late);
+	if (!s->resuming->memory && s->saved_bytes == 0) {
+		on_waking(&s->write, NULL);
+		return;
+	}
+	if (!s->resuming->memory)
+		s->saved_bytes = 0;
+	if (sandbox_note_durable(s, &s->write, state, on_waking, &err) < 0)
+		on_waking(&s->write, &err);
+}
+
+static void on_applied(struct apply *a, const struct copier_reply *ret, const struct err *failed)
+{
+	struct resuming *r = CONTAINER_OF(a, struct resuming, apply);
+	struct sandbox *s = r->sandbox;
+	struct err err;
+
+	if (failed) {
+		fail(r, failed);
+	} else if (ret->pages_crc != s->pages_crc) {
+		err_set(&err, ERR_INTERNAL, 0, "the saved memory is damaged: CRC %08x, not %08x",
+			ret->pages_crc, s->pages_crc);
+		fail(r, &err);
+	} else {
+		step("resume.applied");
+		restore_applied(&s->restore);
+	}
+}
+
+void resume_apply(struct sandbox *s)
+{
+	struct resuming *r = s->resuming;
+	struct err err;
+
+	if (apply_start(&r->apply, s->node->loop, &s->node->warden, s->info.id,
+			take_fd(&r->got.pages), take_fd(&r->got.memory), on_applied, &err) < 0)
+		fail(r, &err);
+}
+
+/* --- what start.c wants to know ----------------------------------------------------------- */
+
+size_t resume_fds(struct sandbox *s, int *fds, uint32_t *ret_flags)
+{
+	struct resuming *r = s->resuming;
+
+	fds[WARDEN_FD_OVERLAY] = take_fd(&r->got.disk);
+	*ret_flags = r->memory ? 0 : (uint32_t)WARDEN_BOOT;
+	if (!r->memory)
+		return 1;
+	fds[WARDEN_FD_STATE] = take_fd(&r->got.state);
+	return 2;
+}
+
+void resume_spec(const struct sandbox *s, struct restore_spec *spec)
+{
+	spec->identity = &s->resuming->identity;
+	spec->hold = true;
+	spec->apply = s->resuming->memory;
+	spec->boot = !s->resuming->memory;
+}
+
+/* --- the beginning ------------------------------------------------------------------------ */
+
+static void on_files(struct files_call *c, struct files_opened *got, const struct err *err)
+{
+	struct sandbox *s = CONTAINER_OF(c, struct sandbox, files);
+	struct resuming *r = s->resuming;
+
+	if (err) {
+		fail(r, err);
+		return;
+	}
+	r->got = (struct files_opened){ take_fd(&got->disk), take_fd(&got->pages),
+					take_fd(&got->memory), take_fd(&got->state) };
+	start_take_slot(s);
+}
+
+static void load_files(struct resuming *r)
+{
+	struct sandbox *s = r->sandbox;
+	struct files_order o;
+	struct err err;
+
+	timer_init(&r->late, s->node->loop, on_late);
+	timer_start(&r->late, RESUME_MS);
+	sandbox_files_order(s, FILES_LOAD, &o);
+	o.memory = r->memory;
+	o.state_crc = s->state_crc;
+	base_facts_here(s->node, &o.here);
+	if (files_ask(s->node->files, &s->files, &o, on_files, &err) < 0)
+		fail(r, &err);
+}
+
+/* Without both daemons there is no slot, and nobody knows whether its memory fits this host. */
+static void wait_for_links(struct timer *t)
+{
+	struct resuming *r = CONTAINER_OF(t, struct resuming, late);
+	struct node *n = r->sandbox->node;
+	struct err err;
+
+	if (node_links_up(n)) {
+		load_files(r);
+	} else if (loop_now_ms(n->loop) >= r->links_until_ms) {
+		err_set(&err, ERR_UNAVAILABLE, 0, "%s is not running on this host",
+			n->warden.up ? "egress" : "warden");
+		fail(r, &err);
+	} else {
+		timer_start(&r->late, RESUME_LOOK_MS);
+	}
+}
+
+static void on_turn(struct turn *t)
+{
+	struct resuming *r = CONTAINER_OF(t, struct resuming, turn);
+
+	timer_init(&r->late, r->sandbox->node->loop, wait_for_links);
+	r->links_until_ms = loop_now_ms(r->sandbox->node->loop) + RESUME_LINK_MS;
+	wait_for_links(&r->late);
+}
+
+void resume_join(struct sandbox *s, uint32_t timeout_s)
+{
+	struct resuming *r = s->resuming;
+
+	if (r && timeout_s > r->timeout_s)
+		r->timeout_s = timeout_s;
+}
+
+int resume_begin(struct sandbox *s, uint32_t timeout_s, bool memory, struct err *err)
+{
+	struct node *n = s->node;
+	struct resuming *r;
+
+	if (creates_room(n, err) < 0)
+		return -1;
+	r = calloc(1, sizeof(*r));
+	if (!r)
+		return err_set(err, ERR_EXHAUSTED, ENOMEM, "resume %s", s->info.id);
+	*r = (struct resuming){ .sandbox = s,
+				.timeout_s = timeout_s,
+				.memory = memory && s->saved_bytes > 0,
+				.got = { -1, -1, -1, -1 },
+				.asked_ns = clock_mono_ns() };
+	if (resume_identity(s, r->memory, &r->identity, err) < 0) {
+		free(r);
+		return -1;
+	}
+	s->resuming = r;
+	n->n_resuming++;
+	s->machine = (struct machine){ 0 };
+	steps_begin(&s->machine.steps);
+	sandbox_enter(&n->table, s, SANDBOX_SLOT);
+	turn_take(&n->resumes, &r->turn, on_turn);
+	return 0;
+}

@@ -1,0 +1,280 @@
+/* sandbox_files.c - which job comes next; see files_work.c for what each does. */
+/* #syscalls: mkdir mkdirat openat openat2 getdents64 fcntl fstatfs statfs close */
+#include "node/sandbox_files.h"
+
+#include <assert.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <sys/statvfs.h>
+
+#include "base/folder.h"
+#include "base/log.h"
+#include "node/files_work.h"
+
+struct files_job {
+	struct work work;        /* first: the job is freed by it */
+	struct files *files;     /* the loop's alone, as all that follows but `do_it` */
+	struct files_call *call; /* NULL: nobody waits */
+	struct files_job *next;
+	struct files_work do_it;
+};
+
+struct files {
+	struct loop *loop;
+	char state_dir[FILES_FOLDER_MAX];
+	uint64_t reserve_mib;
+	int root; /* data_dir/sandboxes */
+	struct files_job *running[FILES_AT_ONCE];
+	struct files_job *first, **last; /* waiting */
+	size_t n_waiting;
+	struct timer turn; /* what can begin does, from the loop */
+};
+
+static struct files_job *of(struct work *w)
+{
+	return CONTAINER_OF(w, struct files_job, work);
+}
+
+static int run(struct work *w, struct err *err)
+{
+	return files_work_do(&of(w)->do_it, err);
+}
+
+static void free_job(struct work *w)
+{
+	struct files_job *j = of(w);
+
+	files_work_done(&j->do_it);
+	free(j);
+}
+
+static void stop_running(struct files *f, const struct files_job *j)
+{
+	for (size_t i = 0; i < FILES_AT_ONCE; i++)
+		if (f->running[i] == j)
+			f->running[i] = NULL;
+}
+
+static void finish(struct files_job *j, const struct err *err)
+{
+	struct files_call *c = TAKE(j->call);
+	const struct files_order *o = &j->do_it.order;
+
+	if (c) {
+		c->job = NULL;
+		c->on_done(c, &j->do_it.opened, err);
+	} else if (err) {
+		log_error("%s: %s: %s", o->id, files_verb_name(o->verb), err->msg);
+	}
+}
+
+static void on_done(struct work *w, const struct err *err)
+{
+	struct files_job *j = of(w);
+	struct files *f = j->files;
+
+	stop_running(f, j);
+	timer_start(&f->turn, 0);
+	finish(j, err);
+}
+
+/* --- which one ---------------------------------------------------------------------------- */
+
+static bool busy_with(const struct files *f, const char *id)
+{
+	for (size_t i = 0; i < FILES_AT_ONCE; i++)
+		if (f->running[i] && strcmp(f->running[i]->do_it.order.id, id) == 0)
+			return true;
+	return false;
+}
+
+/* The first that waits and whose sandbox has nothing under way: each has its jobs in order. */
+static struct files_job *take_next(struct files *f)
+{
+	struct files_job **at = &f->first;
+
+	while (*at && busy_with(f, (*at)->do_it.order.id))
+		at = &(*at)->next;
+	if (!*at)
+		return NULL;
+
+	struct files_job *j = *at;
+
+	*at = j->next;
+	if (!*at)
+		f->last = at;
+	f->n_waiting--;
+	return j;
+}
+
+static void begin(struct files *f, struct files_job *j, struct files_job **place)
+{
+	struct files_call *c = j->call;
+	struct err err;
+
+	j->work.run = run;
+	j->work.on_done = on_done;
+	j->work.free = free_job;
+	*place = j;
+	j->call = NULL; /* a job that cannot be started is freed at once */
+	if (work_start(&j->work, f->loop, &err) == 0) {
+		j->call = c;
+		return;
+	}
+	*place = NULL;
+	log_error("a sandbox's files: %s", err.msg);
+	if (c) {
+		struct files_opened none = { -1, -1, -1, -1 };
+
+		c->job = NULL;
+		c->on_done(c, &none, &err);
+	}
+}
+
+static void on_turn(struct timer *t)
+{
+	struct files *f = CONTAINER_OF(t, struct files, turn);
+
+	for (size_t i = 0; i < FILES_AT_ONCE; i++) {
+		struct files_job *j = f->running[i] ? NULL : take_next(f);
+
+		if (j)
+			begin(f, j, &f->running[i]);
+	}
+}
+
+int files_ask(struct files *f, struct files_call *c, const struct files_order *o,
+	      void (*done)(struct files_call *c, struct files_opened *got, const struct err *err),
+	      struct err *err)
+{
+	struct files_job *j;
+
+	assert(!c || !c->job);
+	if (f->n_waiting >= FILES_JOBS_MAX)
+		return err_set(err, ERR_EXHAUSTED, 0, "%d jobs with files wait already",
+			       FILES_JOBS_MAX);
+	j = calloc(1, sizeof(*j));
+	if (!j)
+		return err_set(err, ERR_EXHAUSTED, ENOMEM, "a job with files");
+	if (files_work_make(&j->do_it, o, f->root, f->state_dir, f->reserve_mib, err) < 0) {
+		free(j);
+		return -1;
+	}
+	j->files = f;
+	j->call = c;
+	if (c)
+		*c = (struct files_call){ .on_done = done, .job = j };
+	*f->last = j;
+	f->last = &j->next;
+	f->n_waiting++;
+	timer_start(&f->turn, 0);
+	return 0;
+}
+
+static bool forget_waiting(struct files *f, struct files_job *j)
+{
+	struct files_job **at = &f->first;
+
+	while (*at && *at != j)
+		at = &(*at)->next;
+	if (!*at)
+		return false;
+	*at = j->next;
+	if (!*at)
+		f->last = at;
+	f->n_waiting--;
+	return true;
+}
+
+void files_cancel(struct files_call *c)
+{
+	struct files_job *j = TAKE(c->job);
+
+	if (!j)
+		return;
+	j->call = NULL;
+	if (forget_waiting(j->files, j))
+		free_job(&j->work);
+}
+
+/* --- all of them -------------------------------------------------------------------------- */
+
+int files_room(const struct files *f, struct err *err)
+{
+	return files_work_room(f->root, f->reserve_mib, err);
+}
+
+int files_open(struct loop *l, const char *data_dir, const char *state_dir, uint64_t reserve_mib,
+	       struct files **ret, struct err *err)
+{
+	AUTO(auto_free) struct files *f = calloc(1, sizeof(*f));
+	char path[FILES_FOLDER_MAX];
+	int n = snprintf(path, sizeof(path), "%s/sandboxes", data_dir);
+
+	if (!f)
+		return err_set(err, ERR_EXHAUSTED, ENOMEM, "allocate the folders");
+	if (n < 0 || (size_t)n >= sizeof(path) || strlen(state_dir) >= sizeof(f->state_dir))
+		return err_set(err, ERR_INVALID, 0, "path too long");
+	if (mkdir(path, 0700) < 0 && errno != EEXIST)
+		return err_set(err, ERR_INTERNAL, errno, "make %s", path);
+	f->root = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	if (f->root < 0)
+		return err_set(err, ERR_INTERNAL, errno, "open %s", path);
+	f->loop = l;
+	f->reserve_mib = reserve_mib;
+	f->last = &f->first;
+	memcpy(f->state_dir, state_dir, strlen(state_dir) + 1);
+	timer_init(&f->turn, l, on_turn);
+	*ret = TAKE(f);
+	return 0;
+}
+
+struct sweep {
+	struct files *files;
+	files_keep_fn *keep;
+	void *context;
+	size_t n;
+};
+
+static int sweep_one(int dir, const char *name, void *context, struct err *err)
+{
+	struct files_order o = { .verb = FILES_REMOVE };
+	struct sweep *w = context;
+
+	(void)dir;
+	if (strlen(name) >= sizeof(o.id) || w->keep(name, w->context))
+		return 0;
+	snprintf(o.id, sizeof(o.id), "%s", name);
+	w->n++;
+	return files_ask(w->files, NULL, &o, NULL, err);
+}
+
+int files_sweep(struct files *f, files_keep_fn *keep, void *context, struct err *err)
+{
+	struct sweep w = { f, keep, context, 0 };
+
+	if (folder_each(f->root, sweep_one, &w, err) < 0)
+		return err_wrap(err, "sweep the folders of sandboxes");
+	if (w.n > 0)
+		log_info("%zu folders of no sandbox are removed", w.n);
+	return 0;
+}
+
+void files_close(struct files *f)
+{
+	if (!f)
+		return;
+	timer_stop(&f->turn);
+	for (size_t i = 0; i < FILES_AT_ONCE; i++)
+		if (f->running[i])
+			work_cancel(&TAKE(f->running[i])->work);
+	while (f->first) {
+		struct files_job *j = f->first;
+
+		f->first = j->next;
+		free_job(&j->work);
+	}
+	close(f->root);
+	free(f);
+}

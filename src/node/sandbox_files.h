@@ -1,0 +1,68 @@
+/* sandbox_files.h - the folder of each sandbox: what survives its VM.
+ *
+ *	data_dir/sandboxes/ID/disk          qcow2: all it wrote, on top of its template's disk
+ *	                      pages, state  while it is paused with its memory
+ *	                      *.new         being written; never looked at by another node
+ *
+ * A folder is made after its row and removed before it, so one without a row is nobody's. All of
+ * it happens on threads, in the order asked for each sandbox, a few sandboxes at once.
+ */
+#pragma once
+
+#include "net/timer.h"
+#include "node/protocol.h"
+#include "vm/manifest_check.h"
+
+enum {
+	FILES_AT_ONCE = 8,      /* threads */
+	FILES_JOBS_MAX = 16384, /* waiting for one; more are refused */
+	FILES_FOLDER_MAX = 512,
+};
+
+enum files_verb {
+	FILES_MAKE,   /* the folder and an empty disk -> disk */
+	FILES_SAVE,   /* is there room? -> memory of the template, empty pages.new, state.new */
+	FILES_SYNC,   /* make the disk durable */
+	FILES_KEEP,   /* what was saved takes its name, for good */
+	FILES_LOAD,   /* disk, and with its memory: memory of the template, pages, state, checked */
+	FILES_RUNS,   /* it runs: what was saved is of no use any more */
+	FILES_PAUSED, /* it is paused: what was being saved is of no use any more */
+	FILES_REMOVE, /* all of it */
+};
+
+struct files_order {
+	enum files_verb verb;
+	char id[NODE_ID_MAX + 1], template_id[NODE_ID_MAX + 1];
+	bool memory;                /* SAVE, KEEP, LOAD: not the disk alone */
+	uint32_t state_crc;         /* LOAD */
+	struct manifest_facts here; /* LOAD with its memory: what it must fit */
+};
+
+struct files_opened { /* -1: not opened. The callee takes what it wants, the rest is closed */
+	int disk, pages, memory, state;
+};
+
+struct files;
+struct files_job;
+struct files_call { /* embedded by the caller; all zero: nothing under way */
+	/* Once, from the loop. ERR_EXHAUSTED: no room. ERR_MISMATCH: saved by another host. */
+	void (*on_done)(struct files_call *c, struct files_opened *got, const struct err *err);
+	struct files_job *job; /* NULL: not under way */
+};
+
+/* Below `data_dir`, which exists. Every folder for which keep() is false is removed, soon. */
+int files_open(struct loop *l, const char *data_dir, const char *state_dir, uint64_t reserve_mib,
+	       struct files **ret, struct err *err) NODISCARD;
+typedef bool files_keep_fn(const char *id, void *context);
+int files_sweep(struct files *f, files_keep_fn *keep, void *context, struct err *err) NODISCARD;
+void files_close(struct files *f); /* no callback follows; NULL is fine */
+
+/* Failure (-1): on_done will not come. `c` NULL: a failure is only logged. */
+int files_ask(struct files *f, struct files_call *c, const struct files_order *o,
+	      void (*on_done)(struct files_call *c, struct files_opened *got,
+			      const struct err *err),
+	      struct err *err) NODISCARD;
+void files_cancel(struct files_call *c); /* it is done all the same, unless it was not begun */
+
+/* Is there more than the reserve? Does not wait. */
+int files_room(const struct files *f, struct err *err) NODISCARD;

@@ -1,0 +1,112 @@
+/* waits.c - a list, taken as a whole whenever it is looked at. */
+#include "node/waits.h"
+
+#include <errno.h>
+
+#include "node/node.h"
+
+struct sandbox_wait { /* asked meanwhile; asked again when it has come to rest */
+	struct door_asked *asked;
+	struct node_request request;
+	struct sandbox_wait *next;
+};
+
+void waits_add(struct sandbox *s, struct door_asked *asked, const struct node_request *rq)
+{
+	struct sandbox_wait *w = s->n_waits < WAITS_MAX ? calloc(1, sizeof(*w)) : NULL;
+	struct err err;
+
+	if (!w) {
+		err_set(&err, ERR_EXHAUSTED, 0, "%zu requests wait for %s already", s->n_waits,
+			s->info.id);
+		door_refuse(asked, &err);
+		return;
+	}
+	w->asked = asked;
+	w->request = *rq;
+	if (!s->waits)
+		s->waits_last = &s->waits;
+	*s->waits_last = w;
+	s->waits_last = &w->next;
+	s->n_waits++;
+}
+
+static struct sandbox_wait *take_all(struct sandbox *s)
+{
+	s->n_waits = 0;
+	return TAKE(s->waits);
+}
+
+static void put_back(struct sandbox *s, struct sandbox_wait *w)
+{
+	w->next = NULL;
+	if (!s->waits)
+		s->waits_last = &s->waits;
+	*s->waits_last = w;
+	s->waits_last = &w->next;
+	s->n_waits++;
+}
+
+void waits_serve(struct sandbox *s)
+{
+	struct node *n = s->node;
+	struct sandbox_wait *w = take_all(s), *next;
+
+	for (; w; w = next) {
+		next = w->next;
+		requests_again(n, w->asked, &w->request);
+		free(w);
+	}
+}
+
+static void refuse(struct sandbox *s, bool all, enum node_verb verb, const struct err *why)
+{
+	struct sandbox_wait *w = take_all(s), *next;
+
+	for (; w; w = next) {
+		next = w->next;
+		if (all || w->request.verb == verb) {
+			door_refuse(w->asked, why);
+			free(w);
+		} else {
+			put_back(s, w);
+		}
+	}
+}
+
+void waits_refuse(struct sandbox *s, enum node_verb verb, const struct err *why)
+{
+	refuse(s, false, verb, why);
+}
+
+void waits_refuse_all(struct sandbox *s, const struct err *why)
+{
+	refuse(s, true, NODE_VERBS, why);
+}
+
+void waits_resumed(struct sandbox *s)
+{
+	const struct node_reply r = { .sandbox = s->info, .resumed = 1 };
+	struct bytes text = s->text ? bytes_str(s->text) : (struct bytes){ 0 };
+	struct sandbox_wait *w = take_all(s), *next;
+
+	for (; w; w = next) {
+		next = w->next;
+		if (w->request.verb == NODE_CONNECT || w->request.verb == NODE_RESUME) {
+			door_answer(w->asked, &r, text, NULL, 0);
+			free(w);
+		} else {
+			put_back(s, w);
+		}
+	}
+}
+
+void waits_forget(struct sandbox *s)
+{
+	struct sandbox_wait *w = take_all(s), *next;
+
+	for (; w; w = next) {
+		next = w->next;
+		free(w);
+	}
+}

@@ -1,0 +1,16 @@
+/* waits.h - requests for a sandbox that is on its way from one state of rest to another. */
+#pragma once
+
+#include "node/sandbox.h"
+
+enum { WAITS_MAX = 1024 }; /* of one sandbox */
+
+/* Asked again when it has come to rest. */
+void waits_add(struct sandbox *s, struct door_asked *asked, const struct node_request *rq);
+/* Ask them all again, in the order they came. Those for whom it is too early wait again. */
+void waits_serve(struct sandbox *s);
+void waits_refuse(struct sandbox *s, enum node_verb verb, const struct err *why);
+void waits_refuse_all(struct sandbox *s, const struct err *why);
+/* It has been resumed: those who wanted that are answered. */
+void waits_resumed(struct sandbox *s);
+void waits_forget(struct sandbox *s); /* at node's own end */
