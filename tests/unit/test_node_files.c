@@ -1,0 +1,341 @@
+/* test_node_files.c - the folder of a sandbox: made, saved into, loaded, removed, swept. */
+#include "tests/unit/check.h"
+
+#include <fcntl.h>
+#include <stdlib.h>
+#include <sys/stat.h>
+
+#include "base/crc32c.h"
+#include "base/folder.h"
+#include "net/loop.h"
+#include "node/files_work.h"
+#include "node/sandbox_files.h"
+
+enum { TURNS_MAX = 10000, MANY = 40, NO_ROOM_MIB = 1024 * 1024 * 1024 };
+#define STATE "device state"
+
+struct world {
+	char base[64];
+	struct loop *loop;
+	struct files *files;
+	int n_done;
+	struct timer alive; /* the loop has something to wait for */
+};
+
+struct asked {
+	struct files_call call;
+	struct world *world;
+	struct files_opened got;
+	struct err err;
+	int done; /* in which order */
+};
+
+static void on_done(struct files_call *c, struct files_opened *got, const struct err *err)
+{
+	struct asked *a = CONTAINER_OF(c, struct asked, call);
+
+	a->got = (struct files_opened){ take_fd(&got->disk), take_fd(&got->pages),
+					take_fd(&got->memory), take_fd(&got->state) };
+	if (err)
+		a->err = *err;
+	a->done = ++a->world->n_done;
+}
+
+static void on_alive(struct timer *t)
+{
+	(void)t;
+}
+
+static void path_of(const struct world *w, const char *name, char *ret, size_t size)
+{
+	snprintf(ret, size, "%s/%s", w->base, name);
+}
+
+static void put(const struct world *w, const char *name, const char *text)
+{
+	char path[256];
+	int fd;
+
+	path_of(w, name, path, sizeof(path));
+	fd = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
+	assert_true(fd >= 0);
+	assert_int_equal(write(fd, text, strlen(text)), strlen(text));
+	close(fd);
+}
+
+static bool is_there(const struct world *w, const char *name)
+{
+	char path[256];
+
+	path_of(w, name, path, sizeof(path));
+	return access(path, F_OK) == 0;
+}
+
+static void make_folder(const struct world *w, const char *name)
+{
+	char path[256];
+
+	path_of(w, name, path, sizeof(path));
+	assert_int_equal(mkdir(path, 0755), 0);
+}
+
+static void open_files(struct world *w, uint64_t reserve_mib)
+{
+	char data[256], state[256];
+	struct err err = { 0 };
+
+	path_of(w, "data", data, sizeof(data));
+	path_of(w, "state", state, sizeof(state));
+	if (files_open(w->loop, data, state, reserve_mib, &w->files, &err) < 0)
+		fail_msg("%s", err.msg);
+}
+
+static int set_up(void **state)
+{
+	struct world *w = calloc(1, sizeof(*w));
+	struct err err;
+
+	assert_non_null(w);
+	snprintf(w->base, sizeof(w->base), "/tmp/hotcell-files-XXXXXX");
+	assert_non_null(mkdtemp(w->base));
+	make_folder(w, "data");
+	make_folder(w, "state");
+	make_folder(w, "state/templates");
+	make_folder(w, "state/templates/t");
+	put(w, "state/templates/t/overlay", "empty qcow2");
+	put(w, "state/templates/t/memory", "memory");
+	assert_int_equal(loop_open(&w->loop, &err), 0);
+	timer_init(&w->alive, w->loop, on_alive);
+	timer_repeat(&w->alive, 5);
+	open_files(w, 0);
+	*state = w;
+	return 0;
+}
+
+static int tear_down(void **state)
+{
+	struct world *w = *state;
+	struct err err;
+
+	files_close(w->files);
+	timer_stop(&w->alive);
+	loop_free(w->loop);
+	assert_int_equal(folder_remove(AT_FDCWD, w->base, &err), 0);
+	free(w);
+	return 0;
+}
+
+static struct files_order order(enum files_verb verb, const char *id)
+{
+	struct files_order o = { .verb = verb, .memory = true };
+
+	snprintf(o.id, sizeof(o.id), "%s", id);
+	snprintf(o.template_id, sizeof(o.template_id), "t");
+	return o;
+}
+
+static void ask(struct world *w, struct asked *a, const struct files_order *o)
+{
+	struct err err;
+
+	*a = (struct asked){ .world = w };
+	assert_int_equal(files_ask(w->files, &a->call, o, on_done, &err), 0);
+}
+
+static void wait_until(struct world *w, int n)
+{
+	for (int i = 0; i < TURNS_MAX && w->n_done < n; i++)
+		assert_true(loop_turn(w->loop));
+	assert_int_equal(w->n_done, n);
+}
+
+static enum err_code result(struct world *w, enum files_verb verb, const char *id,
+			    struct files_opened *ret)
+{
+	struct files_order o = order(verb, id);
+	struct asked a;
+
+	ask(w, &a, &o);
+	wait_until(w, w->n_done + 1);
+	if (ret)
+		*ret = a.got;
+	return a.err.code;
+}
+
+static void close_all(struct files_opened *o)
+{
+	auto_close(&o->disk);
+	auto_close(&o->pages);
+	auto_close(&o->memory);
+	auto_close(&o->state);
+}
+
+static void made_and_removed(void **state)
+{
+	struct world *w = *state;
+	struct files_opened got;
+	char text[32] = "";
+
+	assert_int_equal(result(w, FILES_MAKE, "i1", &got), ERR_NONE);
+	assert_true(got.disk >= 0 && got.pages < 0 && got.memory < 0 && got.state < 0);
+	assert_int_equal(pread(got.disk, text, sizeof(text) - 1, 0), strlen("empty qcow2"));
+	assert_string_equal(text, "empty qcow2");
+	assert_int_equal(fcntl(got.disk, F_GETFL) & O_ACCMODE, O_RDWR);
+	close_all(&got);
+	assert_int_equal(result(w, FILES_MAKE, "i1", NULL), ERR_EXISTS);
+	assert_int_equal(result(w, FILES_REMOVE, "i1", NULL), ERR_NONE);
+	assert_false(is_there(w, "data/sandboxes/i1"));
+	assert_int_equal(result(w, FILES_REMOVE, "i1", NULL), ERR_NONE); /* again is fine */
+}
+
+static void save_it(struct world *w, const char *id)
+{
+	struct files_opened got;
+
+	assert_int_equal(result(w, FILES_SAVE, id, &got), ERR_NONE);
+	assert_true(got.pages >= 0 && got.memory >= 0 && got.state >= 0 && got.disk < 0);
+	assert_int_equal(write(got.pages, "pages", 5), 5);
+	assert_int_equal(write(got.state, STATE, strlen(STATE)), strlen(STATE));
+	close_all(&got);
+	assert_int_equal(result(w, FILES_SYNC, id, NULL), ERR_NONE);
+}
+
+static void what_was_saved_has_its_name_only_at_the_end(void **state)
+{
+	struct world *w = *state;
+	struct files_opened got;
+
+	assert_int_equal(result(w, FILES_MAKE, "i1", &got), ERR_NONE);
+	close_all(&got);
+	save_it(w, "i1");
+	assert_true(is_there(w, "data/sandboxes/i1/pages.new"));
+	assert_false(is_there(w, "data/sandboxes/i1/pages"));
+	assert_int_equal(result(w, FILES_PAUSED, "i1", NULL), ERR_NONE);
+	assert_false(is_there(w, "data/sandboxes/i1/pages.new"));
+	assert_int_equal(result(w, FILES_KEEP, "i1", NULL), ERR_INTERNAL); /* nothing to keep */
+	save_it(w, "i1");
+	assert_int_equal(result(w, FILES_KEEP, "i1", NULL), ERR_NONE);
+	assert_true(is_there(w, "data/sandboxes/i1/pages") && is_there(w, "data/sandboxes/i1/state"));
+	assert_false(is_there(w, "data/sandboxes/i1/state.new"));
+	assert_int_equal(result(w, FILES_PAUSED, "i1", NULL), ERR_NONE);
+	assert_true(is_there(w, "data/sandboxes/i1/pages"));
+	assert_int_equal(result(w, FILES_RUNS, "i1", NULL), ERR_NONE);
+	assert_false(is_there(w, "data/sandboxes/i1/pages") || is_there(w, "data/sandboxes/i1/state"));
+	assert_true(is_there(w, "data/sandboxes/i1/disk"));
+}
+
+static void a_load_without_memory_opens_the_disk_alone(void **state)
+{
+	struct files_order o = order(FILES_LOAD, "i1");
+	struct world *w = *state;
+	struct files_opened got;
+	struct asked a;
+
+	assert_int_equal(result(w, FILES_LOAD, "i1", NULL), ERR_NOT_FOUND);
+	assert_int_equal(result(w, FILES_MAKE, "i1", &got), ERR_NONE);
+	close_all(&got);
+	o.memory = false;
+	ask(w, &a, &o);
+	wait_until(w, w->n_done + 1);
+	assert_int_equal(a.err.code, ERR_NONE);
+	assert_true(a.got.disk >= 0 && a.got.pages < 0 && a.got.memory < 0);
+	close_all(&a.got);
+	/* with its memory: the template says nothing of the host it was made on */
+	assert_int_not_equal(result(w, FILES_LOAD, "i1", NULL), ERR_NONE);
+}
+
+static void the_jobs_of_one_are_done_in_order(void **state)
+{
+	struct world *w = *state;
+	struct asked a[MANY];
+	char id[16];
+
+	for (int i = 0; i < MANY; i++) {
+		struct files_order o;
+
+		snprintf(id, sizeof(id), "i%d", i / 2);
+		o = order(i % 2 ? FILES_REMOVE : FILES_MAKE, id);
+		ask(w, &a[i], &o);
+	}
+	wait_until(w, MANY);
+	for (int i = 0; i < MANY; i += 2) {
+		assert_int_equal(a[i].err.code, ERR_NONE);
+		assert_int_equal(a[i + 1].err.code, ERR_NONE);
+		assert_true(a[i].done < a[i + 1].done);
+		close_all(&a[i].got);
+		snprintf(id, sizeof(id), "i%d", i / 2);
+		assert_false(is_there(w, id));
+	}
+}
+
+static void whoever_lost_interest_is_not_told(void **state)
+{
+	struct files_order o = order(FILES_MAKE, "i1"), gone = order(FILES_REMOVE, "i1");
+	struct world *w = *state;
+	struct asked a, b;
+
+	ask(w, &a, &o);
+	ask(w, &b, &gone);
+	(void)loop_turn(w->loop); /* perhaps it has begun */
+	files_cancel(&a.call);
+	files_cancel(&a.call);
+	wait_until(w, 1);
+	assert_int_equal(a.done, 0);
+	assert_int_equal(b.err.code, ERR_NONE);
+	assert_false(is_there(w, "data/sandboxes/i1"));
+}
+
+static void a_full_disk_is_said_before_anything_is_made(void **state)
+{
+	struct world *w = *state;
+	struct err err;
+
+	files_close(w->files);
+	open_files(w, NO_ROOM_MIB);
+	assert_int_equal(result(w, FILES_MAKE, "i1", NULL), ERR_EXHAUSTED);
+	assert_false(is_there(w, "data/sandboxes/i1"));
+	assert_int_equal(files_room(w->files, &err), -1);
+	assert_non_null(strstr(err.msg, "disk is full"));
+}
+
+static bool keep(const char *id, void *context)
+{
+	(void)context;
+	return strcmp(id, "i1") == 0;
+}
+
+static void folders_of_nobody_go(void **state)
+{
+	struct world *w = *state;
+	struct files_opened got;
+	struct err err;
+
+	assert_int_equal(result(w, FILES_MAKE, "i1", &got), ERR_NONE);
+	close_all(&got);
+	make_folder(w, "data/sandboxes/i2");
+	put(w, "data/sandboxes/i2/disk", "left over");
+	put(w, "data/sandboxes/a file", "left over");
+	assert_int_equal(files_sweep(w->files, keep, NULL, &err), 0);
+	for (int i = 0; i < TURNS_MAX && (is_there(w, "data/sandboxes/i2") ||
+					  is_there(w, "data/sandboxes/a file"));
+	     i++)
+		assert_true(loop_turn(w->loop));
+	assert_false(is_there(w, "data/sandboxes/i2") || is_there(w, "data/sandboxes/a file"));
+	assert_true(is_there(w, "data/sandboxes/i1/disk"));
+}
+
+int main(void)
+{
+#define T(f) cmocka_unit_test_setup_teardown(f, set_up, tear_down)
+	const struct CMUnitTest tests[] = {
+		T(made_and_removed),
+		T(what_was_saved_has_its_name_only_at_the_end),
+		T(a_load_without_memory_opens_the_disk_alone),
+		T(the_jobs_of_one_are_done_in_order),
+		T(whoever_lost_interest_is_not_told),
+		T(a_full_disk_is_said_before_anything_is_made),
+		T(folders_of_nobody_go),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
