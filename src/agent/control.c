@@ -1,5 +1,8 @@
 /* control.c - what the host asks for: the clock, a freeze, an identity.
  *
+ * From a freeze on nothing is read of what processes said: whoever listened may be gone when the
+ * machine goes on. It is read again after the thaw.
+ *
  * The order matters in one place: the answer to an identity leaves before the user's processes
  * run again, so that the host knows the sandbox is itself before the sandbox can do anything.
  */
@@ -9,6 +12,7 @@
 #include "agent/reply.h"
 #include "base/clock.h"
 #include "base/log.h"
+#include "wire/target.h"
 
 enum { CLOCK_JSON_MAX = 128 };
 
@@ -67,13 +71,21 @@ static void on_identity_body(struct http_handler *h, struct bytes piece)
 	}
 }
 
+/* Their other ends were left behind in the network it was paused in. */
+static void part_from_clients(struct agent *a, const struct http_request *rq)
+{
+	processes_await(&a->processes);
+	http_server_cut(&a->http, rq);
+	tunnels_done(&a->tunnels);
+}
+
 static void assume(struct agent *a, struct http_request *rq, struct bytes json)
 {
 	AUTO(identity_done) struct identity id = { 0 };
 	struct err err;
 
 	if (identity_parse(json, &a->session, &id, &err) < 0) {
-		reply_fail(rq, 400, "%s", err.msg);
+		reply_fail(rq, err.code == ERR_DENIED ? 403 : 400, "%s", err.msg);
 		return;
 	}
 	if (identity_assume(&id, &a->place, &a->session, &err) < 0) {
@@ -81,9 +93,14 @@ static void assume(struct agent *a, struct http_request *rq, struct bytes json)
 		reply_fail(rq, 500, "%s", err.msg);
 		return;
 	}
+	if (id.resume && !id.in_place)
+		part_from_clients(a, rq);
 	reply_clock(rq);
-	if (!id.stay_frozen && cgroup_thaw(&a->cgroup, &err) < 0)
+	if (id.stay_frozen)
+		return;
+	if (cgroup_thaw(&a->cgroup, &err) < 0)
 		log_error("stays frozen: %s", err.msg);
+	processes_still(&a->processes, false);
 }
 
 static void on_identity_end(struct http_handler *h)
@@ -127,26 +144,38 @@ struct freeze_call {
 	struct http_request *rq;
 	struct agent *agent;
 	struct freeze freeze;
+	bool flush;
 };
 
-/* What a template still had to write, each of its copies would write again. A sandbox with an
- * identity is not kept waiting for its disk. */
-static void flush_template(const struct agent *a)
+/* Only if asked for: what is saved with its memory has its dirty pages in there. What a template
+ * still had to write each of its copies would write again, and a disk without a memory would lack
+ * it. */
+static void flush(const struct freeze_call *c)
 {
-	if (!a->session.control_token[0] && a->place.effects->flush_disks)
-		a->place.effects->flush_disks();
+	const struct identity_effects *effects = c->agent->place.effects;
+
+	if (c->flush && effects->flush_disks)
+		effects->flush_disks();
+}
+
+static bool asks_for_flush(const struct http_request *rq)
+{
+	struct target t;
+	struct err unused;
+
+	return target_split(http_request_head(rq)->target, &t, &unused) == 0 &&
+	       bytes_eq(t.query, BYTES_LIT("flush=1"));
 }
 
 static void on_frozen(struct freeze *f, const struct err *err)
 {
 	struct freeze_call *c = CONTAINER_OF(f, struct freeze_call, freeze);
 
-	if (err) {
+	flush(c); /* also when somebody does not freeze: it will be stopped all the same */
+	if (err)
 		reply_fail(c->rq, err->code == ERR_TIMEOUT ? 504 : 500, "%s", err->msg);
-	} else {
-		flush_template(c->agent);
+	else
 		http_answer(c->rq, &(struct http_response){ .status = 204 }, (struct bytes){ 0 });
-	}
 	free(c);
 }
 
@@ -179,10 +208,12 @@ void route_freeze(struct agent *a, struct http_request *rq)
 	c->handler.ops = &ops;
 	c->rq = rq;
 	c->agent = a;
+	c->flush = asks_for_flush(rq);
 	if (freeze_start(&c->freeze, a->loop, &a->cgroup, on_frozen, &err) < 0) {
 		reply_fail(rq, 500, "%s", err.msg);
 		free(c);
 		return;
 	}
+	processes_still(&a->processes, true);
 	http_request_take(rq, &c->handler);
 }

@@ -2,7 +2,7 @@
  *
  * The clock comes first, so that whatever is written after it bears the right time; entropy
  * second, so that nothing random is made before it; the session last, in memory, when nothing can
- * fail any more. Steps are safe to repeat: a sandbox that resumes as itself finds its files right
+ * fail any more. Steps are safe to repeat: a sandbox that is told again finds its files right
  * and writes none of them.
  */
 #include "agent/identity.h"
@@ -140,15 +140,21 @@ static int step_session(const struct assume *a, struct err *err)
 	return session_save(&a->id->session, path, err);
 }
 
+/* Each with whether it is taken by one that resumes as itself. */
 static const struct {
 	const char *name;
 	int (*run)(const struct assume *a, struct err *err);
+	bool resuming;
 } steps[] = {
-	{ "clock", step_clock },           { "entropy", step_entropy },
-	{ "hostname", step_hostname },     { "hosts", step_hosts },
-	{ "machine id", step_machine_id }, { "boot id", step_boot_id },
-	{ "markers", step_markers },       { "generation", step_generation },
-	{ "session", step_session },
+	{ "clock", step_clock, true },
+	{ "entropy", step_entropy, true },
+	{ "hostname", step_hostname, false },
+	{ "hosts", step_hosts, false },
+	{ "machine id", step_machine_id, false },
+	{ "boot id", step_boot_id, false },
+	{ "markers", step_markers, false },
+	{ "generation", step_generation, true }, /* what was saved may be resumed more than once */
+	{ "session", step_session, false },
 };
 
 int identity_assume(struct identity *id, const struct identity_place *place,
@@ -157,8 +163,10 @@ int identity_assume(struct identity *id, const struct identity_place *place,
 	const struct assume a = { id, place };
 
 	for (size_t i = 0; i < COUNT(steps); i++)
-		if (steps[i].run(&a, err) < 0)
+		if ((steps[i].resuming || !id->resume) && steps[i].run(&a, err) < 0)
 			return err_wrap(err, "%s", steps[i].name);
+	if (id->resume)
+		return 0;
 	session_done(session);
 	*session = id->session;
 	id->session.env = NULL; /* moved */

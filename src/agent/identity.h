@@ -4,6 +4,9 @@
  * from. The host sends one message; everything in it is checked before anything is done, then the
  * steps run in a fixed order and the first that fails is the last that was tried. The session
  * (tokens, environment) changes only when all of them succeeded. The caller thaws.
+ *
+ * One that was paused and goes on is who it was: the same message with "resume" brings the clock
+ * and fresh entropy, and proves with the control token that it comes from the same host.
  */
 #pragma once
 
@@ -23,6 +26,8 @@ struct identity {
 	char machine_id[32 + 1];
 	char boot_id[36 + 1];
 	bool stay_frozen; /* a rehearsal: the same message comes again, and then the thaw */
+	bool resume;      /* it is who it was: clock and entropy, and nothing else is set */
+	bool in_place;    /* with resume: it was only stopped, its connections are still good */
 	struct session session;
 };
 
@@ -33,7 +38,7 @@ struct identity_effects {
 	int (*set_hostname)(const char *name, struct err *err);
 	/* Let `file` be seen in the place of the kernel's boot id, if it is not already. */
 	int (*show_boot_id)(const char *file, struct err *err);
-	/* Write back all there is; NULL: nothing. Before a template is taken of this machine. */
+	/* Write back all there is; NULL: nothing. For when the memory will not be kept. */
 	void (*flush_disks)(void);
 };
 extern const struct identity_effects identity_effects_linux;
@@ -44,11 +49,14 @@ struct identity_place {
 	const struct identity_effects *effects;
 };
 
+/* With "resume" the rest of the message is the clock, the entropy and the control token, which must
+ * be `base`'s. */
 int identity_parse(struct bytes json, const struct session *base, struct identity *ret,
 		   struct err *err) NODISCARD;
 void identity_done(struct identity *id);
 
-/* All steps. On success *session was replaced. err names the step. */
+/* All steps. On success *session was replaced. err names the step. With `resume` only those of them
+ * that do not change who it is; the session stays. */
 int identity_assume(struct identity *id, const struct identity_place *place,
 		    struct session *session, struct err *err) NODISCARD;
 

@@ -83,6 +83,33 @@ static int take_names(const json_t *v, struct identity *ret, struct err *err)
 	return take_text(v, "bootId", is_uuid, ret->boot_id, sizeof(ret->boot_id), err);
 }
 
+/* Whoever was never given a token is nobody yet, and cannot be that again. */
+static int check_host(const json_t *v, const struct session *base, struct err *err)
+{
+	struct bytes token;
+
+	if (json_want_string(v, "controlToken", &token, err) < 0)
+		return -1;
+	if (!base->control_token[0] || !bytes_eq_secret(token, bytes_str(base->control_token)))
+		return err_set(err, ERR_DENIED, 0, "not the host of this sandbox");
+	return 0;
+}
+
+static int take_rest(const json_t *v, const struct session *base, struct identity *ret,
+		     struct err *err)
+{
+	if (json_may_bool(v, "resume", &ret->resume, err) < 0)
+		return -1;
+	if (ret->resume)
+		return json_may_bool(v, "inPlace", &ret->in_place, err) < 0
+			       ? -1
+			       : check_host(v, base, err);
+	if (take_names(v, ret, err) < 0 ||
+	    json_may_bool(v, "stayFrozen", &ret->stay_frozen, err) < 0)
+		return -1;
+	return session_parse(v, base, &ret->session, err);
+}
+
 int identity_parse(struct bytes json, const struct session *base, struct identity *ret,
 		   struct err *err)
 {
@@ -91,9 +118,7 @@ int identity_parse(struct bytes json, const struct session *base, struct identit
 	*ret = (struct identity){ 0 };
 	if (json_decode(json, SESSION_JSON_MAX, SESSION_JSON_DEPTH, &v, err) < 0 ||
 	    take_offset(v, ret, err) < 0 || take_entropy(v, ret, err) < 0 ||
-	    take_names(v, ret, err) < 0 ||
-	    json_may_bool(v, "stayFrozen", &ret->stay_frozen, err) < 0 ||
-	    session_parse(v, base, &ret->session, err) < 0) {
+	    take_rest(v, base, ret, err) < 0) {
 		identity_done(ret);
 		return err_wrap(err, "identity");
 	}

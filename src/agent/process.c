@@ -6,6 +6,7 @@
 #include <sys/syscall.h>
 #include <sys/wait.h>
 
+#include "agent/processes.h"
 #include "base/log.h"
 
 #define TO(s) (1u << (s))
@@ -35,11 +36,33 @@ static bool anyone_full(const struct process *p)
 	return false;
 }
 
+/* What it says stays with it for now. */
+static bool is_held(const struct process *p)
+{
+	return anyone_full(p) || p->awaited.active || (p->table && p->table->still);
+}
+
 /* Reading is a function of the state and of those who listen. Not before exec is known to have
  * worked: nothing may overtake on_start. */
 static void update_reading(struct process *p)
 {
-	stdio_read(&p->stdio, p->state != PROCESS_STARTING && !anyone_full(p));
+	stdio_read(&p->stdio, p->state != PROCESS_STARTING && !is_held(p));
+}
+
+void process_update(struct process *p)
+{
+	update_reading(p);
+}
+
+void process_await(struct process *p)
+{
+	if (p->listeners)
+		timer_start(&p->awaited, PROCESS_AWAIT_MS);
+}
+
+static void on_awaited(struct timer *t)
+{
+	update_reading(CONTAINER_OF(t, struct process, awaited));
 }
 
 void process_listen(struct process *p, struct process_listener *ln,
@@ -49,6 +72,10 @@ void process_listen(struct process *p, struct process_listener *ln,
 	if (ln->next)
 		ln->next->prev = &ln->next;
 	p->listeners = ln;
+	if (p->awaited.active) {
+		timer_stop(&p->awaited);
+		update_reading(p);
+	}
 }
 
 static struct process *unlink_listener(struct process_listener *ln)
@@ -134,7 +161,7 @@ static void on_quiet(struct timer *t)
 {
 	struct process *p = CONTAINER_OF(t, struct process, quiet);
 
-	if (!p->hurried && (anyone_full(p) || (p->said && ++p->patience < PROCESS_LAST_WORDS))) {
+	if (!p->hurried && (is_held(p) || (p->said && ++p->patience < PROCESS_LAST_WORDS))) {
 		wait_for_last_words(p);
 		return;
 	}
@@ -281,6 +308,7 @@ static int watch_child(struct process *p, struct loop *l, const struct process_s
 	}
 	timer_init(&p->deadline, l, on_deadline);
 	timer_init(&p->quiet, l, on_quiet);
+	timer_init(&p->awaited, l, on_awaited);
 	if (spec->deadline_ms > 0)
 		timer_start(&p->deadline, spec->deadline_ms);
 	return 0;
@@ -322,6 +350,7 @@ void process_free(struct process *p)
 	assert(!p->listeners);
 	timer_stop(&p->deadline);
 	timer_stop(&p->quiet);
+	timer_stop(&p->awaited);
 	watch_close(&p->ended);
 	watch_close(&p->settled);
 	stdio_close(&p->stdio);

@@ -7,6 +7,9 @@
  * the slowest decides: while one says that it has enough, the pipes are not read, and the process
  * waits in its write. So nothing is ever stored here. (One that takes nothing at all for
  * HTTP_WRITE_STALL_MS is parted from by the server, and the others go on.)
+ *
+ * While the machine is frozen nothing is read at all, and after it was paused and resumed not for
+ * PROCESS_AWAIT_MS, when somebody listened before: what was in the pipe is for who comes again.
  */
 #pragma once
 
@@ -19,8 +22,9 @@
 enum process_state { PROCESS_STARTING, PROCESS_RUNNING, PROCESS_FAILED, PROCESS_EXITED };
 
 enum {
-	PROCESS_QUIET_MS = 100,  /* no word for so long, its last words have been said */
-	PROCESS_LAST_WORDS = 20, /* how often we wait so for a terminal that others talk to */
+	PROCESS_AWAIT_MS = 10 * 1000, /* for a listener that was cut off to come again */
+	PROCESS_QUIET_MS = 100,       /* no word for so long, its last words have been said */
+	PROCESS_LAST_WORDS = 20,      /* how often we wait so for a terminal that others talk to */
 };
 
 struct process_end {
@@ -57,7 +61,7 @@ struct process {
 	struct watch ended, settled; /* of pidfd, of news */
 	struct process_stdio stdio;
 	struct command_place place;
-	struct timer deadline, quiet;
+	struct timer deadline, quiet, awaited;
 	struct process_end end;
 	struct err fault;
 	bool reaped;
@@ -92,6 +96,8 @@ void process_free(struct process *p); /* does not kill */
 
 void process_listen(struct process *p, struct process_listener *ln,
 		    const struct process_listener_ops *ops);
+void process_await(struct process *p);  /* its listeners, if any, are about to be cut off */
+void process_update(struct process *p); /* the table's `still` has changed */
 void process_leave(struct process_listener *ln);           /* fine when it listens to nobody */
 void process_hold(struct process_listener *ln, bool full); /* enough for now, or not any more */
 

@@ -118,6 +118,19 @@ const struct past *processes_past(struct processes *t, const struct process_sele
 	return NULL;
 }
 
+void processes_still(struct processes *t, bool on)
+{
+	t->still = on;
+	for (struct process *p = t->first; p; p = p->next)
+		process_update(p);
+}
+
+void processes_await(struct processes *t)
+{
+	for (struct process *p = t->first; p; p = p->next)
+		process_await(p);
+}
+
 static int put_one(const struct process *p, struct buf *out, struct err *err)
 {
 	AUTO(json_decrefp) json_t *tag = NULL;

@@ -25,6 +25,7 @@ struct processes {
 	struct process *first; /* the newest */
 	size_t n, config_bytes;
 	uint64_t serial;
+	bool still;                 /* nothing of what they say is read */
 	struct past past[PAST_MAX]; /* a ring */
 	size_t past_next, past_n;
 };
@@ -46,6 +47,11 @@ struct process *processes_by_serial(struct processes *t, uint64_t serial); /* NU
 /* The newest that is over, not for longer than PAST_MS. NULL: none. Borrowed until the next turn of
  * the loop. */
 const struct past *processes_past(struct processes *t, const struct process_selector *which);
+
+/* From a freeze to the thaw: what they said stays in their pipes. */
+void processes_still(struct processes *t, bool on);
+/* Before all connections are cut: who is listened to keeps its words for a while. */
+void processes_await(struct processes *t);
 
 /* {"processes":[...]}, of those that run. */
 int processes_put_list(const struct processes *t, struct buf *out, struct err *err) NODISCARD;

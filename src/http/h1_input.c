@@ -48,6 +48,7 @@ static struct h1_request *parse(struct h1_conn *c, struct bytes head, struct err
 		return NULL;
 	}
 	rq->base.ops = &h1_request_ops;
+	rq->base.conn = &c->conn;
 	rq->base.peer = c->conn.peer.len > 0 ? &c->conn.peer : NULL;
 	rq->conn = c;
 	rq->head_bytes = BUF_MAX(HTTP1_HEAD_MAX);

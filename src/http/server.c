@@ -52,6 +52,17 @@ void http_server_quiesce(struct http_server *sv)
 	}
 }
 
+void http_server_cut(struct http_server *sv, const struct http_request *keep)
+{
+	struct http_conn *c;
+	struct err why;
+
+	err_set(&why, ERR_UNAVAILABLE, 0, "the connection leads nowhere any more");
+	/* from the beginning each time: a handler may end other requests, too */
+	while ((c = sv->conns == keep->conn ? sv->conns->next : sv->conns))
+		c->ops->kill(c, &why);
+}
+
 void http_server_done(struct http_server *sv)
 {
 	struct err why;

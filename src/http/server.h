@@ -49,6 +49,8 @@ void http_server_quiesce(struct http_server *sv);
 /* Resets every connection; running requests get their on_gone from inside this call, the one
  * exception to the rule. Then the owner may be freed. */
 void http_server_done(struct http_server *sv);
+/* The same but for the connection that `keep` came on, and the server goes on. */
+void http_server_cut(struct http_server *sv, const struct http_request *keep);
 
 struct http_handler;
 struct http_handler_ops {

@@ -305,6 +305,64 @@ static void the_first_step_that_fails_is_the_last(void **state)
 	}
 }
 
+#define RESUME(token) "{\"resume\":true," OFFSET RANDOM "\"controlToken\":\"" token "\"}"
+
+/* It was paused and goes on: the time is new, and nothing of who it is. */
+static void one_that_resumes_stays_who_it_is(void **state)
+{
+	struct guest g;
+	struct err err = { 0 };
+
+	(void)state;
+	open_guest(&g);
+	assert_int_equal(identity_assume(&g.id, &g.place, &g.session, &err), 0);
+	write_file(&g, "/etc/hostname", "renamed-by-its-user\n");
+	identity_done(&g.id);
+	effects_done[0] = '\0';
+	assert_int_equal(identity_parse(BYTES_LIT(RESUME("control")), &g.session, &g.id, &err), 0);
+	assert_true(g.id.resume && !g.id.in_place);
+	assert_int_equal(identity_assume(&g.id, &g.place, &g.session, &err), 0);
+	assert_string_equal(effects_done, "ce");
+	expect_file(&g, "/etc/hostname", "renamed-by-its-user\n");
+	expect_file(&g, "/run/hotcell/generation", "2\n");
+	assert_string_equal(g.session.access_token, "secret");
+	assert_string_equal(g.session.control_token, "control");
+	assert_string_equal(json_string_value(json_object_get(g.session.env, "A")), "1");
+	close_guest(&g);
+}
+
+static void only_its_host_lets_it_resume(void **state)
+{
+	static const struct {
+		const char *name, *json;
+		bool nameless;
+		enum err_code code;
+	} rows[] = {
+		{ "its host", RESUME("control"), false, ERR_NONE },
+		{ "another", RESUME("contro1"), false, ERR_DENIED },
+		{ "nobody", RESUME(""), false, ERR_DENIED },
+		{ "no token", "{\"resume\":true," OFFSET RANDOM "\"a\":1}", false, ERR_INVALID },
+		{ "no entropy", "{\"resume\":true," OFFSET "\"controlToken\":\"control\"}", false,
+		  ERR_INVALID },
+		{ "not a bool", "{\"resume\":1," OFFSET RANDOM "\"controlToken\":\"control\"}",
+		  false, ERR_INVALID },
+		{ "one that is nobody yet", RESUME(""), true, ERR_DENIED },
+	};
+
+	(void)state;
+	FOR_ROWS(row, rows) {
+		AUTO(identity_done) struct identity id = { 0 };
+		AUTO(session_done) struct session base = { 0 };
+		struct err err = { 0 };
+
+		assert_int_equal(session_init(&base, "user", &err), 0);
+		if (!row->nameless)
+			snprintf(base.control_token, sizeof(base.control_token), "control");
+		(void)!identity_parse(bytes_str(row->json), &base, &id, &err);
+		assert_int_equal(err.code, row->code);
+	}
+}
+
 static ino_t inode_of(const struct guest *g, const char *path)
 {
 	struct stat st;
@@ -467,6 +525,8 @@ int main(void)
 		cmocka_unit_test(a_rehearsal_says_so),
 		cmocka_unit_test(everything_is_set_and_the_session_is_new),
 		cmocka_unit_test(the_first_step_that_fails_is_the_last),
+		cmocka_unit_test(one_that_resumes_stays_who_it_is),
+		cmocka_unit_test(only_its_host_lets_it_resume),
 		cmocka_unit_test(the_same_identity_again_writes_only_the_generation),
 		cmocka_unit_test(a_generation_nobody_can_read_starts_over),
 		cmocka_unit_test(hosts_keep_what_is_not_ours),
