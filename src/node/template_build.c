@@ -250,7 +250,7 @@ static int begin_build(struct template_build *t, struct err *err)
 	if (n < 0 || (size_t)n >= sizeof(t->qmp_path))
 		return err_set(err, ERR_INVALID, 0, "path too long");
 	t->build_spec.qmp_path = t->qmp_path;
-	t->build_spec.state_uri = WARDEN_STATE_URI;
+	t->build_spec.state_file = WARDEN_STATE_FILE;
 	t->build_spec.overlay_node = WARDEN_NODE_OVERLAY_FILE;
 	t->build_spec.agent = t->spec.agent;
 	t->build_user.ops = &ops;

@@ -62,6 +62,17 @@ static json_t *identity_json(const struct agent_identity *id, int64_t offset_ns,
 			 (int)id->stay_frozen);
 }
 
+/* Nothing it could become somebody else with. */
+static json_t *resume_json(const struct agent_identity *id, int64_t offset_ns, const char *entropy)
+{
+	char offset[24];
+
+	snprintf(offset, sizeof(offset), "%" PRId64, offset_ns);
+	return json_pack("{s:b, s:b, s:s, s:s, s:s}", "resume", 1, "inPlace", (int)id->in_place,
+			 "clockOffsetNs", offset, "entropy", entropy, "controlToken",
+			 id->control_token);
+}
+
 int agent_identity_put(const struct agent_identity *id, int64_t clock_offset_ns, struct buf *out,
 		       struct err *err)
 {
@@ -71,7 +82,8 @@ int agent_identity_put(const struct agent_identity *id, int64_t clock_offset_ns,
 	if (base64_encode((struct bytes){ id->entropy, sizeof(id->entropy) }, &entropy, err) < 0 ||
 	    buf_add(&entropy, BYTES_LIT("\0"), err) < 0)
 		return -1;
-	v = identity_json(id, clock_offset_ns, (const char *)entropy.ptr);
+	v = (id->resume ? resume_json : identity_json)(id, clock_offset_ns,
+						       (const char *)entropy.ptr);
 	explicit_bzero(entropy.ptr, entropy.len);
 	if (!v)
 		return err_set(err, ERR_EXHAUSTED, 0, "build the identity");

@@ -25,6 +25,7 @@ struct agent_identity {
 	bool stay_frozen; /* do it all but let nothing run: it will come again */
 	bool resume;      /* it is who it was: clock and entropy alone, then the thaw. Names, tokens
 			   * and environment stay as they are; control_token proves the host */
+	bool in_place;    /* with resume: it never left its process, so its connections are good */
 };
 
 /* Everything but the two ids and env is drawn anew; the hostname is the sandbox's id. */

@@ -139,6 +139,19 @@ int agent_link_freeze(struct agent_link *l, uint64_t ms, agent_done *on_done, st
 		ms, on_done, err);
 }
 
+int agent_link_freeze_disk(struct agent_link *l, uint64_t ms, agent_done *on_done, struct err *err)
+{
+	return ask(l,
+		   &(struct question){
+			   .name = "freeze", .method = "POST", .path = "/control/freeze?flush=1" },
+		   ms, on_done, err);
+}
+
+void agent_link_prove(struct agent_link *l, const char *control_token)
+{
+	snprintf(l->control_token, sizeof(l->control_token), "%s", control_token);
+}
+
 int agent_link_identity(struct agent_link *l, const struct agent_identity *id,
 			int64_t clock_offset_ns, uint64_t ms, agent_done *on_done, struct err *err)
 {
@@ -147,6 +160,8 @@ int agent_link_identity(struct agent_link *l, const struct agent_identity *id,
 
 	if (agent_identity_put(id, clock_offset_ns, &body, err) < 0)
 		return err_wrap(err, "agent: identity");
+	if (id->resume)
+		agent_link_prove(l, id->control_token);
 	rc = ask(l,
 		 &(struct question){ .name = "identity",
 				     .method = "POST",
@@ -156,6 +171,6 @@ int agent_link_identity(struct agent_link *l, const struct agent_identity *id,
 		 ms, on_done, err);
 	explicit_bzero(body.ptr, body.len);
 	if (rc == 0)
-		snprintf(l->control_token, sizeof(l->control_token), "%s", id->control_token);
+		agent_link_prove(l, id->control_token);
 	return rc;
 }

@@ -35,6 +35,8 @@ typedef void agent_done(struct agent_link *l, const struct agent_answer *ret,
 
 /* Takes the stream in any case. */
 int agent_link_open(struct agent_link *l, struct stream *s, struct err *err) NODISCARD;
+/* From now on every question bears this token, which the guest knows its host by. */
+void agent_link_prove(struct agent_link *l, const char *control_token);
 void agent_link_close(struct agent_link *l); /* no callback follows; a second time does nothing */
 
 /* Failure (-1) means that on_done will not come. */
@@ -42,10 +44,15 @@ int agent_link_health(struct agent_link *l, uint64_t ms, agent_done *on_done,
 		      struct err *err) NODISCARD;
 int agent_link_clock(struct agent_link *l, uint64_t ms, agent_done *on_done,
 		     struct err *err) NODISCARD;
+/* The user's processes alone; or, what takes longer, also write back the guest's disk after it:
+ * for when its memory will not be there to do so later. */
 int agent_link_freeze(struct agent_link *l, uint64_t ms, agent_done *on_done,
 		      struct err *err) NODISCARD;
+int agent_link_freeze_disk(struct agent_link *l, uint64_t ms, agent_done *on_done,
+			   struct err *err) NODISCARD;
 
-/* After success the link goes on with the identity's control token. */
+/* After success the link goes on with the identity's control token; one that says `resume` is
+ * asked with it already. */
 int agent_link_identity(struct agent_link *l, const struct agent_identity *id,
 			int64_t clock_offset_ns, uint64_t ms, agent_done *on_done,
 			struct err *err) NODISCARD;

@@ -330,23 +330,13 @@ static bool is_job_end(const struct qmp_message *event)
 static void on_event(struct machine_user *mu, const struct qmp_message *event)
 {
 	struct build *b = CONTAINER_OF(mu, struct build, machine_user);
-	struct bytes migration = machine_migration(event);
-	bool answered = !b->call.link;
 
 	/* An event counts in its own step, and once. */
-	if (strcmp(b->step_name, "overlay") == 0 && !b->job_ended && is_job_end(event)) {
-		b->job_ended = true;
-		if (answered)
-			build_ask(b, "query-jobs", NULL, on_jobs);
-	} else if (strcmp(b->step_name, "save") != 0 || b->saved) {
+	if (strcmp(b->step_name, "overlay") != 0 || b->job_ended || !is_job_end(event))
 		return;
-	} else if (bytes_eq(migration, BYTES_LIT("completed"))) {
-		b->saved = true;
-		if (answered)
-			build_saved(b);
-	} else if (bytes_eq(migration, BYTES_LIT("failed"))) {
-		build_fail_with(b, "QEMU could not save the device state");
-	}
+	b->job_ended = true;
+	if (!b->call.link)
+		build_ask(b, "query-jobs", NULL, on_jobs);
 }
 
 static void on_gone(struct machine_user *mu, const struct err *err)

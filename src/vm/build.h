@@ -38,8 +38,9 @@ struct build_user { /* embedded by the owner */
 };
 
 struct build_spec { /* what it points to is borrowed until the build is over */
-	const char *qmp_path, *state_uri, *overlay_node;
-	uint64_t disk_bytes; /* the size of the overlay */
+	const char *qmp_path, *overlay_node;
+	const char *state_file; /* where QEMU writes its device state */
+	uint64_t disk_bytes;    /* the size of the overlay */
 	struct addr agent;
 	struct bytes start_command, start_user; /* no command: none */
 	struct bytes ready_command; /* ends with status 0 when the start command is ready */

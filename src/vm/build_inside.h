@@ -13,7 +13,7 @@ struct build {
 	const char *step_name; /* a literal */
 	struct timer step, deadline, settle;
 	struct qmp_call call;
-	bool job_ended, saved; /* told by events, which may overtake the command's own answer */
+	bool job_ended; /* told by an event, which may overtake the command's own answer */
 	int sockets[BUILD_SOCKETS]; /* -1: not here yet, or in use */
 	size_t n_sockets;
 	struct agent_dial dial;
@@ -37,4 +37,3 @@ void build_fail_with(struct build *b, const char *what);
 
 /* build_save.c: from a healthy guest to a sealed template. */
 void build_freeze(struct build *b);
-void build_saved(struct build *b);

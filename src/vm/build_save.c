@@ -39,38 +39,7 @@ static void on_quit(struct qmp_call *c, const json_t *ret, const struct err *err
 	(void)c, (void)ret, (void)err; /* the end of the conversation says the rest */
 }
 
-void build_saved(struct build *b)
-{
-	build_reached(b, "saved");
-	build_begin(b, "quit", MACHINE_COMMAND_MS);
-	b->quitting = true;
-	vm_life_enter(&b->machine->life, VM_STOPPING);
-	build_ask(b, "quit", NULL, on_quit);
-}
-
-static void on_migrating(struct qmp_call *c, const json_t *ret, const struct err *err)
-{
-	struct build *b = build_of_call(c);
-
-	(void)ret;
-	if (err)
-		build_fail(b, err);
-	else if (b->saved)
-		build_saved(b);
-}
-
-static void on_capable(struct qmp_call *c, const json_t *ret, const struct err *err)
-{
-	struct build *b = build_of_call(c);
-
-	(void)ret;
-	if (err)
-		build_fail(b, err);
-	else
-		build_ask(b, "migrate", json_pack("{s:s}", "uri", b->spec.state_uri), on_migrating);
-}
-
-static void on_stopped(struct qmp_call *c, const json_t *ret, const struct err *err)
+static void on_saved(struct qmp_call *c, const json_t *ret, const struct err *err)
 {
 	struct build *b = build_of_call(c);
 
@@ -79,20 +48,40 @@ static void on_stopped(struct qmp_call *c, const json_t *ret, const struct err *
 		build_fail(b, err);
 		return;
 	}
+	build_reached(b, "saved");
+	build_begin(b, "quit", MACHINE_COMMAND_MS);
+	b->quitting = true;
+	vm_life_enter(&b->machine->life, VM_STOPPING);
+	build_ask(b, "quit", NULL, on_quit);
+}
+
+static void on_stopped(struct qmp_call *c, const json_t *ret, const struct err *failed)
+{
+	struct build *b = build_of_call(c);
+	struct err err;
+
+	(void)ret;
+	if (failed) {
+		build_fail(b, failed);
+		return;
+	}
 	vm_life_enter(&b->machine->life, VM_PAUSED);
 	build_reached(b, "stopped");
 	build_begin(b, "save", BUILD_SAVE_MS);
-	build_ask(b, "migrate-set-capabilities", machine_capabilities(), on_capable);
+	if (machine_save(b->machine, &b->call, b->spec.state_file, on_saved, &err) < 0)
+		build_fail(b, &err);
 }
 
 /* What the guest still had to do, each of its copies would do again. */
 static void on_settled(struct timer *t)
 {
 	struct build *b = CONTAINER_OF(t, struct build, settle);
+	struct err err;
 
 	build_reached(b, "settled");
-	build_begin(b, "stop", MACHINE_COMMAND_MS);
-	build_ask(b, "stop", NULL, on_stopped);
+	build_begin(b, "stop", MACHINE_STOP_MS);
+	if (machine_stop(b->machine, &b->call, on_stopped, &err) < 0)
+		build_fail(b, &err);
 }
 
 static void on_frozen(struct agent_link *l, const struct agent_answer *a, const struct err *err)
@@ -116,6 +105,6 @@ void build_freeze(struct build *b)
 	struct err err;
 
 	build_begin(b, "freeze", BUILD_FREEZE_MS + MACHINE_COMMAND_MS);
-	if (agent_link_freeze(&b->agent, BUILD_FREEZE_MS, on_frozen, &err) < 0)
+	if (agent_link_freeze_disk(&b->agent, BUILD_FREEZE_MS, on_frozen, &err) < 0)
 		build_fail(b, &err);
 }

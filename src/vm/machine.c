@@ -82,15 +82,39 @@ void machine_set_user(struct machine *m, struct machine_user *u)
 	m->user = u;
 }
 
-int machine_ask(struct machine *m, struct qmp_call *c, const char *command, json_t *arguments,
-		void (*on_done)(struct qmp_call *c, const json_t *ret, const struct err *err),
-		struct err *err)
+static int ask_within(struct machine *m, struct qmp_call *c, const char *command, json_t *arguments,
+		      uint64_t ms,
+		      void (*on_done)(struct qmp_call *c, const json_t *ret, const struct err *err),
+		      struct err *err)
 {
 	if (!m->qmp) {
 		json_decref(arguments);
 		return err_set(err, ERR_UNAVAILABLE, 0, "QEMU is gone");
 	}
-	return qmp_link_call(m->qmp, c, command, arguments, MACHINE_COMMAND_MS, on_done, err);
+	return qmp_link_call(m->qmp, c, command, arguments, ms, on_done, err);
+}
+
+int machine_ask(struct machine *m, struct qmp_call *c, const char *command, json_t *arguments,
+		void (*on_done)(struct qmp_call *c, const json_t *ret, const struct err *err),
+		struct err *err)
+{
+	return ask_within(m, c, command, arguments, MACHINE_COMMAND_MS, on_done, err);
+}
+
+int machine_stop(struct machine *m, struct qmp_call *c,
+		 void (*on_done)(struct qmp_call *c, const json_t *ret, const struct err *err),
+		 struct err *err)
+{
+	return ask_within(m, c, "stop", NULL, MACHINE_STOP_MS, on_done, err);
+}
+
+int machine_save(struct machine *m, struct qmp_call *c, const char *file,
+		 void (*on_done)(struct qmp_call *c, const json_t *ret, const struct err *err),
+		 struct err *err)
+{
+	/* not live: nobody else takes its disks over, and it may go on */
+	return machine_ask(m, c, "xen-save-devices-state",
+			   json_pack("{s:s, s:b}", "filename", file, "live", 0), on_done, err);
 }
 
 void machine_close(struct machine *m)
@@ -109,13 +133,6 @@ bool machine_status(const json_t *ret, char *into, size_t size)
 
 	return json_want_string(ret, "status", &status, &unused) == 0 &&
 	       bytes_to_str(status, into, size);
-}
-
-json_t *machine_capabilities(void)
-{
-	/* x-ignore-shared: guest memory is in its file already. events: told, not polled. */
-	return json_pack("{s:[{s:s, s:b}, {s:s, s:b}]}", "capabilities", "capability",
-			 "x-ignore-shared", "state", 1, "capability", "events", "state", 1);
 }
 
 struct bytes machine_migration(const struct qmp_message *event)

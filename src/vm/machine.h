@@ -13,6 +13,7 @@
 enum {
 	MACHINE_DIAL_MS = 5 * 1000,     /* the socket listens before QEMU starts */
 	MACHINE_COMMAND_MS = 10 * 1000, /* one QMP command, on a host that crawls */
+	MACHINE_STOP_MS = 120 * 1000,   /* `stop`: as long as its disk takes to be written back */
 };
 
 struct machine_user;
@@ -48,6 +49,15 @@ void machine_set_user(struct machine *m, struct machine_user *u); /* NULL is fin
 int machine_ask(struct machine *m, struct qmp_call *c, const char *command, json_t *arguments,
 		void (*on_done)(struct qmp_call *c, const json_t *ret, const struct err *err),
 		struct err *err) NODISCARD;
+/* `stop`, with MACHINE_STOP_MS: QEMU writes back what it holds of the disk before it answers. */
+int machine_stop(struct machine *m, struct qmp_call *c,
+		 void (*on_done)(struct qmp_call *c, const json_t *ret, const struct err *err),
+		 struct err *err) NODISCARD;
+/* The state of all devices, everything but the memory, into a file that QEMU can open. The guest
+ * must be stopped, and stays so. */
+int machine_save(struct machine *m, struct qmp_call *c, const char *file,
+		 void (*on_done)(struct qmp_call *c, const json_t *ret, const struct err *err),
+		 struct err *err) NODISCARD;
 
 /* No callback follows; the state is VM_GONE. A second time does nothing. */
 void machine_close(struct machine *m);
@@ -55,7 +65,5 @@ void machine_close(struct machine *m);
 /* The status in an answer to query-status: "paused". False when there is none. */
 bool machine_status(const json_t *ret, char *into, size_t size);
 
-/* The arguments of migrate-set-capabilities that every save and load of ours needs. */
-json_t *machine_capabilities(void) NODISCARD;
 /* Of a MIGRATION event: the new status. Empty when it is another event. */
 struct bytes machine_migration(const struct qmp_message *event);

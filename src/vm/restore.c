@@ -47,8 +47,8 @@ static void on_deadline(struct timer *t)
 	struct restore *r = CONTAINER_OF(t, struct restore, deadline);
 	struct err err;
 
-	err_set(&err, ERR_TIMEOUT, 0, "not done in %d ms, %s", RESTORE_MS,
-		vm_state_name(r->machine->life.state));
+	err_set(&err, ERR_TIMEOUT, 0, "not done in %d ms, %s",
+		r->spec.boot ? RESTORE_BOOT_MS : RESTORE_MS, vm_state_name(r->machine->life.state));
 	restore_fail(r, &err);
 }
 
@@ -110,12 +110,14 @@ static void on_dialled(struct agent_dial *d, struct stream *s, const struct err 
 
 static void dial_agent(struct restore *r)
 {
+	bool boot = r->spec.boot;
 	struct err err;
 
 	if (!r->may_run || r->socket < 0)
 		return;
 	if (agent_dial_start(&r->dial, r->machine->loop, take_fd(&r->socket), &r->spec.agent,
-			     AGENT_DIAL_UP_MS, RESTORE_AGENT_MS, on_dialled, &err) < 0)
+			     boot ? AGENT_DIAL_BOOT_MS : AGENT_DIAL_UP_MS,
+			     boot ? RESTORE_BOOT_AGENT_MS : RESTORE_AGENT_MS, on_dialled, &err) < 0)
 		restore_fail(r, &err);
 }
 
@@ -158,6 +160,11 @@ void restore_go(struct restore *r)
 }
 
 /* Saved state says "running". What QEMU made of it decides, not what we hope. */
+static bool may_go(const struct restore *r, const char *status)
+{
+	return strcmp(status, "paused") == 0 || (r->spec.boot && strcmp(status, "prelaunch") == 0);
+}
+
 static void on_status(struct qmp_call *c, const json_t *ret, const struct err *failed)
 {
 	struct restore *r = CONTAINER_OF(c, struct restore, status);
@@ -169,8 +176,10 @@ static void on_status(struct qmp_call *c, const json_t *ret, const struct err *f
 			restore_fail(r, failed);
 		return;
 	}
-	if (!machine_status(ret, status, sizeof(status)) || strcmp(status, "paused") != 0) {
-		err_set(&err, ERR_INTERNAL, 0, "QEMU is %s after loading, not paused", status);
+	if (!machine_status(ret, status, sizeof(status)) || !may_go(r, status)) {
+		err_set(&err, ERR_INTERNAL, 0, "QEMU is %s %s", status,
+			r->spec.boot ? "before its guest was started"
+				     : "after loading, not paused");
 		restore_fail(r, &err);
 		return;
 	}
@@ -200,25 +209,60 @@ static void on_capable(struct qmp_call *c, const json_t *ret, const struct err *
 		restore_fail(r, err);
 }
 
+/* Told, not polled, when it is loaded. */
+static json_t *want_events(void)
+{
+	return json_pack("{s:[{s:s, s:b}]}", "capabilities", "capability", "events", "state", 1);
+}
+
+static int ask_status(struct restore *r, struct err *err)
+{
+	return machine_ask(r->machine, &r->status, "query-status", NULL, on_status, err);
+}
+
+static int ask_load(struct restore *r, struct err *err)
+{
+	vm_life_enter(&r->machine->life, VM_LOADING);
+	if (machine_ask(r->machine, &r->capabilities, "migrate-set-capabilities", want_events(),
+			on_capable, err) < 0)
+		return -1;
+	return machine_ask(r->machine, &r->incoming, "migrate-incoming",
+			   json_pack("{s:s}", "uri", r->spec.state_uri), on_loading, err);
+}
+
+void restore_applied(struct restore *r)
+{
+	struct err err;
+
+	assert(r->user && r->spec.apply && r->machine->life.state == VM_STARTING);
+	steps_add(&r->machine->steps, "applied");
+	if (ask_load(r, &err) < 0)
+		restore_fail(r, &err);
+}
+
 static void on_open(struct machine_user *mu)
 {
 	struct restore *r = of(mu);
-	struct machine *m = r->machine;
 	struct err err;
+	int rc = 0;
 
-	vm_life_enter(&m->life, VM_LOADING);
-	if (machine_ask(m, &r->capabilities, "migrate-set-capabilities", machine_capabilities(),
-			on_capable, &err) < 0 ||
-	    machine_ask(m, &r->incoming, "migrate-incoming",
-			json_pack("{s:s}", "uri", r->spec.state_uri), on_loading, &err) < 0)
+	if (r->spec.boot)
+		rc = ask_status(r, &err);
+	else if (!r->spec.apply)
+		rc = ask_load(r, &err);
+	if (rc < 0)
 		restore_fail(r, &err);
 	else
 		r->user->ops->want_socket(r->user);
 }
 
+/* It answered its first command: the machine is made, and its memory is mapped. */
 static void on_ready(struct machine_user *mu)
 {
-	(void)mu;
+	struct restore *r = of(mu);
+
+	if (r->spec.apply)
+		r->user->ops->want_apply(r->user);
 }
 
 static void on_event(struct machine_user *mu, const struct qmp_message *event)
@@ -234,7 +278,7 @@ static void on_event(struct machine_user *mu, const struct qmp_message *event)
 		restore_fail(r, &err);
 	} else if (bytes_eq(now, BYTES_LIT("completed"))) {
 		steps_add(&r->machine->steps, "loaded");
-		if (machine_ask(r->machine, &r->status, "query-status", NULL, on_status, &err) < 0)
+		if (ask_status(r, &err) < 0)
 			restore_fail(r, &err);
 	}
 }
@@ -249,6 +293,7 @@ int restore_start(struct restore *r, struct machine *m, struct loop *l,
 {
 	static const struct machine_user_ops ops = { on_open, on_ready, on_event, on_gone };
 
+	assert(!(spec->apply && spec->boot)); /* pages of a state that is not loaded */
 	*r = (struct restore){
 		.user = u, .machine = m, .machine_user = { &ops }, .spec = *spec, .socket = -1
 	};
@@ -257,6 +302,6 @@ int restore_start(struct restore *r, struct machine *m, struct loop *l,
 		return err_wrap(err, "restore");
 	}
 	timer_init(&r->deadline, l, on_deadline);
-	timer_start(&r->deadline, RESTORE_MS);
+	timer_start(&r->deadline, spec->boot ? RESTORE_BOOT_MS : RESTORE_MS);
 	return 0;
 }

@@ -1,8 +1,7 @@
 /* restore.h - from a QEMU that waits for device state to a sandbox with an identity.
  *
- *	monitor -> greeting [-> applied] -> loaded -> paused -> cont -> connected -> clock ->
- *identity
- *	        -> health
+ *	monitor -> greeting [-> applied] -> loaded -> paused -> cont -> connected -> clock
+ *	        -> identity -> health
  *
  * These are also the names in the machine's table of times. Everything that can overlap does: the
  * first commands leave before QEMU greets, the socket for the agent is asked for meanwhile.
@@ -14,8 +13,10 @@
 #include "vm/machine.h"
 
 enum {
-	RESTORE_MS = 60 * 1000,       /* all of it */
-	RESTORE_AGENT_MS = 30 * 1000, /* until the agent accepts */
+	RESTORE_MS = 60 * 1000,             /* all of it */
+	RESTORE_AGENT_MS = 30 * 1000,       /* until the agent accepts */
+	RESTORE_BOOT_MS = 180 * 1000,       /* all of it, for one that boots, */
+	RESTORE_BOOT_AGENT_MS = 120 * 1000, /* and until its agent accepts */
 };
 
 struct restore_user;

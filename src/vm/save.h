@@ -1,10 +1,13 @@
 /* save.h - from a running sandbox to its state on disk: all that changed, nothing else.
  *
- *	frozen -> stopped -> (device state | pages) -> copied -> durable
+ *	[reached -> frozen ->] stopped -> state -> copied -> durable
  *
  * These are also the names in the machine's table of times. The guest stands still from "stopped"
  * until the owner lets it go on (thaw.h) or ends it. A guest that does not answer the freeze
  * in SAVE_FREEZE_MS is stopped all the same.
+ *
+ * The copier runs with the guest's rights and reads what the guest wrote: what it answers is a
+ * claim like the guest's own, checked for its form and for agreeing with itself.
  */
 #pragma once
 
@@ -15,9 +18,10 @@
 #include "vm/machine.h"
 
 enum {
-	SAVE_FREEZE_MS = 200,
+	SAVE_REACH_MS = 1000,      /* the agent; the guest still runs */
+	SAVE_FREEZE_MS = 200,      /* its answer, once it was asked, */
+	SAVE_FLUSH_MS = 60 * 1000, /* or when it must write back its disk first */
 	SAVE_COPY_MS = 120 * 1000, /* the copier's answer: it reads up to all of the memory */
-	SAVE_MS = 5 * 60 * 1000,   /* all of it */
 };
 
 struct save_result {
@@ -29,10 +33,10 @@ struct save_result {
 struct save_user;
 struct save_user_ops {
 	/* All is copied, not yet durable; the guest stands still. Call save_sync(), at once or when
-	 * it goes on again. */
+	 * it goes on again. With disk_only there is nothing to copy: it has stopped. */
 	void (*on_copied)(struct save_user *u, const struct save_result *r);
-	/* The last call. Success: durable and compared. Failure: nothing of it is of use. When the
-	 * guest was stopped it still is: thaw.h, or its end. */
+	/* The last call. Success: durable and compared. Failure: nothing of it is of use; the guest
+	 * may be frozen or stopped: thaw.h, or its end. VM_GONE: QEMU can no longer be asked. */
 	void (*on_done)(struct save_user *u, const struct save_result *r, const struct err *err);
 };
 struct save_user { /* embedded by the owner */
@@ -50,22 +54,29 @@ struct save { /* embedded by the owner; all zero: nothing under way */
 	struct save_user *user;
 	struct machine *machine;
 	struct machine_user machine_user;
+	struct machine_user *before; /* who the machine goes back to */
 	struct save_spec spec;
 	struct save_result result;
-	struct timer deadline;
-	struct qmp_call stop, state;
+	uint64_t stopped_ns;   /* when; 0: it runs */
+	struct timer deadline; /* of the copier's answer */
+	struct qmp_call call;
 	struct agent_dial dial;
 	struct agent_link link;
 	struct watch control_ready;
-	int control; /* node's end of the copier's socket; -1: none */
-	bool stopped, state_saved, copying, copied;
+	int control;            /* node's end of the copier's socket; -1: none */
+	enum copier_verb asked; /* of the copier; COPIER_VERBS: nothing */
+	bool copied;
+	struct err broken; /* the copier's end, while QEMU is still to answer */
 };
 
-/* The machine must be running and outlive the save. Takes `agent_socket` (unconnected, in the
- * sandbox's network) and `control` (the copier is at its other end; -1 when disk_only) in any
- * case. Failure (-1): no callback follows. */
+/* The machine must be running and outlive the save; it is the save's until on_done. Takes
+ * `agent_socket` (unconnected, in the sandbox's network) and `control` (the copier is at its other
+ * end; -1 when disk_only) in any case. Failure (-1): no callback follows. */
 int save_start(struct save *s, struct machine *m, const struct save_spec *spec, int agent_socket,
 	       int control, struct save_user *u, struct err *err) NODISCARD;
-void save_sync(struct save *s);   /* after on_copied */
-void save_cancel(struct save *s); /* no callback; the guest stays as it is; fine when over */
+/* After on_copied. May fail the save, or end it, and then calls on_done before it returns. */
+void save_sync(struct save *s);
+/* No callback; the guest stays as it is; fine when over. While QEMU is to answer a command the
+ * machine is closed. */
+void save_cancel(struct save *s);
 bool save_running(const struct save *s);

@@ -8,20 +8,21 @@
 #include "vm/agent_wake.h"
 #include "vm/machine.h"
 
+enum { THAW_AGENT_MS = 30 * 1000 }; /* until the agent accepts */
+
 struct thaw { /* embedded by the owner; all zero: nothing under way */
 	/* Once. Failure: the guest runs or not, nobody knows; its end is the owner's. */
 	void (*on_done)(struct thaw *t, const struct err *err);
 	struct machine *machine;
-	const struct agent_identity *identity; /* with `resume` set */
-	struct addr agent;
-	int socket;
+	struct agent_identity identity; /* a copy that says `in_place` */
 	struct qmp_call cont;
 	struct agent_dial dial;
 	struct agent_wake wake;
 };
 
-/* Takes `agent_socket` in any case. `id` is borrowed until it is over. */
+/* Takes `agent_socket` in any case. `id` must say `resume`. */
 int thaw_start(struct thaw *t, struct machine *m, const struct addr *agent, int agent_socket,
 	       const struct agent_identity *id,
 	       void (*on_done)(struct thaw *t, const struct err *err), struct err *err) NODISCARD;
-void thaw_cancel(struct thaw *t); /* fine when nothing is under way */
+/* No callback; fine when nothing is under way. While QEMU is to answer, the machine is closed. */
+void thaw_cancel(struct thaw *t);

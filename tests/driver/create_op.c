@@ -162,7 +162,9 @@ static void on_held(struct restore_user *u)
 
 static int begin_restore(struct create_op *c, struct err *err)
 {
-	static const struct restore_user_ops ops = { on_want_socket, on_held, on_restored };
+	static const struct restore_user_ops ops = { .want_socket = on_want_socket,
+						     .on_held = on_held,
+						     .on_done = on_restored };
 	struct restore_spec spec = { .qmp_path = c->qmp_path,
 				     .state_uri = WARDEN_STATE_URI,
 				     .agent = c->d->agent,

@@ -237,7 +237,7 @@ static int begin_build(struct template_op *t, struct err *err)
 	if (n < 0 || (size_t)n >= sizeof(t->qmp_path))
 		return err_set(err, ERR_INVALID, 0, "path too long");
 	t->spec.qmp_path = t->qmp_path;
-	t->spec.state_uri = WARDEN_STATE_URI;
+	t->spec.state_file = WARDEN_STATE_FILE;
 	t->spec.overlay_node = WARDEN_NODE_OVERLAY_FILE;
 	t->spec.agent = t->d->agent;
 	t->build_user.ops = &ops;

@@ -93,7 +93,7 @@ static void scene_start(const struct mock_qemu *qemu, const struct mock_route *r
 {
 	static const struct build_user_ops ops = { want_sockets, want_stop, on_done };
 	struct build_spec spec = {
-		.state_uri = "file:/dev/fdset/3",
+		.state_file = "/dev/fdset/3",
 		.overlay_node = "overlay-file",
 		.disk_bytes = 1 << 30,
 		.start_command = s.start_command,
@@ -170,8 +170,7 @@ static void it_boots_freezes_saves_and_seals(void **state)
 					     "job-dismiss",
 					     "cont",
 					     "stop",
-					     "migrate-set-capabilities",
-					     "migrate",
+					     "xen-save-devices-state",
 					     "quit" };
 
 	(void)state;
@@ -183,7 +182,7 @@ static void it_boots_freezes_saves_and_seals(void **state)
 		assert_string_equal(s.qemu.commands[i], order[i]);
 	assert_int_equal(s.agent.n_log, 2);
 	assert_string_equal(s.agent.log[0], "GET /health");
-	assert_string_equal(s.agent.log[1], "POST /control/freeze");
+	assert_string_equal(s.agent.log[1], "POST /control/freeze?flush=1");
 	assert_int_equal(s.stops, 1);
 	assert_true(steps_find(&s.machine.steps, "sealed") > 0);
 	check_written();
@@ -199,7 +198,7 @@ static void a_start_command_runs_before_the_freeze(void **state)
 		fail_msg("%s", s.err.msg);
 	assert_int_equal(s.agent.n_log, 3);
 	assert_string_equal(s.agent.log[1], "POST /process.Process/Start");
-	assert_string_equal(s.agent.log[2], "POST /control/freeze");
+	assert_string_equal(s.agent.log[2], "POST /control/freeze?flush=1");
 	assert_true(steps_find(&s.machine.steps, "started") > 0);
 	scene_end();
 }
@@ -222,7 +221,7 @@ static void a_ready_command_must_succeed(void **state)
 	scene_run(&(struct mock_qemu){ 0 }, fails, COUNT(fails));
 	assert_int_equal(s.err.code, ERR_INVALID);
 	assert_non_null(strstr(s.err.msg, "build: ready command: the ready command ended"));
-	assert_false(mock_qemu_heard(&s.qemu, "migrate"));
+	assert_false(mock_qemu_heard(&s.qemu, "xen-save-devices-state"));
 	scene_end();
 }
 
@@ -237,7 +236,7 @@ static void a_guest_that_does_not_freeze_is_no_template(void **state)
 	scene_run(&(struct mock_qemu){ 0 }, routes, COUNT(routes));
 	assert_int_equal(s.done, 1);
 	assert_string_equal(s.err.msg, "build: freeze: agent: freeze: status 504: ");
-	assert_false(mock_qemu_heard(&s.qemu, "migrate"));
+	assert_false(mock_qemu_heard(&s.qemu, "xen-save-devices-state"));
 	assert_int_equal(s.stops, 0);
 	scene_end();
 }
@@ -273,8 +272,7 @@ static void every_command_may_fail(void **state)
 		     { "job-dismiss" },
 		     { "cont" },
 		     { "stop" },
-		     { "migrate" },
-		     { "migrate-set-capabilities" } };
+		     { "xen-save-devices-state" } };
 
 	(void)state;
 	FOR_ROWS(row, rows) {
@@ -296,9 +294,10 @@ static void every_command_may_fail(void **state)
 static void state_that_cannot_be_saved_is_a_failure(void **state)
 {
 	(void)state;
-	scene_run(&(struct mock_qemu){ .save = "failed" }, agent_routes, COUNT(agent_routes));
+	scene_run(&(struct mock_qemu){ .error_at = "xen-save-devices-state" }, agent_routes,
+		  COUNT(agent_routes));
 	assert_int_equal(s.done, 1);
-	assert_non_null(strstr(s.err.msg, "save: QEMU could not save"));
+	assert_non_null(strstr(s.err.msg, "save: QMP xen-save-devices-state: "));
 	assert_int_equal(s.stops, 0);
 	scene_end();
 }

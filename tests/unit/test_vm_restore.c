@@ -17,8 +17,8 @@ static struct scene {
 	struct restore_user user;
 	struct agent_identity identity;
 	struct agent_clock clock;
-	bool no_socket, hold, nameless;
-	int wanted, held, waiting, done;
+	bool no_socket, hold, nameless, apply, boot, resume;
+	int wanted, to_apply, held, waiting, done;
 	struct err err;
 } s;
 
@@ -28,6 +28,15 @@ static void on_guard(struct timer *t)
 {
 	(void)t;
 	fail_msg("nothing more happened in %d ms", GUARD_MS);
+}
+
+static void want_apply(struct restore_user *u)
+{
+	(void)u;
+	s.to_apply++;
+	assert_true(steps_find(&s.machine.steps, "greeting") > 0);
+	assert_false(mock_qemu_heard(&s.qemu, "migrate-incoming"));
+	loop_stop(s.loop);
 }
 
 static void want_socket(struct restore_user *u)
@@ -66,9 +75,12 @@ static void on_waiting(struct restore_user *u)
 
 static void scene_start(const struct mock_qemu *qemu, const struct mock_route *routes, size_t n)
 {
-	static const struct restore_user_ops ops = { want_socket, on_held, on_done, on_waiting };
+	static const struct restore_user_ops ops = { want_apply, want_socket, on_held, on_done,
+						     on_waiting };
 	struct restore_spec spec = { .state_uri = "file:/dev/fdset/3",
 				     .hold = s.hold,
+				     .apply = s.apply,
+				     .boot = s.boot,
 				     .check_health = true };
 	struct err err;
 
@@ -80,6 +92,7 @@ static void scene_start(const struct mock_qemu *qemu, const struct mock_route *r
 	timer_start(&s.guard, GUARD_MS);
 	assert_int_equal(
 		agent_identity_make(&s.identity, BYTES_LIT("box-1"), BYTES_LIT("base"), &err), 0);
+	s.identity.resume = s.resume;
 	spec.qmp_path = s.qemu.path;
 	spec.agent = s.agent.at;
 	spec.identity = s.nameless ? NULL : &s.identity;
@@ -150,6 +163,96 @@ static void anything_but_paused_after_loading_is_refused(void **state)
 		assert_false(mock_qemu_heard(&s.qemu, "cont"));
 		assert_int_equal(s.agent.n_log, 0);
 		assert_int_equal(s.machine.life.state, VM_GONE);
+		scene_end();
+	}
+}
+
+/* Its memory is in place before its devices are told what is in it. */
+static void saved_pages_come_before_the_state(void **state)
+{
+	(void)state;
+	s.apply = true;
+	scene_run(&(struct mock_qemu){ 0 }, agent_routes, COUNT(agent_routes));
+	assert_int_equal(s.to_apply, 1);
+	assert_int_equal(s.wanted, 1);
+	assert_int_equal(s.qemu.n_commands, 1);
+	restore_applied(&s.restore);
+	loop_run(s.loop);
+	if (s.err.code != ERR_NONE)
+		fail_msg("%s", s.err.msg);
+	assert_int_equal(s.done, 1);
+	assert_int_equal(s.to_apply, 1);
+	assert_true(steps_find(&s.machine.steps, "applied") > 0);
+	assert_true(mock_qemu_heard(&s.qemu, "migrate-incoming"));
+	assert_int_equal(s.machine.life.state, VM_RUNNING);
+	scene_end();
+}
+
+static void pages_that_do_not_come_are_a_failure(void **state)
+{
+	struct err err;
+
+	(void)state;
+	s.apply = true;
+	scene_run(&(struct mock_qemu){ 0 }, agent_routes, COUNT(agent_routes));
+	err_set(&err, ERR_INVALID, 0, "the pages are broken");
+	restore_fail(&s.restore, &err);
+	assert_int_equal(s.done, 1);
+	assert_string_equal(s.err.msg, "restore: the pages are broken");
+	assert_false(mock_qemu_heard(&s.qemu, "cont"));
+	assert_int_equal(s.machine.life.state, VM_GONE);
+	scene_end();
+}
+
+/* One that resumes proves its host with the token it has, and is told no names. */
+static void one_that_resumes_is_told_the_time_and_no_names(void **state)
+{
+	struct bytes head;
+
+	(void)state;
+	s.resume = true;
+	scene_run(&(struct mock_qemu){ 0 }, agent_routes, COUNT(agent_routes));
+	assert_int_equal(s.err.code, ERR_NONE);
+	head = buf_view(&s.agent.told_head);
+	assert_non_null(memmem(head.ptr, head.len, s.identity.control_token,
+			       strlen(s.identity.control_token)));
+	assert_non_null(memmem(s.agent.told.ptr, s.agent.told.len, "\"resume\":true", 13));
+	assert_non_null(memmem(s.agent.told.ptr, s.agent.told.len, "\"inPlace\":false", 15));
+	assert_null(memmem(s.agent.told.ptr, s.agent.told.len, "accessToken", 11));
+	assert_null(memmem(s.agent.told.ptr, s.agent.told.len, "hostname", 8));
+	scene_end();
+}
+
+static void one_that_boots_is_not_loaded(void **state)
+{
+	static const char *const order[] = { "qmp_capabilities", "query-status", "cont" };
+
+	(void)state;
+	s.boot = true;
+	scene_run(&(struct mock_qemu){ 0 }, agent_routes, COUNT(agent_routes));
+	if (s.err.code != ERR_NONE)
+		fail_msg("%s", s.err.msg);
+	assert_int_equal(s.qemu.n_commands, COUNT(order));
+	for (size_t i = 0; i < COUNT(order); i++)
+		assert_string_equal(s.qemu.commands[i], order[i]);
+	assert_int_equal(s.machine.life.state, VM_RUNNING);
+	scene_end();
+}
+
+static void one_that_runs_before_it_was_booted_is_refused(void **state)
+{
+	static const struct {
+		const char *name;
+	} rows[] = { { "running" }, { "inmigrate" }, { "shutdown" }, { "" } };
+
+	(void)state;
+	FOR_ROWS(row, rows) {
+		s.boot = true;
+		scene_run(&(struct mock_qemu){ .status = row->name }, agent_routes,
+			  COUNT(agent_routes));
+		assert_int_equal(s.done, 1);
+		assert_int_equal(s.err.code, ERR_INTERNAL);
+		assert_false(mock_qemu_heard(&s.qemu, "cont"));
 		scene_end();
 	}
 }
@@ -411,6 +514,11 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(it_is_loaded_seen_paused_then_run),
 		cmocka_unit_test(anything_but_paused_after_loading_is_refused),
+		cmocka_unit_test(saved_pages_come_before_the_state),
+		cmocka_unit_test(pages_that_do_not_come_are_a_failure),
+		cmocka_unit_test(one_that_resumes_is_told_the_time_and_no_names),
+		cmocka_unit_test(one_that_boots_is_not_loaded),
+		cmocka_unit_test(one_that_runs_before_it_was_booted_is_refused),
 		cmocka_unit_test(events_before_their_answer_change_nothing),
 		cmocka_unit_test(held_it_waits_for_go),
 		cmocka_unit_test(without_an_identity_it_runs_and_waits),

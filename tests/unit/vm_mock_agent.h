@@ -39,7 +39,8 @@ struct mock_agent {
 	struct mock_conn conns[MOCK_CONNS];
 	char log[MOCK_LOG][64]; /* what was asked, in order */
 	size_t n_log, n_conns, n_clock;
-	struct buf body, head; /* of the last request */
+	struct buf body, head;      /* of the last request */
+	struct buf told, told_head; /* of the last identity */
 };
 
 #define MOCK_OK(json)   "HTTP/1.1 200 OK\r\ncontent-type: application/json\r\n" json
@@ -121,6 +122,12 @@ static inline void mock_remember(struct mock_agent *a, struct bytes request, siz
 	buf_clear(&a->body);
 	assert_int_equal(buf_add(&a->head, bytes_head(request, head), &err), 0);
 	assert_int_equal(buf_add(&a->body, bytes_tail(request, head), &err), 0);
+	if (bytes_starts(request, BYTES_LIT("POST /control/identity"))) {
+		buf_clear(&a->told);
+		buf_clear(&a->told_head);
+		assert_int_equal(buf_add(&a->told, buf_view(&a->body), &err), 0);
+		assert_int_equal(buf_add(&a->told_head, buf_view(&a->head), &err), 0);
+	}
 	assert_true(bytes_cut(&rest, '\r', &line) && a->n_log < MOCK_LOG);
 	snprintf(a->log[a->n_log++], 64, "%.*s", (int)line.len - (int)strlen(" HTTP/1.1"),
 		 (const char *)line.ptr);
@@ -204,7 +211,7 @@ static inline void mock_agent_start(struct mock_agent *a, struct loop *l,
 	struct err err;
 
 	*a = (struct mock_agent){ .loop = l, .routes = routes, .n_routes = n };
-	a->body = a->head = BUF_MAX(MOCK_REQUEST_MAX);
+	a->body = a->head = a->told = a->told_head = BUF_MAX(MOCK_REQUEST_MAX);
 	assert_int_equal(addr_ip("127.0.0.1", 0, &a->at, &err), 0);
 	assert_int_equal(listener_open(&a->door, l, &ops, &a->at, 0, MOCK_CONNS, &err), 0);
 	listener_addr(&a->door, &a->at);
@@ -217,6 +224,8 @@ static inline void mock_agent_end(struct mock_agent *a)
 		mock_conn_end(&a->conns[i]);
 	buf_done(&a->body);
 	buf_done(&a->head);
+	buf_done(&a->told);
+	buf_done(&a->told_head);
 }
 
 /* An unconnected socket, as warden gives them. */

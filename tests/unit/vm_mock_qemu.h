@@ -11,13 +11,13 @@ enum { MOCK_COMMANDS = 32 };
 
 struct mock_qemu {
 	/* How it is to behave; all zero: well. */
-	const char *status;      /* answer to query-status; NULL: what is right */
-	const char *die_at;      /* closes instead of answering this command */
-	const char *error_at;    /* answers this command with an error */
-	const char *mute_at;     /* does not answer this command */
-	const char *load, *save; /* how a migration ends; NULL: completed. "": never */
-	const char *job_error;   /* of the overlay */
-	bool events_first;       /* before the answer of the command that causes them */
+	const char *status;    /* answer to query-status; NULL: what is right */
+	const char *die_at;    /* closes instead of answering this command */
+	const char *error_at;  /* answers this command with an error */
+	const char *mute_at;   /* does not answer this command */
+	const char *load;      /* how it ends; NULL: completed. "": never */
+	const char *job_error; /* of the overlay */
+	bool events_first;     /* before the answer of the command that causes them */
 	/* What happened. */
 	char commands[MOCK_COMMANDS][64];
 	size_t n_commands;
@@ -29,6 +29,7 @@ struct mock_qemu {
 	struct buf in;
 	size_t scanned;
 	bool incoming, running, stopped, loaded;
+	char saved[256]; /* how it was told to save its devices */
 	char path[64];
 };
 
@@ -73,8 +74,6 @@ static inline void mock_qemu_effects(struct mock_qemu *q, const char *command)
 	if (strcmp(command, "migrate-incoming") == 0) {
 		q->loaded = true;
 		mock_qemu_migration(q, q->load);
-	} else if (strcmp(command, "migrate") == 0) {
-		mock_qemu_migration(q, q->save);
 	} else if (strcmp(command, "cont") == 0) {
 		q->running = true;
 		mock_qemu_event(q, "RESUME", "{}");
@@ -164,6 +163,9 @@ static inline void mock_qemu_hears(struct stream_user *u, struct bytes in)
 
 		assert_int_equal(json_decode(line, 4096, 16, &v, &err), 0);
 		q->scanned = 0;
+		if (memmem(line.ptr, line.len, "xen-save", 8))
+			snprintf(q->saved, sizeof(q->saved), "%.*s", (int)line.len,
+				 (const char *)line.ptr);
 		buf_drop(&q->in, used);
 		mock_qemu_command(q, json_string_value(json_object_get(v, "execute")),
 				  json_integer_value(json_object_get(v, "id")));
