@@ -10,6 +10,7 @@
 #include "net/loop.h"
 #include "node/files_work.h"
 #include "node/sandbox_files.h"
+#include "node/turns.h"
 
 enum { TURNS_MAX = 10000, MANY = 40, NO_ROOM_MIB = 1024 * 1024 * 1024 };
 #define STATE "device state"
@@ -115,12 +116,14 @@ static int set_up(void **state)
 static int tear_down(void **state)
 {
 	struct world *w = *state;
+	int tmp = open("/tmp", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	struct err err;
 
 	files_close(w->files);
 	timer_stop(&w->alive);
 	loop_free(w->loop);
-	assert_int_equal(folder_remove(AT_FDCWD, w->base, &err), 0);
+	assert_int_equal(folder_remove(tmp, w->base + strlen("/tmp/"), &err), 0);
+	close(tmp);
 	free(w);
 	return 0;
 }
@@ -215,12 +218,14 @@ static void what_was_saved_has_its_name_only_at_the_end(void **state)
 	assert_int_equal(result(w, FILES_KEEP, "i1", NULL), ERR_INTERNAL); /* nothing to keep */
 	save_it(w, "i1");
 	assert_int_equal(result(w, FILES_KEEP, "i1", NULL), ERR_NONE);
-	assert_true(is_there(w, "data/sandboxes/i1/pages") && is_there(w, "data/sandboxes/i1/state"));
+	assert_true(is_there(w, "data/sandboxes/i1/pages") &&
+		    is_there(w, "data/sandboxes/i1/state"));
 	assert_false(is_there(w, "data/sandboxes/i1/state.new"));
 	assert_int_equal(result(w, FILES_PAUSED, "i1", NULL), ERR_NONE);
 	assert_true(is_there(w, "data/sandboxes/i1/pages"));
 	assert_int_equal(result(w, FILES_RUNS, "i1", NULL), ERR_NONE);
-	assert_false(is_there(w, "data/sandboxes/i1/pages") || is_there(w, "data/sandboxes/i1/state"));
+	assert_false(is_there(w, "data/sandboxes/i1/pages") ||
+		     is_there(w, "data/sandboxes/i1/state"));
 	assert_true(is_there(w, "data/sandboxes/i1/disk"));
 }
 
@@ -316,12 +321,57 @@ static void folders_of_nobody_go(void **state)
 	put(w, "data/sandboxes/i2/disk", "left over");
 	put(w, "data/sandboxes/a file", "left over");
 	assert_int_equal(files_sweep(w->files, keep, NULL, &err), 0);
-	for (int i = 0; i < TURNS_MAX && (is_there(w, "data/sandboxes/i2") ||
-					  is_there(w, "data/sandboxes/a file"));
+	for (int i = 0; i < TURNS_MAX &&
+			(is_there(w, "data/sandboxes/i2") || is_there(w, "data/sandboxes/a file"));
 	     i++)
 		assert_true(loop_turn(w->loop));
 	assert_false(is_there(w, "data/sandboxes/i2") || is_there(w, "data/sandboxes/a file"));
 	assert_true(is_there(w, "data/sandboxes/i1/disk"));
+}
+
+/* --- turns -------------------------------------------------------------------------------- */
+
+struct guest {
+	struct turn turn;
+	int *count, at; /* at: the how-manieth to have one */
+};
+
+static void on_turn(struct turn *t)
+{
+	struct guest *g = CONTAINER_OF(t, struct guest, turn);
+
+	g->at = ++*g->count;
+}
+
+static void so_many_at_once_in_order(void **state)
+{
+	struct world *w = *state;
+	struct guest g[5] = { 0 };
+	struct turns turns;
+	int count = 0;
+
+	turns_open(&turns, w->loop, 2);
+	for (size_t i = 0; i < COUNT(g); i++) {
+		g[i].count = &count;
+		turn_take(&turns, &g[i].turn, on_turn);
+	}
+	assert_int_equal(count, 0); /* from the loop only */
+	while (count < 2)
+		assert_true(loop_turn(w->loop));
+	assert_true(g[0].at == 1 && g[1].at == 2 && turns.n_waiting == 3);
+	turn_leave(&g[2].turn); /* gives up waiting */
+	turn_leave(&g[2].turn);
+	turn_leave(&g[1].turn);
+	while (count < 3)
+		assert_true(loop_turn(w->loop));
+	assert_true(g[3].at == 3 && g[4].at == 0 && turns.n == 2);
+	turn_leave(&g[0].turn);
+	turn_leave(&g[3].turn);
+	while (count < 4)
+		assert_true(loop_turn(w->loop));
+	turn_leave(&g[4].turn);
+	assert_true(turns.n == 0 && turns.n_waiting == 0);
+	turns_close(&turns);
 }
 
 int main(void)
@@ -335,6 +385,7 @@ int main(void)
 		T(whoever_lost_interest_is_not_told),
 		T(a_full_disk_is_said_before_anything_is_made),
 		T(folders_of_nobody_go),
+		T(so_many_at_once_in_order),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

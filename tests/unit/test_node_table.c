@@ -100,17 +100,57 @@ static void a_team_sees_its_own_in_the_order_of_their_start(void **state)
 	free(t);
 }
 
+static void one_that_is_resumed_is_the_last_to_have_started(void **state)
+{
+	struct sandbox_table *t = calloc(1, sizeof(*t));
+	struct sandbox *a = add(t, "a", "one", 10), *b = add(t, "b", "one", 20);
+	struct sandbox *c = add(t, "c", "two", 30);
+	struct sandbox *const *list;
+	size_t n;
+
+	(void)state;
+	own(t, a);
+	own(t, b);
+	own(t, c);
+	table_restarted(t, a, 25);
+	list = table_after(t, "one", 0, "", &n);
+	assert_int_equal(n, 2);
+	assert_true(list[0] == b && list[1] == a && a->info.started_ns == 25);
+	list = table_after(t, TABLE_EVERYONE, 0, "", &n);
+	assert_int_equal(n, 3);
+	assert_true(list[0] == b && list[1] == a && list[2] == c);
+	table_restarted(t, c, 30); /* alone in its team */
+	list = table_after(t, "two", 0, "", &n);
+	assert_true(n == 1 && list[0] == c);
+	drop(t, a);
+	drop(t, b);
+	drop(t, c);
+	free(t);
+}
+
 static void states_are_counted_by_their_only_writer(void **state)
 {
 	struct sandbox_table *t = calloc(1, sizeof(*t));
+	static const enum sandbox_state life[] = {
+		SANDBOX_SLOT,     SANDBOX_STARTING,  SANDBOX_RESTORING, SANDBOX_WAITING,
+		SANDBOX_NAMING,   SANDBOX_SETTLING,  SANDBOX_RUNNING,   SANDBOX_PAUSING,
+		SANDBOX_RUNNING,  SANDBOX_PAUSING,   SANDBOX_PARKING,   SANDBOX_PAUSED,
+		SANDBOX_SLOT,     SANDBOX_PARKING,   SANDBOX_PAUSED,    SANDBOX_SLOT,
+		SANDBOX_STARTING, SANDBOX_RESTORING, SANDBOX_WAKING,    SANDBOX_RUNNING,
+		SANDBOX_ENDING,
+	};
 	struct sandbox *s = add(t, "a", "team", 0);
 
 	(void)state;
 	assert_int_equal(t->in_state[SANDBOX_NOTED], 1);
-	for (enum sandbox_state next = SANDBOX_SLOT; next <= SANDBOX_ENDING; next++) {
-		sandbox_enter(t, s, next);
-		assert_int_equal(t->in_state[next], 1);
-		assert_int_equal(t->in_state[next - 1], 0);
+	for (size_t i = 0; i < COUNT(life); i++) {
+		size_t all = 0;
+
+		sandbox_enter(t, s, life[i]);
+		assert_int_equal(t->in_state[life[i]], 1);
+		for (int k = 0; k < SANDBOX_STATES; k++)
+			all += t->in_state[k];
+		assert_int_equal(all, 1);
 	}
 	drop(t, s);
 	assert_int_equal(t->in_state[SANDBOX_ENDING], 0);
@@ -179,6 +219,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(each_is_found_by_its_id_until_it_is_removed),
 		cmocka_unit_test(a_team_sees_its_own_in_the_order_of_their_start),
+		cmocka_unit_test(one_that_is_resumed_is_the_last_to_have_started),
 		cmocka_unit_test(states_are_counted_by_their_only_writer),
 		cmocka_unit_test(a_text_is_split),
 		cmocka_unit_test(available_memory_is_read),
