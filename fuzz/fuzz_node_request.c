@@ -27,8 +27,11 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	must_be_plain(rq.team, sizeof(rq.team));
 	must_be_plain(rq.id, sizeof(rq.id));
 	must_be_plain(rq.template_id, sizeof(rq.template_id));
+	must_be_plain(rq.key_id, sizeof(rq.key_id));
+	must_be_plain(rq.idempotency, sizeof(rq.idempotency));
 	MUST(rq.verb == NODE_CREATE || rq.verb == NODE_LIST || rq.verb == NODE_TEMPLATES ||
-	     rq.verb == NODE_STATUS || rq.verb == NODE_SIGNED || rq.id[0] != '\0');
+	     rq.verb == NODE_STATUS || rq.verb == NODE_SIGNED || rq.verb == NODE_ENDED ||
+	     rq.id[0] != '\0');
 	MUST(rq.verb != NODE_SOCKETS || (rq.count >= 1 && rq.count <= NODE_FDS_MAX));
 	MUST(rq.timeout_s <= NODE_TIMEOUT_MAX_S);
 	MUST(inside(text, in) && text.len == rq.text_len && text.len <= NODE_TEXT_MAX);

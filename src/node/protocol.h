@@ -75,6 +75,11 @@ enum node_reason {
 	NODE_REASONS,
 };
 
+/* Of all that run by one key_id, or wait to; 0: no limit. Beyond: ERR_EXHAUSTED. */
+struct node_limits {
+	uint32_t sandboxes, vcpus, memory_mib, disk_mib;
+};
+
 struct node_request {
 	uint32_t version;
 	uint32_t verb;
@@ -82,8 +87,11 @@ struct node_request {
 	char team[NODE_ID_MAX + 1];
 	char id[NODE_ID_MAX + 1];
 	char template_id[NODE_ID_MAX + 1];
-	char key_id[NODE_ID_MAX + 1];      /* NODE_CREATE: whose limits count; may be empty */
-	char idempotency[NODE_ID_MAX + 1]; /* NODE_CREATE: the same again is the same sandbox */
+	char key_id[NODE_ID_MAX + 1]; /* NODE_CREATE: whose limits count; may be empty */
+	/* NODE_CREATE: the same again, of the same team, is the same sandbox while it lives, for a
+	 * day. ERR_EXISTS: it was used for another request */
+	char idempotency[NODE_ID_MAX + 1];
+	struct node_limits limits; /* NODE_CREATE, NODE_CONNECT and NODE_RESUME: of key_id */
 	uint64_t after_ns, until_ns;
 	uint32_t timeout_s;
 	uint32_t flags;

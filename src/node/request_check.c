@@ -15,6 +15,8 @@ static const unsigned int needs[NODE_VERBS] = {
 	[NODE_CONNECT] = NEEDS_ID,
 	[NODE_PAUSE] = NEEDS_ID,
 	[NODE_RESUME] = NEEDS_ID,
+	[NODE_METRICS] = NEEDS_ID,
+	[NODE_LOGS] = NEEDS_ID,
 	[NODE_SOCKETS] = NEEDS_ID | NEEDS_COUNT,
 };
 
@@ -37,7 +39,9 @@ static int check_strings(const struct node_request *rq, struct err *err)
 	unsigned int need = needs[rq->verb];
 
 	if (check_string(rq->team, sizeof(rq->team), need & NEEDS_TEAM, "team", err) < 0 ||
-	    check_string(rq->id, sizeof(rq->id), need & NEEDS_ID, "id", err) < 0)
+	    check_string(rq->id, sizeof(rq->id), need & NEEDS_ID, "id", err) < 0 ||
+	    check_string(rq->key_id, sizeof(rq->key_id), false, "key_id", err) < 0 ||
+	    check_string(rq->idempotency, sizeof(rq->idempotency), false, "idempotency", err) < 0)
 		return -1;
 	return check_string(rq->template_id, sizeof(rq->template_id), need & NEEDS_TEMPLATE,
 			    "template", err);
