@@ -1,7 +1,7 @@
 /* end.c - the end of a sandbox, whoever wants it.
  *
- *	row: killing -> traffic ends -> doors closed -> STOP -> folder removed -> row removed
- *	     -> answer
+ *	row: killing -> traffic ends -> doors closed -> STOP -> folder removed -> tombstone in
+ *	     place of the row -> answer
  *
  * It is never given up: whatever cannot be done now is tried again, by the next node if need be.
  */
@@ -109,9 +109,16 @@ static void on_removed(struct journal_write *w, const struct err *err)
 
 static void remove_row(struct sandbox *s)
 {
+	struct journal *j = s->node->journal;
+	struct node_tombstone t;
 	struct err err;
+	int rc;
 
-	if (journal_remove(s->node->journal, &s->write, s->info.id, on_removed, &err) < 0)
+	if (ended_tombstone(s, &t))
+		rc = journal_bury(j, &s->write, &t, on_removed, &err);
+	else
+		rc = journal_remove(j, &s->write, s->info.id, on_removed, &err);
+	if (rc < 0)
 		on_removed(&s->write, &err);
 }
 
@@ -233,8 +240,10 @@ void sandbox_end(struct sandbox *s, enum node_reason reason, const char *why)
 	let_go(s);
 	sandbox_enter(&n->table, s, SANDBOX_ENDING);
 	s->info.state = NODE_ENDING;
-	s->info.reason = reason;
-	s->info.ended_ns = clock_wall_ns();
+	if (s->info.reason == NODE_ALIVE) { /* else the journal knows it already */
+		s->info.reason = reason;
+		s->info.ended_ns = clock_wall_ns();
+	}
 	if (!was_owned) {
 		stop_vm(s);
 		return;

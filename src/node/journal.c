@@ -12,10 +12,16 @@
 #include "node/journal_db.h"
 #include "net/watch.h"
 
+enum job_kind { JOB_PUT, JOB_REMOVE, JOB_BURY, JOB_FIND, JOB_LIST, JOB_PRUNE };
+
 struct journal_job {
 	struct journal_job *next;
-	struct journal_row row; /* text is owned */
-	bool remove, durable;
+	enum job_kind kind;
+	struct journal_row row;       /* JOB_PUT; text is owned */
+	struct node_tombstone about;  /* the others: of it what they need */
+	struct node_tombstone *found; /* JOB_FIND, JOB_LIST: owned; room for `max` */
+	size_t max, n_found;
+	bool durable;
 	int rc; /* from the thread */
 	struct err err;
 	struct journal_write *write; /* the loop's alone; NULL: cancelled */
@@ -28,7 +34,7 @@ struct jobs { /* in the order asked */
 struct journal {
 	struct watch rung;
 	int bell;
-	size_t n_jobs; /* not told yet */
+	size_t n_jobs, n_searches; /* not told yet */
 	struct jobs told;
 	bool telling, closed;
 	pthread_t thread;
@@ -57,17 +63,38 @@ static void jobs_move(struct jobs *to, struct jobs *from)
 	*from = (struct jobs){ .last = &from->first };
 }
 
+static bool is_search(const struct journal_job *job)
+{
+	return job->kind == JOB_FIND || job->kind == JOB_LIST;
+}
+
 static void job_free(struct journal_job *job)
 {
 	free(job->row.text);
+	free(job->found);
 	free(job);
 }
 
 static int do_job(struct journal *j, struct journal_job *job, struct err *err)
 {
-	if (job->remove)
-		return journal_db_remove(j->db, job->row.sandbox.id, err);
-	return journal_db_put(j->db, &job->row, err);
+	const struct node_tombstone *t = &job->about;
+
+	switch (job->kind) {
+	case JOB_PUT:
+		return journal_db_put(j->db, &job->row, err);
+	case JOB_REMOVE:
+		return journal_db_remove(j->db, t->id, err);
+	case JOB_BURY:
+		return journal_db_bury(j->db, t, err);
+	case JOB_FIND:
+		return journal_db_find_ended(j->db, t->team, t->id, job->found, &job->n_found, err);
+	case JOB_LIST:
+		return journal_db_list_ended(j->db, t->team, t->ended_ns, t->id, job->found,
+					     job->max, &job->n_found, err);
+	case JOB_PRUNE:
+		return journal_db_prune(j->db, t->ended_ns, TOMBSTONES_SLICE, &job->n_found, err);
+	}
+	abort();
 }
 
 /* One transaction for all. Nothing of it is there after a failure. */
@@ -187,7 +214,14 @@ static void tell(struct journal_job *job)
 		return;
 	w->journal = NULL;
 	w->job = NULL;
-	w->on_done(w, job->rc < 0 ? &job->err : NULL);
+	if (!is_search(job)) {
+		w->on_done(w, job->rc < 0 ? &job->err : NULL);
+	} else {
+		struct journal_search *s = CONTAINER_OF(w, struct journal_search, write);
+
+		s->on_found(s, job->found, job->rc < 0 ? 0 : job->n_found,
+			    job->rc < 0 ? &job->err : NULL);
+	}
 }
 
 static void journal_free(struct journal *j)
@@ -219,6 +253,7 @@ static void on_rung(struct watch *rung, unsigned int events)
 		if (!j->told.first)
 			j->told.last = &j->told.first;
 		j->n_jobs--;
+		j->n_searches -= is_search(job);
 		tell(job);
 		job_free(job);
 	}
@@ -234,6 +269,7 @@ static int ask(struct journal *j, struct journal_job *job, struct journal_write 
 	*w = (struct journal_write){ .on_done = on_done, .journal = j, .job = job };
 	job->write = w;
 	j->n_jobs++;
+	j->n_searches += is_search(job);
 	pthread_mutex_lock(&j->lock);
 	jobs_add(&j->asked, job);
 	pthread_cond_signal(&j->more);
@@ -241,7 +277,8 @@ static int ask(struct journal *j, struct journal_job *job, struct journal_write 
 	return 0;
 }
 
-static int make_job(const struct journal *j, struct journal_job **ret, struct err *err)
+static int make_job(const struct journal *j, enum job_kind kind, struct journal_job **ret,
+		    struct err *err)
 {
 	if (j->n_jobs >= JOURNAL_QUEUE_MAX)
 		return err_set(err, ERR_EXHAUSTED, 0, "journal: %d writes wait already",
@@ -249,6 +286,7 @@ static int make_job(const struct journal *j, struct journal_job **ret, struct er
 	*ret = calloc(1, sizeof(**ret));
 	if (!*ret)
 		return err_set(err, ERR_EXHAUSTED, ENOMEM, "journal: no memory for a write");
+	(*ret)->kind = kind;
 	return 0;
 }
 
@@ -258,7 +296,7 @@ int journal_put(struct journal *j, struct journal_write *w, const struct journal
 {
 	struct journal_job *job;
 
-	if (make_job(j, &job, err) < 0)
+	if (make_job(j, JOB_PUT, &job, err) < 0)
 		return -1;
 	job->row = *row;
 	job->durable = durable;
@@ -278,11 +316,80 @@ int journal_remove(struct journal *j, struct journal_write *w, const char *id,
 {
 	struct journal_job *job;
 
-	if (make_job(j, &job, err) < 0)
+	if (make_job(j, JOB_REMOVE, &job, err) < 0)
 		return -1;
-	job->remove = true;
-	snprintf(job->row.sandbox.id, sizeof(job->row.sandbox.id), "%s", id);
+	snprintf(job->about.id, sizeof(job->about.id), "%s", id);
 	return ask(j, job, w, on_done);
+}
+
+int journal_bury(struct journal *j, struct journal_write *w, const struct node_tombstone *t,
+		 void (*on_done)(struct journal_write *w, const struct err *err), struct err *err)
+{
+	struct journal_job *job;
+
+	if (make_job(j, JOB_BURY, &job, err) < 0)
+		return -1;
+	job->about = *t;
+	return ask(j, job, w, on_done);
+}
+
+int journal_prune(struct journal *j, struct journal_write *w, uint64_t before_ns,
+		  void (*on_done)(struct journal_write *w, const struct err *err), struct err *err)
+{
+	struct journal_job *job;
+
+	if (make_job(j, JOB_PRUNE, &job, err) < 0)
+		return -1;
+	job->about.ended_ns = before_ns;
+	return ask(j, job, w, on_done);
+}
+
+static int search(struct journal *j, struct journal_search *s, enum job_kind kind,
+		  const struct node_tombstone *about, size_t max, journal_found_fn *on_found,
+		  struct err *err)
+{
+	struct journal_job *job;
+
+	if (j->n_searches >= JOURNAL_SEARCHES_MAX)
+		return err_set(err, ERR_EXHAUSTED, 0, "journal: %d searches wait already",
+			       JOURNAL_SEARCHES_MAX);
+	if (make_job(j, kind, &job, err) < 0)
+		return -1;
+	job->about = *about;
+	job->max = max;
+	job->found = calloc(max, sizeof(*job->found));
+	if (!job->found) {
+		job_free(job);
+		return err_set(err, ERR_EXHAUSTED, ENOMEM, "journal: no memory for a search");
+	}
+	s->on_found = on_found;
+	return ask(j, job, &s->write, NULL);
+}
+
+int journal_find_ended(struct journal *j, struct journal_search *s, const char *team,
+		       const char *id, journal_found_fn *on_found, struct err *err)
+{
+	struct node_tombstone about = { 0 };
+
+	snprintf(about.team, sizeof(about.team), "%s", team);
+	snprintf(about.id, sizeof(about.id), "%s", id);
+	return search(j, s, JOB_FIND, &about, 1, on_found, err);
+}
+
+int journal_list_ended(struct journal *j, struct journal_search *s, const char *team,
+		       uint64_t after_ns, const char *id, journal_found_fn *on_found,
+		       struct err *err)
+{
+	struct node_tombstone about = { .ended_ns = after_ns };
+
+	snprintf(about.team, sizeof(about.team), "%s", team);
+	snprintf(about.id, sizeof(about.id), "%s", id);
+	return search(j, s, JOB_LIST, &about, TOMBSTONES_PAGE, on_found, err);
+}
+
+void journal_search_cancel(struct journal_search *s)
+{
+	journal_write_cancel(&s->write);
 }
 
 void journal_write_cancel(struct journal_write *w)

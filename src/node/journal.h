@@ -38,7 +38,13 @@ struct journal_row {
 	char *text; /* JSON, NUL-terminated; may be NULL. Borrowed by calls, see each */
 };
 
-enum { JOURNAL_QUEUE_MAX = 16384 }; /* writes under way; more are refused: ERR_EXHAUSTED */
+enum {
+	JOURNAL_QUEUE_MAX = 16384,   /* writes under way; more are refused: ERR_EXHAUSTED */
+	JOURNAL_SEARCHES_MAX = 1024, /* and searches, which must not keep writes away */
+	TOMBSTONES_MAX = 100 * 1000, /* the oldest are dropped */
+	TOMBSTONES_PAGE = 256,       /* of one list */
+	TOMBSTONES_SLICE = 1024,     /* pruned at once */
+};
 
 struct journal;
 struct journal_job;
@@ -70,3 +76,31 @@ int journal_remove(struct journal *j, struct journal_write *w, const char *id,
 		   void (*on_done)(struct journal_write *w, const struct err *err),
 		   struct err *err) NODISCARD;
 void journal_write_cancel(struct journal_write *w); /* it is written all the same; no on_done */
+
+/* As journal_remove(), and leaves a tombstone, in one transaction. */
+int journal_bury(struct journal *j, struct journal_write *w, const struct node_tombstone *t,
+		 void (*on_done)(struct journal_write *w, const struct err *err),
+		 struct err *err) NODISCARD;
+
+struct journal_search;
+/* Once, from the loop; `found` is borrowed for the call. */
+typedef void journal_found_fn(struct journal_search *s, const struct node_tombstone *found,
+			      size_t n, const struct err *err);
+struct journal_search { /* embedded by the caller; all zero: nothing under way */
+	struct journal_write write;
+	journal_found_fn *on_found;
+};
+
+/* The one of that id, of `team` ("": any): 0 or 1. All that was asked for before is seen. */
+int journal_find_ended(struct journal *j, struct journal_search *s, const char *team,
+		       const char *id, journal_found_fn *on_found, struct err *err) NODISCARD;
+/* Up to TOMBSTONES_PAGE that ended after (after_ns, id), the earliest first. */
+int journal_list_ended(struct journal *j, struct journal_search *s, const char *team,
+		       uint64_t after_ns, const char *id, journal_found_fn *on_found,
+		       struct err *err) NODISCARD;
+void journal_search_cancel(struct journal_search *s);
+
+/* Drops those that ended before, TOMBSTONES_SLICE of them at most. */
+int journal_prune(struct journal *j, struct journal_write *w, uint64_t before_ns,
+		  void (*on_done)(struct journal_write *w, const struct err *err),
+		  struct err *err) NODISCARD;

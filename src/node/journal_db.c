@@ -1,15 +1,13 @@
 /* journal_db.c - the file, its migrations, and the table of sandboxes. */
 /* #syscalls: openat flock close fcntl pread64 pwrite64 fdatasync fsync ftruncate lseek fstat
  *	newfstatat access unlink getpid geteuid fchown clock_nanosleep mmap munmap mremap brk */
-#include "node/journal_db.h"
-
 #include <assert.h>
 #include <errno.h>
 #include <fcntl.h>
-#include <sqlite3.h>
 #include <sys/file.h>
 
 #include "base/bytes.h"
+#include "node/journal_db_inside.h"
 
 enum { SQL_MAX = 2048 };
 
@@ -87,14 +85,6 @@ static_assert(COUNT(migrations) == JOURNAL_SCHEMA, "a change of the tables is a 
 
 static const char sql_remove[] = "DELETE FROM sandbox WHERE id = ?";
 
-struct journal_db {
-	sqlite3 *db;
-	sqlite3_stmt *begin, *commit, *put, *remove;
-	int lock; /* flock: one node per journal; others may look */
-	int wal_pages;
-	bool full_sync, damaged;
-};
-
 static void close_statement(sqlite3_stmt **s)
 {
 	sqlite3_finalize(*s);
@@ -118,7 +108,7 @@ static enum err_code code_of(int rc)
 	}
 }
 
-static int failed(struct journal_db *d, const char *what, struct err *err)
+int journal_db_failed(struct journal_db *d, const char *what, struct err *err)
 {
 	int rc = sqlite3_extended_errcode(d->db);
 	int sys = sqlite3_system_errno(d->db);
@@ -126,27 +116,26 @@ static int failed(struct journal_db *d, const char *what, struct err *err)
 	return err_set(err, code_of(rc), sys, "journal: %s: %s", what, sqlite3_errmsg(d->db));
 }
 
-static int prepare(struct journal_db *d, const char *sql, sqlite3_stmt **ret, struct err *err)
+int journal_db_prepare(struct journal_db *d, const char *sql, sqlite3_stmt **ret, struct err *err)
 {
 	if (sqlite3_prepare_v3(d->db, sql, -1, SQLITE_PREPARE_PERSISTENT, ret, NULL) != SQLITE_OK)
-		return failed(d, "prepare", err);
+		return journal_db_failed(d, "prepare", err);
 	return 0;
 }
 
 static int exec(struct journal_db *d, const char *sql, struct err *err)
 {
 	if (sqlite3_exec(d->db, sql, NULL, NULL, NULL) != SQLITE_OK)
-		return failed(d, sql, err);
+		return journal_db_failed(d, sql, err);
 	return 0;
 }
 
-/* A statement without rows. */
-static int run(struct journal_db *d, sqlite3_stmt *s, const char *what, struct err *err)
+int journal_db_run(struct journal_db *d, sqlite3_stmt *s, const char *what, struct err *err)
 {
 	int rc = sqlite3_step(s);
 
 	if (rc != SQLITE_DONE)
-		failed(d, what, err);
+		journal_db_failed(d, what, err);
 	sqlite3_reset(s);
 	return rc == SQLITE_DONE ? 0 : -1;
 }
@@ -155,10 +144,10 @@ static int read_number(struct journal_db *d, const char *sql, int *ret, struct e
 {
 	AUTO(close_statement) sqlite3_stmt *s = NULL;
 
-	if (prepare(d, sql, &s, err) < 0)
+	if (journal_db_prepare(d, sql, &s, err) < 0)
 		return -1;
 	if (sqlite3_step(s) != SQLITE_ROW)
-		return failed(d, sql, err);
+		return journal_db_failed(d, sql, err);
 	*ret = sqlite3_column_int(s, 0);
 	return 0;
 }
@@ -168,10 +157,10 @@ static int check_health(struct journal_db *d, struct err *err)
 	AUTO(close_statement) sqlite3_stmt *s = NULL;
 	const char *said;
 
-	if (prepare(d, "PRAGMA quick_check(1)", &s, err) < 0)
+	if (journal_db_prepare(d, "PRAGMA quick_check(1)", &s, err) < 0)
 		return -1;
 	if (sqlite3_step(s) != SQLITE_ROW)
-		return failed(d, "check", err);
+		return journal_db_failed(d, "check", err);
 	said = (const char *)sqlite3_column_text(s, 0);
 	if (said && strcmp(said, "ok") == 0)
 		return 0;
@@ -226,7 +215,7 @@ static int prepare_columns(struct journal_db *d, const char *before, const char 
 			return -1;
 	if (buf_printf(&sql, err, "text %s%c", after, '\0') < 0)
 		return -1;
-	return prepare(d, (const char *)sql.ptr, ret, err);
+	return journal_db_prepare(d, (const char *)sql.ptr, ret, err);
 }
 
 static int prepare_put(struct journal_db *d, struct err *err)
@@ -257,9 +246,10 @@ static int set_up(struct journal_db *d, struct err *err)
 	    exec(d, "PRAGMA synchronous = NORMAL", err) < 0 || check_health(d, err) < 0 ||
 	    make_schema(d, err) < 0)
 		return -1;
-	if (prepare(d, "BEGIN IMMEDIATE", &d->begin, err) < 0 ||
-	    prepare(d, "COMMIT", &d->commit, err) < 0 || prepare_put(d, err) < 0 ||
-	    prepare(d, sql_remove, &d->remove, err) < 0)
+	if (journal_db_prepare(d, "BEGIN IMMEDIATE", &d->begin, err) < 0 ||
+	    journal_db_prepare(d, "COMMIT", &d->commit, err) < 0 || prepare_put(d, err) < 0 ||
+	    journal_db_prepare(d, sql_remove, &d->remove, err) < 0 ||
+	    tombstones_db_open(d, err) < 0)
 		return -1;
 	sqlite3_wal_hook(d->db, on_commit, d); /* in place of SQLite's own checkpoints */
 	return 0;
@@ -302,7 +292,7 @@ int journal_db_open(const char *path, struct journal_db **ret, struct err *err)
 		return -1;
 	}
 	if (sqlite3_open_v2(path, &d->db, flags, NULL) != SQLITE_OK)
-		failed(d, "open", err);
+		journal_db_failed(d, "open", err);
 	else if (set_up(d, err) == 0) {
 		*ret = d;
 		return 0;
@@ -320,15 +310,17 @@ void journal_db_close(struct journal_db *d)
 	sqlite3_finalize(d->commit);
 	sqlite3_finalize(d->put);
 	sqlite3_finalize(d->remove);
+	tombstones_db_close(d);
 	sqlite3_close(d->db);
 	/* last: to close any descriptor of the file ends SQLite's locks on it */
 	auto_close(&d->lock);
 	free(d);
 }
 
-static bool take_text(sqlite3_stmt *s, int i, char *ret, size_t size)
+bool journal_db_text(sqlite3_stmt *s, int column, char *ret, size_t size)
 {
-	struct bytes b = { sqlite3_column_text(s, i), (size_t)sqlite3_column_bytes(s, i) };
+	struct bytes b = { sqlite3_column_text(s, column),
+			   (size_t)sqlite3_column_bytes(s, column) };
 
 	return b.ptr && bytes_to_str(b, ret, size);
 }
@@ -349,7 +341,7 @@ static bool take_row(sqlite3_stmt *s, struct journal_row *r)
 			memcpy(to, &number, sizeof(number));
 		else if (c->kind == COL_U32)
 			memcpy(to, &(uint32_t){ (uint32_t)number }, sizeof(uint32_t));
-		else if (!take_text(s, (int)i, to, c->size))
+		else if (!journal_db_text(s, (int)i, to, c->size))
 			return false;
 	}
 	return r->state < JOURNAL_STATES && r->sandbox.reason < NODE_REASONS;
@@ -370,7 +362,7 @@ int journal_db_each(struct journal_db *d, journal_each_fn *each, void *context, 
 		if (each(&row, context, err) < 0)
 			return -1;
 	}
-	return rc == SQLITE_DONE ? 0 : failed(d, "read", err);
+	return rc == SQLITE_DONE ? 0 : journal_db_failed(d, "read", err);
 }
 
 int journal_db_begin(struct journal_db *d, bool durable, struct err *err)
@@ -381,12 +373,12 @@ int journal_db_begin(struct journal_db *d, bool durable, struct err *err)
 			return -1;
 		d->full_sync = durable;
 	}
-	return run(d, d->begin, "begin", err);
+	return journal_db_run(d, d->begin, "begin", err);
 }
 
 int journal_db_commit(struct journal_db *d, struct err *err)
 {
-	return run(d, d->commit, "commit", err);
+	return journal_db_run(d, d->commit, "commit", err);
 }
 
 void journal_db_rollback(struct journal_db *d)
@@ -415,13 +407,13 @@ int journal_db_put(struct journal_db *d, const struct journal_row *row, struct e
 		give(d->put, (int)i + 1, &columns[i], row);
 	/* NULL is fine */
 	(void)sqlite3_bind_text(d->put, COUNT(columns) + 1, row->text, -1, SQLITE_STATIC);
-	return run(d, d->put, "put", err);
+	return journal_db_run(d, d->put, "put", err);
 }
 
 int journal_db_remove(struct journal_db *d, const char *id, struct err *err)
 {
 	(void)sqlite3_bind_text(d->remove, 1, id, -1, SQLITE_STATIC);
-	return run(d, d->remove, "remove", err);
+	return journal_db_run(d, d->remove, "remove", err);
 }
 
 int journal_db_wal_pages(const struct journal_db *d)

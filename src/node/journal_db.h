@@ -26,5 +26,19 @@ void journal_db_rollback(struct journal_db *d);
 int journal_db_put(struct journal_db *d, const struct journal_row *row, struct err *err) NODISCARD;
 int journal_db_remove(struct journal_db *d, const char *id, struct err *err) NODISCARD;
 
+/* tombstones_db.c: in place of the row; the oldest beyond TOMBSTONES_MAX are dropped. */
+int journal_db_bury(struct journal_db *d, const struct node_tombstone *t,
+		    struct err *err) NODISCARD;
+/* Of `team`, "" for any. *ret_n is 0 or 1. */
+int journal_db_find_ended(struct journal_db *d, const char *team, const char *id,
+			  struct node_tombstone *ret, size_t *ret_n, struct err *err) NODISCARD;
+/* Those that ended after (after_ns, id), the earliest first. */
+int journal_db_list_ended(struct journal_db *d, const char *team, uint64_t after_ns, const char *id,
+			  struct node_tombstone *ret, size_t max, size_t *ret_n,
+			  struct err *err) NODISCARD;
+/* Drops up to `max` that ended before. *ret_n: how many. */
+int journal_db_prune(struct journal_db *d, uint64_t before_ns, size_t max, size_t *ret_n,
+		     struct err *err) NODISCARD;
+
 int journal_db_wal_pages(const struct journal_db *d); /* since the last checkpoint */
 void journal_db_checkpoint(struct journal_db *d);     /* a failure only means that it comes later */

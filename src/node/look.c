@@ -79,6 +79,13 @@ static void adopt(struct sandbox *s)
 		rouse_begin(s);
 }
 
+static enum node_reason why_it_ended(const struct sandbox *s)
+{
+	if (vm_group_out_of_memory(&s->node->groups, s->info.id))
+		return NODE_OOM_HOST;
+	return s->monitor.reason ? s->monitor.reason : NODE_VMM_CRASH;
+}
+
 static void found_vm(struct sandbox *s, const struct warden_cell *cell)
 {
 	switch ((enum warden_cell_state)cell->state) {
@@ -89,8 +96,7 @@ static void found_vm(struct sandbox *s, const struct warden_cell *cell)
 		return;
 	case WARDEN_EXITED:
 	case WARDEN_STOPPING:
-		sandbox_end(s, s->monitor.reason ? s->monitor.reason : NODE_VMM_CRASH,
-			    "its VM has ended");
+		sandbox_end(s, why_it_ended(s), "its VM has ended");
 		return;
 	case WARDEN_STARTING:
 		return;

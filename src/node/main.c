@@ -169,6 +169,8 @@ static void open_parts(struct node *n)
 	creates_open(n);
 	base_open(n);
 	look_open(n);
+	ended_open(n);
+	vm_groups_open(&n->groups, n->set[SET_CGROUP].text);
 	turns_open(&n->saves, n->loop, n->set[SET_SAVES_MAX].number);
 	turns_open(&n->resumes, n->loop, n->set[SET_STARTS_MAX].number);
 	requests_open(n);
@@ -176,9 +178,12 @@ static void open_parts(struct node *n)
 
 static int give_up_power(const struct node *n, struct err *err)
 {
-	const struct confine_path paths[] = { { n->set[SET_DATA_DIR].text, CONFINE_WRITE },
-					      { n->set[SET_STATE_DIR].text, CONFINE_READ } };
-	const struct confine c = { n->set[SET_USER].text, paths, COUNT(paths), syscalls };
+	struct confine_path paths[2 + VM_GROUP_FOLDERS_MAX] = {
+		{ n->set[SET_DATA_DIR].text, CONFINE_WRITE },
+		{ n->set[SET_STATE_DIR].text, CONFINE_READ },
+	};
+	size_t n_paths = 2 + vm_groups_folders(&n->groups, paths + 2);
+	const struct confine c = { n->set[SET_USER].text, paths, n_paths, syscalls };
 
 	return confine(&c, err);
 }
@@ -200,6 +205,7 @@ static int set_up(struct daemon *d, struct err *err)
 	    open_journal(n, err) < 0 || journal_each(n->journal, load_row, n, err) < 0 ||
 	    files_sweep(n->files, has_row, n, err) < 0)
 		return -1;
+	ended_begin(n);
 	log_info("%zu sandboxes in the journal", n->table.n);
 	return 0;
 }
@@ -216,6 +222,7 @@ static void take_down(struct daemon *d)
 	creates_close(n);
 	base_close(n);
 	look_close(n);
+	ended_close(n);
 	while (n->table.all)
 		sandbox_free(n->table.all);
 	files_close(TAKE(n->files));

@@ -3,6 +3,7 @@
 
 #include "node/base_template.h"
 #include "node/creates.h"
+#include "node/ended.h"
 #include "node/gateway_door.h"
 #include "node/look.h"
 #include "node/memory_watch.h"
@@ -11,6 +12,7 @@
 #include "node/signed.h"
 #include "node/slots.h"
 #include "node/turns.h"
+#include "node/vm_group.h"
 
 enum {
 	NODE_SOCKETS_WAIT_MS = 10 * 1000, /* for warden, when sockets are asked for */
@@ -40,6 +42,8 @@ struct node {
 	struct turns saves, resumes;
 	size_t n_resuming; /* from SLOT to RESTORING, on the way from PAUSED */
 	struct signed_searches searches;
+	struct ended ended;
+	struct vm_groups groups;
 	struct node_job *jobs; /* requests.c: what is under way for a gateway */
 	bool stopping;
 };

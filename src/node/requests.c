@@ -101,7 +101,7 @@ static void verb_get(struct node *n, struct door_asked *a, const struct node_req
 
 	(void)text;
 	if (!s)
-		door_refuse(a, &err);
+		ended_refuse(n, a, rq, &err);
 	else
 		door_answer(a, &(struct node_reply){ .sandbox = s->info }, text_of(s), NULL, 0);
 }
@@ -116,7 +116,7 @@ static void verb_kill(struct node *n, struct door_asked *a, const struct node_re
 	if (s)
 		sandbox_end_asked(s, a);
 	else
-		door_refuse(a, &err);
+		ended_refuse(n, a, rq, &err);
 }
 
 /* --- longer, shorter ---------------------------------------------------------------------- */
@@ -176,7 +176,7 @@ static void verb_timeout(struct node *n, struct door_asked *a, const struct node
 
 	(void)text;
 	if (!s || rest_check(s, &err) < 0)
-		door_refuse(a, &err);
+		ended_refuse(n, a, rq, &err);
 	else if (s->state != SANDBOX_RUNNING)
 		waits_add(s, a, rq);
 	else
@@ -207,7 +207,7 @@ static void verb_connect(struct node *n, struct door_asked *a, const struct node
 		s = NULL;
 	}
 	if (!s)
-		door_refuse(a, &err);
+		ended_refuse(n, a, rq, &err);
 	else if (s->state == SANDBOX_RUNNING)
 		prolong(s, a, rq);
 	else
@@ -363,6 +363,7 @@ static verb_fn *const verbs[NODE_VERBS] = {
 	[NODE_RESUME] = verb_connect,  [NODE_LIST] = verb_list,
 	[NODE_SOCKETS] = verb_sockets, [NODE_TEMPLATES] = verb_templates,
 	[NODE_STATUS] = verb_status,   [NODE_SIGNED] = signed_ask,
+	[NODE_ENDED] = ended_list,
 };
 
 static void on_request(struct door_user *u, struct door_asked *a, const struct node_request *rq,

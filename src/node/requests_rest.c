@@ -29,7 +29,7 @@ void requests_pause(struct node *n, struct door_asked *a, const struct node_requ
 		s = NULL;
 	}
 	if (!s)
-		door_refuse(a, &err);
+		ended_refuse(n, a, rq, &err);
 	else if (s->state == SANDBOX_RUNNING)
 		pause_begin(s, a, !(rq->flags & NODE_NO_MEMORY));
 	else

@@ -1,6 +1,8 @@
 /* settings.c - the table behind node's configuration file and its --help. */
 #include "node/settings.h"
 
+#include "node/ended.h"
+
 enum { NODE_ID_LENGTH_MAX = 8 };
 
 const struct config_param settings_table[SETTINGS] = {
@@ -52,6 +54,12 @@ const struct config_param settings_table[SETTINGS] = {
 				   .max = 1024 * 1024 * 1024,
 				   .help = "room on data_dir's disk that is never promised, in "
 					   "MiB" },
+	[SET_TOMBSTONES_KEEP_S] = { "tombstones_keep_s", CONFIG_NUMBER, "604800",
+				    .min = ENDED_KEEP_MIN_S, .max = ENDED_KEEP_MAX_S,
+				    .help = "how long it is known why a sandbox ended, in "
+					    "seconds" },
+	[SET_CGROUP] = { "cgroup", CONFIG_TEXT, "hotcell",
+			 .help = "the control group of all VMs, as warden has it" },
 	[SET_DIE_AT] = { "die_at", CONFIG_TEXT, "",
 			 .help = "fault tests only: the step at which node kills itself" },
 };

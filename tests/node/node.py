@@ -52,7 +52,7 @@ class NodeHost:
                          "socket": self.socket_path, "warden_socket": self.warden.socket_path,
                          "egress_socket": self.egress_path if self.egress else "",
                          "user": NODE_UID, "kernel": kernel_path(), "disk": disk_path(), "starts_max": 2,
-                         "memory_reserve_mib": 64, "sandboxes_max": 256}
+                         "memory_reserve_mib": 64, "sandboxes_max": 256, "cgroup": self.warden.cgroup}
         self.settings.update(settings)
 
     @property

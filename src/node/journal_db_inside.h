@@ -1,0 +1,28 @@
+/* journal_db_inside.h - what the files that hold the journal's SQL share; nobody else includes it.
+ */
+#pragma once
+
+#include <sqlite3.h>
+
+#include "node/journal_db.h"
+
+struct journal_db {
+	sqlite3 *db;
+	sqlite3_stmt *begin, *commit, *put, *remove;
+	sqlite3_stmt *bury, *shorten, *find, *list, *list_all, *prune; /* tombstones_db.c */
+	int lock; /* flock: one node per journal; others may look */
+	int wal_pages;
+	bool full_sync, damaged;
+};
+
+int journal_db_failed(struct journal_db *d, const char *what, struct err *err); /* -1 */
+int journal_db_prepare(struct journal_db *d, const char *sql, sqlite3_stmt **ret,
+		       struct err *err) NODISCARD;
+/* A statement without rows. */
+int journal_db_run(struct journal_db *d, sqlite3_stmt *s, const char *what,
+		   struct err *err) NODISCARD;
+/* False: it does not fit, or is no text. */
+bool journal_db_text(sqlite3_stmt *s, int column, char *ret, size_t size);
+
+int tombstones_db_open(struct journal_db *d, struct err *err) NODISCARD;
+void tombstones_db_close(struct journal_db *d);

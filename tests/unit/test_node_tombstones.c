@@ -1,0 +1,301 @@
+/* test_node_tombstones.c - of those that ended it is known why, for a while. */
+#include "tests/unit/check.h"
+
+#include <fcntl.h>
+#include <sqlite3.h>
+
+#include "base/bytes.h"
+#include "base/folder.h"
+#include "net/timer.h"
+#include "node/journal.h"
+
+enum { GUARD_MS = 100000 };
+
+static struct scene {
+	struct loop *loop;
+	struct timer guard;
+	struct journal *journal;
+	char dir[64], path[80];
+	size_t n_done, n_failed;
+	struct node_tombstone found[TOMBSTONES_PAGE];
+	size_t n_found;
+} s;
+
+static void on_guard(struct timer *t)
+{
+	(void)t;
+	fail_msg("nothing more happened in %d ms", GUARD_MS);
+}
+
+static void on_done(struct journal_write *w, const struct err *err)
+{
+	(void)w;
+	s.n_done++;
+	s.n_failed += err != NULL;
+}
+
+static void on_found(struct journal_search *search, const struct node_tombstone *found, size_t n,
+		     const struct err *err)
+{
+	assert_null(search->write.journal);
+	assert_null(err);
+	s.n_done++;
+	s.n_found = n;
+	memcpy(s.found, found, n * sizeof(*found));
+}
+
+static void open_journal(void)
+{
+	struct err err;
+
+	if (journal_open(s.loop, s.path, &s.journal, &err) < 0)
+		fail_msg("%s", err.msg);
+}
+
+static void scene_open(void)
+{
+	struct err err;
+
+	s = (struct scene){ .dir = "/tmp/hotcell-tombs-XXXXXX" };
+	assert_non_null(mkdtemp(s.dir));
+	snprintf(s.path, sizeof(s.path), "%s/journal.db", s.dir);
+	assert_int_equal(loop_open(&s.loop, &err), 0);
+	timer_init(&s.guard, s.loop, on_guard);
+	timer_start(&s.guard, GUARD_MS);
+	open_journal();
+}
+
+static void scene_end(void)
+{
+	AUTO(auto_close) int tmp = open("/tmp", O_PATH | O_DIRECTORY | O_CLOEXEC);
+	struct err err;
+
+	timer_stop(&s.guard);
+	journal_close(TAKE(s.journal));
+	loop_free(s.loop);
+	assert_int_equal(folder_remove(tmp, s.dir + strlen("/tmp/"), &err), 0);
+}
+
+static void run_until(size_t n)
+{
+	while (s.n_done < n)
+		assert_true(loop_turn(s.loop));
+	s.n_done = 0;
+}
+
+static struct node_tombstone stone(const char *id, const char *team, uint64_t ended_ns)
+{
+	struct node_tombstone t = { .template_id = "base",
+				    .started_ns = 5,
+				    .ended_ns = ended_ns,
+				    .reason = NODE_LIFETIME };
+
+	snprintf(t.id, sizeof(t.id), "%s", id);
+	snprintf(t.team, sizeof(t.team), "%s", team);
+	return t;
+}
+
+static void bury(const char *id, const char *team, uint64_t ended_ns)
+{
+	const struct node_tombstone t = stone(id, team, ended_ns);
+	struct journal_write w = { 0 };
+	struct err err;
+
+	assert_int_equal(journal_bury(s.journal, &w, &t, on_done, &err), 0);
+	run_until(1);
+	assert_int_equal(s.n_failed, 0);
+}
+
+static size_t find(const char *team, const char *id)
+{
+	struct journal_search search = { 0 };
+	struct err err;
+
+	assert_int_equal(journal_find_ended(s.journal, &search, team, id, on_found, &err), 0);
+	run_until(1);
+	return s.n_found;
+}
+
+static size_t list(const char *team, uint64_t after_ns, const char *id)
+{
+	struct journal_search search = { 0 };
+	struct err err;
+
+	assert_int_equal(journal_list_ended(s.journal, &search, team, after_ns, id, on_found, &err),
+			 0);
+	run_until(1);
+	return s.n_found;
+}
+
+static int count_row(const struct journal_row *row, void *context, struct err *err)
+{
+	size_t *n = context;
+
+	(void)row, (void)err;
+	(*n)++;
+	return 0;
+}
+
+static size_t count_rows(void)
+{
+	struct err err;
+	size_t n = 0;
+
+	assert_int_equal(journal_each(s.journal, count_row, &n, &err), 0);
+	return n;
+}
+
+static void a_row_becomes_a_tombstone(void **state)
+{
+	struct journal_row row = { .sandbox = { .id = "a", .team = "t" } };
+	const struct node_tombstone t = stone("a", "t", 77);
+	struct journal_write w[2] = { 0 };
+	struct journal_search search = { 0 };
+	struct err err;
+
+	(void)state;
+	scene_open();
+	assert_int_equal(journal_put(s.journal, &w[0], &row, false, on_done, &err), 0);
+	assert_int_equal(journal_bury(s.journal, &w[1], &t, on_done, &err), 0);
+	assert_int_equal(journal_find_ended(s.journal, &search, "t", "a", on_found, &err), 0);
+	run_until(3);
+	assert_int_equal(s.n_found, 1); /* it sees what was asked for before */
+	assert_int_equal(count_rows(), 0);
+	journal_close(TAKE(s.journal));
+	open_journal();
+	assert_int_equal(find("t", "a"), 1);
+	assert_memory_equal(&s.found[0], &t, sizeof(t));
+	assert_int_equal(find("", "a"), 1); /* an operator */
+	assert_int_equal(find("other", "a"), 0);
+	assert_int_equal(find("t", "b"), 0);
+	scene_end();
+}
+
+/* The row that was put again is gone in the end, and there is one tombstone: the last. */
+static void buried_twice_is_there_once(void **state)
+{
+	(void)state;
+	scene_open();
+	bury("a", "t", 10);
+	bury("a", "t", 20);
+	assert_int_equal(list("t", 0, ""), 1);
+	assert_int_equal(s.found[0].ended_ns, 20);
+	scene_end();
+}
+
+static void lists_go_on_where_they_ended(void **state)
+{
+	char id[NODE_ID_MAX + 1];
+	uint64_t after = 0;
+	size_t seen = 0;
+
+	(void)state;
+	scene_open();
+	for (unsigned int i = 0; i < 2 * TOMBSTONES_PAGE + 10; i++) {
+		snprintf(id, sizeof(id), "id%04u", i);
+		bury(id, i % 2 ? "odd" : "even", 100 + i / 4); /* some at the same instant */
+	}
+	id[0] = '\0';
+	while (list("", after, id) > 0) {
+		for (size_t i = 0; i < s.n_found; i++, seen++) {
+			char want[NODE_ID_MAX + 1];
+
+			snprintf(want, sizeof(want), "id%04zu", seen);
+			assert_string_equal(s.found[i].id, want);
+		}
+		after = s.found[s.n_found - 1].ended_ns;
+		memcpy(id, s.found[s.n_found - 1].id, sizeof(id));
+	}
+	assert_int_equal(seen, 2 * TOMBSTONES_PAGE + 10);
+	assert_int_equal(list("odd", 0, ""), TOMBSTONES_PAGE);
+	assert_string_equal(s.found[0].team, "odd");
+	assert_int_equal(list("odd", UINT64_MAX, ""), 0);
+	assert_int_equal(list("nobody", 0, ""), 0);
+	scene_end();
+}
+
+static void the_old_are_dropped_in_slices(void **state)
+{
+	struct journal_write w = { 0 };
+	struct err err;
+	char id[NODE_ID_MAX + 1];
+
+	(void)state;
+	scene_open();
+	for (unsigned int i = 0; i < TOMBSTONES_SLICE + 3; i++) {
+		snprintf(id, sizeof(id), "id%04u", i);
+		bury(id, "t", 100);
+	}
+	bury("young", "t", 200);
+	assert_int_equal(journal_prune(s.journal, &w, 150, on_done, &err), 0);
+	run_until(1);
+	assert_int_equal(list("", 0, ""), 3 + 1);
+	assert_int_equal(journal_prune(s.journal, &w, 150, on_done, &err), 0);
+	run_until(1);
+	assert_int_equal(list("", 0, ""), 1);
+	assert_string_equal(s.found[0].id, "young");
+	scene_end();
+}
+
+/* That many are put there by other means: it is the number that is tested. */
+static void no_more_than_so_many(void **state)
+{
+	static const char fill[] =
+		"WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 100000)"
+		" INSERT INTO tombstone SELECT i, 'old' || i, 't', 'base', 1, 1000 + i, 1 FROM n";
+	sqlite3 *db;
+
+	(void)state;
+	assert_int_equal(TOMBSTONES_MAX, 100000);
+	scene_open();
+	journal_close(TAKE(s.journal));
+	assert_int_equal(sqlite3_open(s.path, &db), SQLITE_OK);
+	assert_int_equal(sqlite3_exec(db, fill, NULL, NULL, NULL), SQLITE_OK);
+	sqlite3_close(db);
+	open_journal();
+	assert_int_equal(find("t", "old1"), 1);
+	bury("new1", "t", 1);
+	bury("new2", "t", 1);
+	assert_int_equal(find("t", "old1"), 0);
+	assert_int_equal(find("t", "old2"), 0);
+	assert_int_equal(find("t", "old3"), 1);
+	assert_int_equal(find("t", "new1"), 1);
+	scene_end();
+}
+
+static void searches_leave_room_for_writes(void **state)
+{
+	static struct journal_search many[JOURNAL_SEARCHES_MAX + 1];
+	struct journal_row row = { .sandbox = { .id = "a", .team = "t" } };
+	struct journal_write w = { 0 };
+	struct err err;
+
+	(void)state;
+	scene_open();
+	for (size_t i = 0; i < JOURNAL_SEARCHES_MAX; i++)
+		assert_int_equal(journal_find_ended(s.journal, &many[i], "", "x", on_found, &err),
+				 0);
+	assert_int_equal(
+		journal_find_ended(s.journal, &many[JOURNAL_SEARCHES_MAX], "", "x", on_found, &err),
+		-1);
+	assert_int_equal(err.code, ERR_EXHAUSTED);
+	assert_int_equal(journal_put(s.journal, &w, &row, false, on_done, &err), 0);
+	journal_search_cancel(&many[7]);
+	run_until(JOURNAL_SEARCHES_MAX);
+	assert_int_equal(find("", "x"), 0); /* there is room again */
+	scene_end();
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(a_row_becomes_a_tombstone),
+		cmocka_unit_test(buried_twice_is_there_once),
+		cmocka_unit_test(lists_go_on_where_they_ended),
+		cmocka_unit_test(the_old_are_dropped_in_slices),
+		cmocka_unit_test(no_more_than_so_many),
+		cmocka_unit_test(searches_leave_room_for_writes),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
