@@ -1,4 +1,4 @@
-/* clock.c - the two clocks anyone may read. */
+/* clock.c - the clocks anyone may read. */
 /* #syscalls: clock_gettime */
 #include "base/clock.h"
 
@@ -18,6 +18,11 @@ static uint64_t read_clock(clockid_t id)
 uint64_t clock_mono_ns(void)
 {
 	return read_clock(CLOCK_MONOTONIC);
+}
+
+uint64_t clock_boot_ns(void)
+{
+	return read_clock(CLOCK_BOOTTIME);
 }
 
 uint64_t clock_wall_ns(void)

@@ -52,8 +52,9 @@ static int tidy(struct sandbox *s, enum files_verb verb, struct err *err)
 	return files_ask(s->node->files, NULL, &o, NULL, err);
 }
 
-static int load_running(struct sandbox *s, struct err *err)
+static int load_running(struct sandbox *s, const struct journal_row *row, struct err *err)
 {
+	lease_load(&s->lease, lease_clock(), row);
 	sandbox_enter(&s->node->table, s, SANDBOX_RUNNING);
 	sandbox_set_deadline(s);
 	return tidy(s, FILES_RUNS, err);
@@ -92,5 +93,5 @@ int sandbox_load(struct node *n, const struct journal_row *row, struct err *err)
 		return -1;
 	if (row->state == JOURNAL_PAUSED)
 		return load_paused(s, err);
-	return row->state == JOURNAL_WAKING ? load_waking(s) : load_running(s, err);
+	return row->state == JOURNAL_WAKING ? load_waking(s) : load_running(s, row, err);
 }

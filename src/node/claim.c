@@ -7,7 +7,6 @@
 #include <errno.h>
 #include <inttypes.h>
 
-#include "base/clock.h"
 #include "base/log.h"
 #include "node/node.h"
 #include "node/start.h"
@@ -34,6 +33,8 @@ static int put(struct sandbox *s, struct journal_write *w, enum journal_state st
 				   .pages_crc = s->pages_crc,
 				   .state_crc = s->state_crc,
 				   .saved_bytes = s->saved_bytes,
+				   .run_boot_ns = s->lease.run_ns,
+				   .end_boot_ns = s->lease.end_ns,
 				   .text = s->text };
 
 	if (s->env) {
@@ -109,6 +110,7 @@ static char *env_text(const json_t *env)
 void sandbox_named(struct sandbox *s)
 {
 	const struct create *c = s->create;
+	struct lease_now now = lease_clock();
 	struct err err;
 
 	step("create.identity");
@@ -116,8 +118,9 @@ void sandbox_named(struct sandbox *s)
 	agent_identity_done(&s->identity);
 	s->text = TAKE(s->create->text);
 	s->env = env_text(s->create->env);
-	s->info.started_ns = clock_wall_ns();
-	s->info.end_ns = s->info.started_ns + c->timeout_s * NSEC_PER_SEC;
+	lease_begin(&s->lease, now, c->timeout_s);
+	s->info.started_ns = now.wall_ns;
+	s->info.end_ns = lease_end_wall(&s->lease, now);
 	s->info.state = NODE_RUNNING;
 	sandbox_enter(&s->node->table, s, SANDBOX_SETTLING);
 	if (sandbox_note(s, &s->write, JOURNAL_RUNNING, on_settled, &err) < 0)

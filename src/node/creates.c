@@ -185,10 +185,11 @@ static int accept_create(struct create *c, const struct node_request *rq, struct
 {
 	if (!base_is(c->node, rq->template_id))
 		return err_set(err, ERR_NOT_FOUND, 0, "template '%s' not found", rq->template_id);
-	if (admit(c->node, err) < 0)
+	if (lease_check(rq->timeout_s, c->node->set[SET_TIMEOUT_MAX_S].number, err) < 0 ||
+	    admit(c->node, err) < 0)
 		return -1;
 	memcpy(c->team, rq->team, sizeof(c->team));
-	c->timeout_s = rq->timeout_s < NODE_TIMEOUT_MAX_S ? rq->timeout_s : NODE_TIMEOUT_MAX_S;
+	c->timeout_s = rq->timeout_s;
 	c->flags = rq->flags & (NODE_SECURE | NODE_AUTO_PAUSE | NODE_AUTO_RESUME | NODE_NO_MEMORY);
 	return create_text_split(text, NODE_TEXT_MAX, &c->env, &c->text, err);
 }

@@ -22,7 +22,7 @@ enum {
 	END_STOP_AGAIN_MS = 200,      /* warden is stopping it already */
 	END_ROW_AGAIN_MS = 1000,      /* the row could not be removed */
 	DEADLINE_PAUSE_MS = 1000,     /* it could not be paused: how often to think of it */
-	DEADLINE_LOOK_MS = 30 * 1000, /* the longest sleep: wall clocks jump */
+	DEADLINE_LOOK_MS = 30 * 1000, /* the longest sleep: the loop's clock stops with the host */
 };
 
 struct kill_wait { /* who asked for its end and waits for it */
@@ -277,13 +277,11 @@ static void on_deadline(struct timer *t)
 {
 	struct sandbox *s = CONTAINER_OF(t, struct sandbox, timer);
 
-	uint64_t now = clock_wall_ns();
-
-	if (now < s->info.end_ns) {
+	if (lease_left_ns(&s->lease, lease_clock()) > 0) {
 		sandbox_set_deadline(s);
 	} else if (!(s->info.flags & NODE_AUTO_PAUSE)) {
 		sandbox_end(s, NODE_LIFETIME, "its time is over");
-	} else if (now >= s->pause_after_ns && !s->node->stopping) {
+	} else if (clock_wall_ns() >= s->pause_after_ns && !s->node->stopping) {
 		log_info("%s is paused: its time is over", s->info.id);
 		pause_begin(s, NULL, !(s->info.flags & NODE_NO_MEMORY));
 	} else {
@@ -293,10 +291,10 @@ static void on_deadline(struct timer *t)
 
 void sandbox_set_deadline(struct sandbox *s)
 {
-	uint64_t now = clock_wall_ns(), ms = 0;
+	struct lease_now now = lease_clock();
+	uint64_t ms = (lease_left_ns(&s->lease, now) + NSEC_PER_MSEC - 1) / NSEC_PER_MSEC;
 
-	if (s->info.end_ns > now)
-		ms = (s->info.end_ns - now + NSEC_PER_MSEC - 1) / NSEC_PER_MSEC;
+	s->info.end_ns = lease_end_wall(&s->lease, now); /* the wall clock may have been set */
 	timer_stop(&s->timer);
 	timer_init(&s->timer, s->node->loop, on_deadline);
 	timer_start(&s->timer, ms < DEADLINE_LOOK_MS ? ms : DEADLINE_LOOK_MS);

@@ -23,7 +23,7 @@ enum node_verb {
 	NODE_CREATE,  /* team, template_id (or alias), timeout_s, flags, text -> sandbox */
 	NODE_GET,     /* team, id -> sandbox, text; ended: ERR_NOT_FOUND, tombstone in reply */
 	NODE_KILL,    /* team, id; answered when it is gone; a paused one, too */
-	NODE_TIMEOUT, /* team, id, timeout_s from now; longer or shorter -> sandbox */
+	NODE_TIMEOUT, /* team, id, timeout_s from now; longer or shorter, capped -> sandbox */
 	NODE_CONNECT, /* team, id, timeout_s from now, flags; never shortens; one that is paused is
 		       * resumed (reply.resumed) -> sandbox, text */
 	NODE_PAUSE,   /* team, id, flags; answered when it is durable -> sandbox. ERR_EXISTS: it

@@ -49,9 +49,6 @@ static int check_strings(const struct node_request *rq, struct err *err)
 
 static int check_numbers(const struct node_request *rq, struct err *err)
 {
-	if (rq->timeout_s > NODE_TIMEOUT_MAX_S)
-		return err_set(err, ERR_INVALID, 0, "a timeout of %u seconds, at most %d",
-			       rq->timeout_s, NODE_TIMEOUT_MAX_S);
 	if (rq->flags & ~FLAGS_KNOWN)
 		return err_set(err, ERR_INVALID, 0, "flags 0x%x", rq->flags);
 	if ((needs[rq->verb] & NEEDS_COUNT) && (rq->count == 0 || rq->count > NODE_FDS_MAX))

@@ -1,7 +1,6 @@
 /* requests.c - each verb of a gateway: what it needs, what it answers. */
 #include <errno.h>
 
-#include "base/clock.h"
 #include "base/log.h"
 #include "node/node.h"
 #include "node/pause.h"
@@ -133,12 +132,12 @@ static void on_touched(struct journal_write *w, const struct err *err)
 	job_free(j);
 }
 
-static void set_end(struct sandbox *s, struct door_asked *a, uint64_t end_ns, bool with_text)
+/* The lease was moved: noted, then answered. */
+static void note_lease(struct sandbox *s, struct door_asked *a, bool with_text)
 {
 	struct node_job *j;
 	struct err err;
 
-	s->info.end_ns = end_ns;
 	sandbox_set_deadline(s);
 	j = job_add(s->node, a, s);
 	if (!j || (with_text && s->text && !(j->text = strdup(s->text)))) {
@@ -151,13 +150,11 @@ static void set_end(struct sandbox *s, struct door_asked *a, uint64_t end_ns, bo
 		on_touched(&j->write, &err);
 }
 
-/* From now, and not beyond what any sandbox may have. */
-static uint64_t end_of(const struct sandbox *s, uint32_t timeout_s)
+/* False: it would be shorter, and may not be. */
+static bool move_lease(struct sandbox *s, uint32_t timeout_s, bool may_shorten)
 {
-	uint64_t end = clock_wall_ns() + timeout_s * NSEC_PER_SEC;
-	uint64_t last = s->info.started_ns + NODE_TIMEOUT_MAX_S * NSEC_PER_SEC;
-
-	return end < last ? end : last;
+	return lease_move(&s->lease, lease_clock(), timeout_s,
+			  s->node->set[SET_TIMEOUT_MAX_S].number, may_shorten);
 }
 
 /* One that is paused has no end. */
@@ -175,21 +172,21 @@ static void verb_timeout(struct node *n, struct door_asked *a, const struct node
 	struct sandbox *s = alive(n, rq, &err);
 
 	(void)text;
-	if (!s || rest_check(s, &err) < 0)
+	if (!s || rest_check(s, &err) < 0) {
 		ended_refuse(n, a, rq, &err);
-	else if (s->state != SANDBOX_RUNNING)
+	} else if (s->state != SANDBOX_RUNNING) {
 		waits_add(s, a, rq);
-	else
-		set_end(s, a, end_of(s, rq->timeout_s), false);
+	} else {
+		(void)move_lease(s, rq->timeout_s, true);
+		note_lease(s, a, false);
+	}
 }
 
 /* It runs: longer, never shorter. */
 static void prolong(struct sandbox *s, struct door_asked *a, const struct node_request *rq)
 {
-	uint64_t end = end_of(s, rq->timeout_s);
-
-	if (end > s->info.end_ns)
-		set_end(s, a, end, true);
+	if (move_lease(s, rq->timeout_s, false))
+		note_lease(s, a, true);
 	else
 		door_answer(a, &(struct node_reply){ .sandbox = s->info }, text_of(s), NULL, 0);
 }
@@ -202,6 +199,8 @@ static void verb_connect(struct node *n, struct door_asked *a, const struct node
 	struct sandbox *s = alive(n, rq, &err);
 
 	(void)text;
+	if (s && lease_check(rq->timeout_s, n->set[SET_TIMEOUT_MAX_S].number, &err) < 0)
+		s = NULL;
 	if (s && s->state == SANDBOX_RUNNING && rq->verb == NODE_RESUME) {
 		err_set(&err, ERR_EXISTS, 0, "Sandbox %s is already running", rq->id);
 		s = NULL;

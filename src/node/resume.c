@@ -186,7 +186,7 @@ static void on_noted(struct journal_write *w, const struct err *err)
 /* After a restart nobody remembers how long it was to run. */
 void resume_woken(struct sandbox *s)
 {
-	uint64_t now = clock_wall_ns();
+	struct lease_now now = lease_clock();
 	uint32_t timeout_s = s->resuming ? s->resuming->timeout_s : RESUME_TRAFFIC_S;
 	struct err err;
 
@@ -196,11 +196,12 @@ void resume_woken(struct sandbox *s)
 	s->pages_crc = s->state_crc = 0;
 	s->info.state = NODE_RUNNING;
 	s->info.ended_ns = 0;
-	s->info.end_ns = now + timeout_s * NSEC_PER_SEC;
+	lease_begin(&s->lease, now, timeout_s);
+	s->info.end_ns = lease_end_wall(&s->lease, now);
 	s->pause_after_ns = 0;
 	if (s->resuming && !s->resuming->memory)
 		snprintf(s->boot_id, sizeof(s->boot_id), "%s", s->resuming->identity.boot_id);
-	table_restarted(&s->node->table, s, now);
+	table_restarted(&s->node->table, s, now.wall_ns);
 	if (sandbox_note(s, &s->write, JOURNAL_RUNNING, on_noted, &err) < 0)
 		on_noted(&s->write, &err);
 }

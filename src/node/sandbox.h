@@ -13,6 +13,7 @@
 #pragma once
 
 #include "node/journal.h"
+#include "node/lease.h"
 #include "node/monitor.h"
 #include "node/sandbox_files.h"
 #include "node/slots.h"
@@ -58,6 +59,7 @@ struct sandbox {
 	/* of what is saved; bytes 0: nothing but its disk */
 	uint32_t pages_crc, state_crc;
 	uint64_t saved_bytes;
+	struct lease lease; /* until when it runs; info.end_ns is the same, for people */
 	struct agent_identity identity;
 	struct create *create; /* whose it becomes; NULL: nobody's, or done */
 	uint32_t slot;
@@ -112,5 +114,5 @@ void sandbox_end(struct sandbox *s, enum node_reason reason, const char *why);
 void sandbox_end_asked(struct sandbox *s, struct door_asked *asked);
 void sandbox_free(struct sandbox *s); /* at node's own end: nothing is told to anybody */
 
-/* The deadline of a RUNNING one is end_ns. */
+/* The deadline of a RUNNING one is its lease. */
 void sandbox_set_deadline(struct sandbox *s);

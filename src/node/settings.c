@@ -2,6 +2,7 @@
 #include "node/settings.h"
 
 #include "node/ended.h"
+#include "node/lease.h"
 
 enum { NODE_ID_LENGTH_MAX = 8 };
 
@@ -54,6 +55,11 @@ const struct config_param settings_table[SETTINGS] = {
 				   .max = 1024 * 1024 * 1024,
 				   .help = "room on data_dir's disk that is never promised, in "
 					   "MiB" },
+	[SET_TIMEOUT_MAX_S] = { "timeout_max_s", CONFIG_NUMBER, "86400", .min = LEASE_MAX_MIN_S,
+				.max = NODE_TIMEOUT_MAX_S,
+				.help = "how long a sandbox may run at most, in seconds; a resumed "
+					"one "
+					"begins anew" },
 	[SET_TOMBSTONES_KEEP_S] = { "tombstones_keep_s", CONFIG_NUMBER, "604800",
 				    .min = ENDED_KEEP_MIN_S, .max = ENDED_KEEP_MAX_S,
 				    .help = "how long it is known why a sandbox ended, in "
