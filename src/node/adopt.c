@@ -40,6 +40,7 @@ static void load_fields(struct sandbox *s, const struct journal_row *row)
 	s->state_crc = row->state_crc;
 	s->saved_bytes = row->saved_bytes;
 	memcpy(s->control_token, row->control_token, sizeof(s->control_token));
+	memcpy(s->key_id, row->key_id, sizeof(s->key_id));
 	memcpy(s->machine_id, row->machine_id, sizeof(s->machine_id));
 	memcpy(s->boot_id, row->boot_id, sizeof(s->boot_id));
 }
@@ -89,7 +90,8 @@ int sandbox_load(struct node *n, const struct journal_row *row, struct err *err)
 			    "not finished when node ended");
 		return 0;
 	}
-	if (load_text(s, row->text, err) < 0 || table_own(&n->table, s, err) < 0)
+	if (load_text(s, row->text, err) < 0 || repeats_load(s, row, err) < 0 ||
+	    table_own(&n->table, s, err) < 0)
 		return -1;
 	if (row->state == JOURNAL_PAUSED)
 		return load_paused(s, err);

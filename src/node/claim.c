@@ -44,6 +44,8 @@ static int put(struct sandbox *s, struct journal_write *w, enum journal_state st
 		row.text = both;
 	}
 	memcpy(row.control_token, s->control_token, sizeof(row.control_token));
+	repeats_note(s, &row);
+	memcpy(row.key_id, s->key_id, sizeof(row.key_id));
 	memcpy(row.machine_id, s->machine_id, sizeof(row.machine_id));
 	memcpy(row.boot_id, s->boot_id, sizeof(row.boot_id));
 	return journal_put(s->node->journal, w, &row, durable, on_done, err);
@@ -131,6 +133,7 @@ void sandbox_claim(struct sandbox *s, struct create *c)
 {
 	s->create = c;
 	memcpy(s->info.team, c->team, sizeof(s->info.team));
+	memcpy(s->key_id, c->key_id, sizeof(s->key_id));
 	s->info.flags = c->flags;
 	if (!(c->flags & NODE_SECURE))
 		explicit_bzero(s->identity.access_token, sizeof(s->identity.access_token));

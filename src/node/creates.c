@@ -6,6 +6,7 @@
 
 #include "base/log.h"
 #include "node/create_text.h"
+#include "node/limits.h"
 #include "node/node.h"
 
 static void turn(struct timer *t);
@@ -15,6 +16,10 @@ static void turn(struct timer *t);
 static void create_free(struct create *c)
 {
 	timer_stop(&c->patience);
+	if (c->all_prev)
+		*c->all_prev = c->all_next;
+	if (c->all_next)
+		c->all_next->all_prev = c->all_prev;
 	json_decref(c->env);
 	free(c->text);
 	free(c);
@@ -22,44 +27,30 @@ static void create_free(struct create *c)
 
 static void enqueue(struct create *c, bool first)
 {
-	struct creates *q = &c->node->creates;
-
-	if (first) {
-		c->next = q->first;
-		c->prev = &q->first;
-		if (c->next)
-			c->next->prev = &c->next;
-		else
-			q->last = &c->next;
-		q->first = c;
-	} else {
-		c->next = NULL;
-		c->prev = q->last;
-		*q->last = c;
-		q->last = &c->next;
-	}
-	q->n++;
+	creates_enqueue(&c->node->creates, c, first);
 }
 
 static void dequeue(struct create *c)
 {
-	struct creates *q = &c->node->creates;
+	creates_dequeue(&c->node->creates, c);
+}
 
-	if (!c->prev)
-		return;
-	*c->prev = c->next;
-	if (c->next)
-		c->next->prev = c->prev;
-	else
-		q->last = c->prev;
-	c->prev = NULL;
-	q->n--;
+/* When it is worth another try; 0: nobody knows, it depends on what the caller ends. */
+static uint32_t retry_after(const struct create *c, const struct err *why)
+{
+	if (why->code != ERR_EXHAUSTED || c->limited)
+		return 0;
+	return CREATE_RETRY_S + (uint32_t)(c->node->creates.n / CREATES_PER_S);
 }
 
 static void refuse(struct create *c, const struct err *why)
 {
+	struct node_reply r = { .code = why->code, .retry_s = retry_after(c, why) };
+
 	dequeue(c);
-	door_refuse(c->asked, why);
+	repeats_failed(c, why);
+	memcpy(r.msg, why->msg, sizeof(r.msg));
+	door_answer(c->asked, &r, (struct bytes){ 0 }, NULL, 0);
 	create_free(c);
 }
 
@@ -180,26 +171,57 @@ static int admit(const struct node *n, struct err *err)
 	return memory_watch_allow(&n->memory, 1 + (waiting > begun ? waiting : begun), err);
 }
 
+/* What its key may have, of sandboxes and of the queue. It is not counted yet. */
+static int allow(struct create *c, const struct node_request *rq, struct err *err)
+{
+	size_t waiting = creates_waiting(&c->node->creates, c);
+
+	if (limits_allow(c->node, rq->team, rq->key_id, &rq->limits, err) < 0) {
+		c->limited = true;
+		return -1;
+	}
+	if (waiting >= CREATES_KEY_MAX)
+		return err_set(err, ERR_EXHAUSTED, 0, "%zu of your creates wait already", waiting);
+	return 0;
+}
+
 static int accept_create(struct create *c, const struct node_request *rq, struct bytes text,
 			 struct err *err)
 {
 	if (!base_is(c->node, rq->template_id))
 		return err_set(err, ERR_NOT_FOUND, 0, "template '%s' not found", rq->template_id);
-	if (lease_check(rq->timeout_s, c->node->set[SET_TIMEOUT_MAX_S].number, err) < 0 ||
-	    admit(c->node, err) < 0)
-		return -1;
 	memcpy(c->team, rq->team, sizeof(c->team));
+	memcpy(c->key_id, rq->key_id, sizeof(c->key_id));
+	if (lease_check(rq->timeout_s, c->node->set[SET_TIMEOUT_MAX_S].number, err) < 0 ||
+	    allow(c, rq, err) < 0 || admit(c->node, err) < 0)
+		return -1;
 	c->timeout_s = rq->timeout_s;
 	c->flags = rq->flags & (NODE_SECURE | NODE_AUTO_PAUSE | NODE_AUTO_RESUME | NODE_NO_MEMORY);
-	return create_text_split(text, NODE_TEXT_MAX, &c->env, &c->text, err);
+	if (create_text_split(text, NODE_TEXT_MAX, &c->env, &c->text, err) < 0)
+		return -1;
+	return repeats_begin(c->node, c, rq, text, err);
+}
+
+static void link_all(struct create *c)
+{
+	struct creates *q = &c->node->creates;
+
+	c->all_next = q->all;
+	c->all_prev = &q->all;
+	if (c->all_next)
+		c->all_next->all_prev = &c->all_next;
+	q->all = c;
 }
 
 void creates_ask(struct node *n, struct door_asked *asked, const struct node_request *rq,
 		 struct bytes text)
 {
-	struct create *c = calloc(1, sizeof(*c));
+	struct create *c;
 	struct err err;
 
+	if (repeats_take(n, asked, rq, text))
+		return;
+	c = calloc(1, sizeof(*c));
 	if (!c) {
 		err_set(&err, ERR_EXHAUSTED, ENOMEM, "a create");
 		door_refuse(asked, &err);
@@ -213,6 +235,7 @@ void creates_ask(struct node *n, struct door_asked *asked, const struct node_req
 		refuse(c, &err);
 		return;
 	}
+	link_all(c);
 	enqueue(c, false);
 	be_patient(c);
 	creates_soon(n);
@@ -273,6 +296,7 @@ void creates_done(struct sandbox *s)
 	struct create *c = TAKE(s->create);
 
 	s->node->creates.claimed--;
+	repeats_done(c, s);
 	door_answer(c->asked, &r, (struct bytes){ 0 }, NULL, 0);
 	create_free(c);
 	creates_soon(s->node);
@@ -289,7 +313,7 @@ static void give_out(struct node *n)
 		struct sandbox *s = q->ready;
 
 		creates_unready(s);
-		dequeue(c);
+		creates_take(q, c);
 		q->claimed++;
 		sandbox_claim(s, c);
 	}
@@ -393,7 +417,6 @@ void creates_open(struct node *n)
 	struct creates *q = &n->creates;
 
 	*q = (struct creates){ 0 };
-	q->last = &q->first;
 	q->ready_last = &q->ready;
 	timer_init(&q->turn, n->loop, turn);
 }
@@ -403,10 +426,8 @@ void creates_close(struct node *n)
 	struct creates *q = &n->creates;
 
 	timer_stop(&q->turn);
-	while (q->first) {
-		struct create *c = q->first;
-
-		dequeue(c);
-		create_free(c);
+	while (q->all) { /* those whose sandbox is on its way, too */
+		dequeue(q->all);
+		create_free(q->all);
 	}
 }

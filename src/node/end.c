@@ -64,6 +64,7 @@ void sandbox_free(struct sandbox *s)
 		s->killers = k->next;
 		free(k);
 	}
+	repeats_forget(s);
 	table_remove(&s->node->table, s);
 	free(s->text);
 	free(s->env);
@@ -223,6 +224,7 @@ static void let_go(struct sandbox *s)
 	if (s->state == SANDBOX_WAITING)
 		creates_unready(s);
 	stop_all(s);
+	repeats_forget(s);
 	table_disown(&s->node->table, s);
 	requests_not_found(s->info.id, &err);
 	if (pauser)

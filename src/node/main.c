@@ -223,6 +223,7 @@ static void take_down(struct daemon *d)
 	base_close(n);
 	look_close(n);
 	ended_close(n);
+	repeats_close(n);
 	while (n->table.all)
 		sandbox_free(n->table.all);
 	files_close(TAKE(n->files));

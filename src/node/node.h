@@ -7,6 +7,7 @@
 #include "node/gateway_door.h"
 #include "node/look.h"
 #include "node/memory_watch.h"
+#include "node/repeats.h"
 #include "node/sandbox_table.h"
 #include "node/settings.h"
 #include "node/signed.h"
@@ -43,6 +44,7 @@ struct node {
 	size_t n_resuming; /* from SLOT to RESTORING, on the way from PAUSED */
 	struct signed_searches searches;
 	struct ended ended;
+	struct repeats repeats;
 	struct vm_groups groups;
 	struct node_job *jobs; /* requests.c: what is under way for a gateway */
 	bool stopping;

@@ -87,7 +87,7 @@ struct node_request {
 	char team[NODE_ID_MAX + 1];
 	char id[NODE_ID_MAX + 1];
 	char template_id[NODE_ID_MAX + 1];
-	char key_id[NODE_ID_MAX + 1]; /* NODE_CREATE: whose limits count; may be empty */
+	char key_id[NODE_ID_MAX + 1]; /* whose limits count; may be empty */
 	/* NODE_CREATE: the same again, of the same team, is the same sandbox while it lives, for a
 	 * day. ERR_EXISTS: it was used for another request */
 	char idempotency[NODE_ID_MAX + 1];

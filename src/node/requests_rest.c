@@ -3,6 +3,7 @@
  * On its way between two states of rest it answers nothing but a kill: whoever asks waits, and is
  * asked for again when it has arrived.
  */
+#include "node/limits.h"
 #include "node/node.h"
 #include "node/pause.h"
 #include "node/requests.h"
@@ -53,6 +54,15 @@ static void resume(struct sandbox *s, struct door_asked *a, const struct node_re
 
 void requests_resume(struct sandbox *s, struct door_asked *a, const struct node_request *rq)
 {
+	struct err err;
+
+	if (s->state == SANDBOX_PAUSED &&
+	    limits_allow(s->node, s->info.team, rq->key_id, &rq->limits, &err) < 0) {
+		door_refuse(a, &err);
+		return;
+	}
+	if (s->state == SANDBOX_PAUSED && rq->key_id[0])
+		memcpy(s->key_id, rq->key_id, sizeof(s->key_id)); /* by which it runs now */
 	if (rests(s) && rq->verb == NODE_RESUME && (rq->flags & NODE_AUTO_PAUSE))
 		s->info.flags |= NODE_AUTO_PAUSE;
 	resume(s, a, rq, rq->timeout_s);

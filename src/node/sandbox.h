@@ -24,6 +24,7 @@ struct node;
 struct create;
 struct door_asked;
 struct team;
+struct repeat;
 
 enum {
 	SANDBOX_PATH_MAX = 512,
@@ -61,7 +62,9 @@ struct sandbox {
 	uint64_t saved_bytes;
 	struct lease lease; /* until when it runs; info.end_ns is the same, for people */
 	struct agent_identity identity;
-	struct create *create; /* whose it becomes; NULL: nobody's, or done */
+	char key_id[NODE_ID_MAX + 1]; /* by which it was made; may be empty */
+	struct repeat *repeat;        /* repeats.h; NULL: its create had no name */
+	struct create *create;        /* whose it becomes; NULL: nobody's, or done */
 	uint32_t slot;
 	bool for_pool; /* nobody waited when it was begun */
 	bool started;  /* warden may have a VM of this id */

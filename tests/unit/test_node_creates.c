@@ -1,0 +1,508 @@
+/* test_node_creates.c - whose turn it is, how much one may have, and the same create twice. */
+#include "tests/unit/check.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <sys/socket.h>
+
+#include "base/clock.h"
+#include "base/folder.h"
+#include "jail/fdmsg.h"
+#include "net/addr.h"
+#include "node/limits.h"
+#include "node/node.h"
+
+enum { GUARD_MS = 100000, MANY = 40 };
+
+/* --- turns -------------------------------------------------------------------------------- */
+
+static struct create *of(const char *key, unsigned int number)
+{
+	struct create *c = calloc(1, sizeof(*c));
+
+	assert_non_null(c);
+	snprintf(c->key_id, sizeof(c->key_id), "%s", key);
+	c->timeout_s = number;
+	return c;
+}
+
+/* The key and the number of who is next, as "a3". */
+static void next(struct creates *q, char ret[static 80])
+{
+	struct create *c = q->first;
+
+	assert_non_null(c);
+	creates_take(q, c);
+	snprintf(ret, 80, "%s%u", c->key_id, c->timeout_s);
+	free(c);
+}
+
+static void expect(struct creates *q, const char *order)
+{
+	for (const char *at = order; *at; at += strcspn(at, " "), at += strspn(at, " ")) {
+		char got[80];
+
+		next(q, got);
+		if (strncmp(at, got, strlen(got)) != 0)
+			fail_msg("%s comes, not %s", got, at);
+	}
+}
+
+static void keys_take_turns(void **state)
+{
+	struct creates q = { 0 };
+
+	(void)state;
+	for (unsigned int i = 1; i <= 5; i++)
+		creates_enqueue(&q, of("a", i), false);
+	creates_enqueue(&q, of("b", 1), false);
+	creates_enqueue(&q, of("b", 2), false);
+	creates_enqueue(&q, of("c", 1), false);
+	assert_int_equal(q.n, 8);
+	expect(&q, "a1 b1 c1 a2 b2 a3");
+	creates_enqueue(&q, of("d", 1), false);
+	expect(&q, "d1 a4 a5");
+	assert_int_equal(q.n, 0);
+	assert_null(q.first);
+}
+
+/* One that asks one at a time is not always ahead of one that asked for many. */
+static void who_asks_again_and_again_waits_too(void **state)
+{
+	struct creates q = { 0 };
+	unsigned int many = 0;
+
+	(void)state;
+	for (unsigned int i = 1; i <= MANY; i++)
+		creates_enqueue(&q, of("many", i), false);
+	creates_enqueue(&q, of("b", 0), false);
+	creates_enqueue(&q, of("c", 0), false);
+	for (unsigned int turn = 0; many < MANY; turn++) {
+		char got[80];
+
+		next(&q, got);
+		many += strncmp(got, "many", 4) == 0;
+		if (got[0] != 'm')
+			creates_enqueue(&q, of(got[0] == 'b' ? "b" : "c", 0), false);
+		if (turn > 3 * MANY + 3)
+			fail_msg("only %u of %d came", many, MANY);
+	}
+	while (q.first) {
+		char got[80];
+
+		next(&q, got);
+	}
+}
+
+static void one_that_comes_back_is_first(void **state)
+{
+	struct creates q = { 0 };
+	struct create *c;
+
+	(void)state;
+	creates_enqueue(&q, of("a", 1), false);
+	creates_enqueue(&q, of("a", 2), false);
+	creates_enqueue(&q, of("b", 1), false);
+	c = q.first;
+	creates_take(&q, c);
+	creates_enqueue(&q, c, true); /* its sandbox failed */
+	assert_int_equal(creates_waiting(&q, c), 2);
+	expect(&q, "a1 b1 a2");
+}
+
+static void any_of_them_may_leave(void **state)
+{
+	struct creates q = { 0 };
+	struct create *c[4];
+
+	(void)state;
+	for (unsigned int i = 0; i < COUNT(c); i++) {
+		c[i] = of("a", i);
+		creates_enqueue(&q, c[i], false);
+	}
+	creates_dequeue(&q, c[3]);
+	creates_dequeue(&q, c[0]);
+	creates_dequeue(&q, c[0]);
+	assert_int_equal(q.n, 2);
+	expect(&q, "a1 a2");
+	free(c[0]);
+	free(c[3]);
+}
+
+/* --- a node that has all but machines ------------------------------------------------------ */
+
+static struct scene {
+	struct node *n;
+	struct timer guard;
+	char dir[64], path[80];
+	int sock;
+	uint64_t tag;
+	struct sandbox box[8];
+	size_t n_boxes;
+} s;
+
+static void on_guard(struct timer *t)
+{
+	(void)t;
+	fail_msg("nothing more happened in %d ms", GUARD_MS);
+}
+
+static int knock(void)
+{
+	int sock = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+	struct addr at;
+	struct err err;
+
+	assert_int_equal(addr_unix(s.path, &at, &err), 0);
+	assert_int_equal(connect(sock, (const struct sockaddr *)&at.at, at.len), 0);
+	return sock;
+}
+
+static void scene_open(void)
+{
+	struct node *n = calloc(1, sizeof(*n));
+	struct err err;
+
+	s = (struct scene){ .n = n, .dir = "/tmp/hotcell-creates-XXXXXX" };
+	assert_non_null(n);
+	assert_non_null(mkdtemp(s.dir));
+	snprintf(s.path, sizeof(s.path), "%s/node.sock", s.dir);
+	assert_int_equal(loop_open(&n->loop, &err), 0);
+	timer_init(&s.guard, n->loop, on_guard);
+	timer_start(&s.guard, GUARD_MS);
+	n->set[SET_SANDBOXES_MAX].number = 100;
+	n->set[SET_TIMEOUT_MAX_S].number = 3600;
+	n->memory.available_mib = 1024 * 1024;
+	n->sizes = (struct warden_sizes){ .vcpus = 2, .memory_mib = 512 };
+	n->base.disk_mib = 1000;
+	n->base.state = BASE_BUILDING; /* nothing is started */
+	n->warden.up = n->egress.up = true;
+	creates_open(n);
+	requests_open(n);
+	if (door_open(n->loop, s.path, geteuid(), getegid(), &n->door_user, &n->door, &err) < 0)
+		fail_msg("%s", err.msg);
+	s.sock = knock();
+}
+
+static void scene_end(void)
+{
+	AUTO(auto_close) int tmp = open("/tmp", O_PATH | O_DIRECTORY | O_CLOEXEC);
+	struct err err;
+
+	timer_stop(&s.guard);
+	close(s.sock);
+	door_close(TAKE(s.n->door));
+	requests_close(s.n);
+	creates_close(s.n);
+	repeats_close(s.n);
+	while (s.n->table.all) {
+		assert_null(s.n->table.all->repeat);
+		table_remove(&s.n->table, s.n->table.all);
+	}
+	loop_free(s.n->loop);
+	free(s.n);
+	assert_int_equal(folder_remove(tmp, s.dir + strlen("/tmp/"), &err), 0);
+}
+
+static struct node_request request(const char *key, const char *name)
+{
+	struct node_request rq = { .version = NODE_VERSION,
+				   .verb = NODE_CREATE,
+				   .team = "team",
+				   .template_id = "base",
+				   .timeout_s = 60 };
+
+	snprintf(rq.key_id, sizeof(rq.key_id), "%s", key);
+	snprintf(rq.idempotency, sizeof(rq.idempotency), "%s", name);
+	return rq;
+}
+
+static void send_it(struct node_request rq, const char *text)
+{
+	struct err err;
+
+	rq.tag = ++s.tag;
+	rq.text_len = (uint32_t)strlen(text);
+	if (fdmsg_send_pair(s.sock, (struct bytes){ (const uint8_t *)&rq, sizeof(rq) },
+			    bytes_str(text), NULL, 0, &err) < 0)
+		fail_msg("%s", err.msg);
+}
+
+static struct node_reply hear(void)
+{
+	uint8_t in[4096];
+	struct node_reply r;
+	struct err err = { 0 };
+	size_t len = 0, n_fds = 0;
+
+	while (fdmsg_recv_some(s.sock, in, sizeof(r), sizeof(in), &len, NULL, 0, &n_fds, &err) <
+	       0) {
+		assert_int_equal(err.sys, EAGAIN);
+		assert_true(loop_turn(s.n->loop));
+	}
+	memcpy(&r, in, sizeof(r));
+	return r;
+}
+
+static size_t count_all(void)
+{
+	size_t n = 0;
+
+	for (const struct create *c = s.n->creates.all; c; c = c->all_next)
+		n++;
+	return n;
+}
+
+static void run_until_waiting(size_t n)
+{
+	while (s.n->creates.n != n)
+		assert_true(loop_turn(s.n->loop));
+}
+
+/* As give_out() and on_settled() do. */
+static struct sandbox *give(void)
+{
+	struct sandbox *b = &s.box[s.n_boxes++];
+	struct create *c = s.n->creates.first;
+	struct err err;
+
+	creates_take(&s.n->creates, c);
+	s.n->creates.claimed++;
+	b->node = s.n;
+	b->create = c;
+	b->info.started_ns = clock_wall_ns();
+	b->info.vcpus = 2;
+	b->info.memory_mib = 512;
+	b->info.disk_mib = 1000;
+	snprintf(b->info.id, sizeof(b->info.id), "box%zu", s.n_boxes);
+	memcpy(b->info.team, c->team, sizeof(b->info.team));
+	memcpy(b->key_id, c->key_id, sizeof(b->key_id));
+	table_add(&s.n->table, b);
+	sandbox_enter(&s.n->table, b, SANDBOX_RUNNING);
+	assert_int_equal(table_own(&s.n->table, b, &err), 0);
+	creates_done(b);
+	return b;
+}
+
+/* --- limits ------------------------------------------------------------------------------- */
+
+static void no_more_than_the_limit_running_and_waiting(void **state)
+{
+	static const struct {
+		const char *name;
+		struct node_limits limits;
+		const char *says;
+	} rows[] = {
+		{ "sandboxes",
+		  { .sandboxes = 2 },
+		  "you have reached the maximum number of concurrent sandboxes (2)" },
+		{ "processors", { .vcpus = 5 }, "vCPUs (5)" },
+		{ "memory", { .memory_mib = 1024 }, "memory (1024 MiB)" },
+		{ "disk", { .disk_mib = 2999 }, "disk (2999 MiB)" },
+	};
+
+	(void)state;
+	FOR_ROWS(row, rows) {
+		struct node_request rq = request("key", "");
+		struct sandbox *first;
+		struct node_reply r;
+
+		scene_open();
+		rq.limits = row->limits;
+		send_it(rq, "");
+		run_until_waiting(1);
+		first = give(); /* one runs */
+		assert_int_equal(hear().code, ERR_NONE);
+		send_it(rq, "");
+		run_until_waiting(1); /* and one waits */
+		send_it(rq, "");
+		r = hear();
+		assert_int_equal(r.code, ERR_EXHAUSTED);
+		assert_int_equal(r.retry_s, 0);
+		if (!strstr(r.msg, row->says))
+			fail_msg("`%s` says nothing of `%s`", r.msg, row->says);
+		assert_int_equal(count_all(), 1);
+		rq = request("another", "");
+		rq.limits = row->limits;
+		send_it(rq, ""); /* another key has its own */
+		run_until_waiting(2);
+		rq = request("key", "");
+		rq.limits = row->limits;
+		first->info.state = NODE_PAUSED; /* does not count */
+		send_it(rq, "");
+		run_until_waiting(3);
+		scene_end();
+	}
+}
+
+static void a_full_host_says_when_to_come_again(void **state)
+{
+	struct node_reply r;
+
+	(void)state;
+	scene_open();
+	s.n->set[SET_SANDBOXES_MAX].number = 1;
+	send_it(request("a", ""), "");
+	run_until_waiting(1);
+	send_it(request("b", ""), "");
+	r = hear();
+	assert_int_equal(r.code, ERR_EXHAUSTED);
+	assert_true(r.retry_s > 0);
+	scene_end();
+}
+
+static void one_key_does_not_fill_the_queue(void **state)
+{
+	struct node_reply r;
+
+	(void)state;
+	scene_open();
+	s.n->set[SET_SANDBOXES_MAX].number = NODE_SANDBOXES_MAX;
+	for (size_t i = 0; i < CREATES_KEY_MAX; i++) {
+		send_it(request("a", ""), "");
+		run_until_waiting(i + 1);
+	}
+	send_it(request("a", ""), "");
+	r = hear();
+	assert_int_equal(r.code, ERR_EXHAUSTED);
+	assert_true(r.retry_s > CREATE_RETRY_S);
+	send_it(request("b", ""), "");
+	run_until_waiting(CREATES_KEY_MAX + 1);
+	scene_end();
+}
+
+static void too_long_a_life_is_refused(void **state)
+{
+	struct node_request rq = request("a", "");
+	struct node_reply r;
+
+	(void)state;
+	scene_open();
+	rq.timeout_s = 3601;
+	send_it(rq, "");
+	r = hear();
+	assert_int_equal(r.code, ERR_INVALID);
+	assert_string_equal(r.msg, "Timeout cannot be greater than 1 hours");
+	scene_end();
+}
+
+/* --- again -------------------------------------------------------------------------------- */
+
+static void the_same_create_is_the_same_sandbox(void **state)
+{
+	struct journal_row row = { 0 };
+	struct node_request other;
+	struct sandbox *b;
+	struct node_reply r;
+
+	(void)state;
+	scene_open();
+	for (int i = 0; i < 3; i++)
+		send_it(request("a", "name"), "{\"metadata\":{}}");
+	send_it(request("a", "other"), "{\"metadata\":{}}");
+	run_until_waiting(2); /* two names: the others wait for the first */
+	b = give();
+	for (int i = 0; i < 3; i++) {
+		r = hear();
+		assert_int_equal(r.code, ERR_NONE);
+		assert_string_equal(r.sandbox.id, b->info.id);
+	}
+	send_it(request("a", "name"), "{\"metadata\":{}}"); /* and later */
+	assert_string_equal(hear().sandbox.id, b->info.id);
+	send_it(request("a", "name"), "{\"metadata\":{\"x\":\"y\"}}");
+	assert_int_equal(hear().code, ERR_EXISTS);
+	other = request("a", "name");
+	other.timeout_s++;
+	send_it(other, "{\"metadata\":{}}");
+	assert_int_equal(hear().code, ERR_EXISTS);
+	other = request("a", "name");
+	snprintf(other.team, sizeof(other.team), "strangers");
+	send_it(other, "{\"metadata\":{}}"); /* names are a team's own */
+	run_until_waiting(2);
+	repeats_note(b, &row);
+	assert_string_equal(row.idempotency, "name");
+	repeats_forget(b); /* it ended: another is made */
+	send_it(request("a", "name"), "{\"metadata\":{}}");
+	run_until_waiting(3);
+	scene_end();
+}
+
+static void who_waits_for_a_create_that_fails_is_told(void **state)
+{
+	struct err why;
+
+	(void)state;
+	scene_open();
+	send_it(request("a", "name"), "");
+	send_it(request("a", "name"), "");
+	run_until_waiting(1);
+	send_it(request("b", ""), ""); /* after it: the two were taken */
+	run_until_waiting(2);
+	err_set(&why, ERR_TIMEOUT, 0, "no luck");
+	creates_refuse_all(s.n, &why);
+	for (int i = 0; i < 3; i++) {
+		struct node_reply r = hear();
+
+		assert_int_equal(r.code, ERR_TIMEOUT);
+		assert_string_equal(r.msg, "no luck");
+	}
+	send_it(request("a", "name"), ""); /* the name is free */
+	run_until_waiting(1);
+	scene_end();
+}
+
+static void no_more_than_so_many_wait_for_one(void **state)
+{
+	(void)state;
+	scene_open();
+	for (int i = 0; i < 1 + REPEAT_WAITS_MAX + 1; i++)
+		send_it(request("a", "name"), "");
+	assert_int_equal(hear().code, ERR_EXHAUSTED);
+	scene_end();
+}
+
+static void the_journal_remembers_it_for_a_day(void **state)
+{
+	struct journal_row row = { .idempotency = "name" };
+	struct sandbox *b = &s.box[0];
+	struct node_request rq = request("a", "name");
+	struct err err;
+
+	(void)state;
+	scene_open();
+	snprintf(row.sandbox.id, sizeof(row.sandbox.id), "old");
+	snprintf(row.sandbox.team, sizeof(row.sandbox.team), "team");
+	row.request_print = repeats_print(&rq, BYTES_LIT("{}"));
+	b->node = s.n;
+	b->info = row.sandbox;
+	b->info.started_ns = clock_wall_ns() - 23 * 3600 * NSEC_PER_SEC;
+	table_add(&s.n->table, b);
+	assert_int_equal(repeats_load(b, &row, &err), 0);
+	send_it(rq, "{}");
+	assert_string_equal(hear().sandbox.id, "old");
+	b->info.started_ns -= 3600 * NSEC_PER_SEC;
+	send_it(rq, "{}");
+	run_until_waiting(1);
+	assert_null(b->repeat);
+	scene_end();
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(keys_take_turns),
+		cmocka_unit_test(who_asks_again_and_again_waits_too),
+		cmocka_unit_test(one_that_comes_back_is_first),
+		cmocka_unit_test(any_of_them_may_leave),
+		cmocka_unit_test(no_more_than_the_limit_running_and_waiting),
+		cmocka_unit_test(a_full_host_says_when_to_come_again),
+		cmocka_unit_test(one_key_does_not_fill_the_queue),
+		cmocka_unit_test(too_long_a_life_is_refused),
+		cmocka_unit_test(the_same_create_is_the_same_sandbox),
+		cmocka_unit_test(who_waits_for_a_create_that_fails_is_told),
+		cmocka_unit_test(no_more_than_so_many_wait_for_one),
+		cmocka_unit_test(the_journal_remembers_it_for_a_day),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
