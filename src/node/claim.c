@@ -79,6 +79,7 @@ static void on_settled(struct journal_write *w, const struct err *failed)
 	sandbox_enter(&n->table, s, SANDBOX_RUNNING);
 	s->seen = n->look.number;
 	sandbox_set_deadline(s);
+	events_add(&s->record.events, EVENT_INFO, "created", "Sandbox created");
 	step("create.running");
 	steps_add(&s->machine.steps, "running");
 	log_info("%s runs: named in %" PRIu64 " us, noted in %" PRIu64 " us", s->info.id,

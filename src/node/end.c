@@ -65,6 +65,8 @@ void sandbox_free(struct sandbox *s)
 		free(k);
 	}
 	repeats_forget(s);
+	metrics_done(&s->record.metrics);
+	events_done(&s->record.events);
 	table_remove(&s->node->table, s);
 	free(s->text);
 	free(s->env);
@@ -246,6 +248,7 @@ void sandbox_end(struct sandbox *s, enum node_reason reason, const char *why)
 		s->info.reason = reason;
 		s->info.ended_ns = clock_wall_ns();
 	}
+	events_add(&s->record.events, EVENT_INFO, "ended", "Sandbox ends: %s", why);
 	if (!was_owned) {
 		stop_vm(s);
 		return;

@@ -49,9 +49,11 @@ enum {
 struct journal;
 struct journal_job;
 
+struct journal_write;
+/* Once, from the loop. */
+typedef void journal_done_fn(struct journal_write *w, const struct err *err);
 struct journal_write { /* embedded by the caller; all zero: nothing under way */
-	/* Once, from the loop. */
-	void (*on_done)(struct journal_write *w, const struct err *err);
+	journal_done_fn *on_done;
 	struct journal *journal; /* NULL: not under way */
 	struct journal_job *job;
 };

@@ -171,6 +171,7 @@ static void open_parts(struct node *n)
 	look_open(n);
 	ended_open(n);
 	vm_groups_open(&n->groups, n->set[SET_CGROUP].text);
+	metrics_open(n);
 	turns_open(&n->saves, n->loop, n->set[SET_SAVES_MAX].number);
 	turns_open(&n->resumes, n->loop, n->set[SET_STARTS_MAX].number);
 	requests_open(n);
@@ -223,6 +224,7 @@ static void take_down(struct daemon *d)
 	base_close(n);
 	look_close(n);
 	ended_close(n);
+	metrics_close(n);
 	repeats_close(n);
 	while (n->table.all)
 		sandbox_free(n->table.all);

@@ -46,6 +46,7 @@ struct node {
 	struct ended ended;
 	struct repeats repeats;
 	struct vm_groups groups;
+	struct timer metrics_turn;
 	struct node_job *jobs; /* requests.c: what is under way for a gateway */
 	bool stopping;
 };

@@ -98,6 +98,7 @@ static void fail(struct pausing *p, const struct err *why)
 	bool begun = p->begun, files = p->turn.has;
 
 	log_warn("%s is not paused: %s", s->info.id, why->msg);
+	events_add(&s->record.events, EVENT_WARN, "pause", "Sandbox not paused: %s", why->msg);
 	if (begun)
 		s->info.end_ns = p->end_ns;
 	pause_cancel(s);
@@ -149,6 +150,7 @@ static void on_noted(struct journal_write *w, const struct err *err)
 		fail(p, err);
 		return;
 	}
+	events_add(&s->record.events, EVENT_INFO, "paused", "Sandbox paused");
 	step("pause.row");
 	log_info("%s is paused: %" PRIu64 " KiB, stood still after %" PRIu64 " us, all in %" PRIu64
 		 " ms",

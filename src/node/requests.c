@@ -1,6 +1,7 @@
 /* requests.c - each verb of a gateway: what it needs, what it answers. */
 #include <errno.h>
 
+#include "base/clock.h"
 #include "base/log.h"
 #include "node/node.h"
 #include "node/pause.h"
@@ -139,6 +140,8 @@ static void note_lease(struct sandbox *s, struct door_asked *a, bool with_text)
 	struct err err;
 
 	sandbox_set_deadline(s);
+	events_add(&s->record.events, EVENT_INFO, "timeout", "Sandbox ends in %u seconds",
+		   (uint32_t)(lease_left_ns(&s->lease, lease_clock()) / NSEC_PER_SEC));
 	j = job_add(s->node, a, s);
 	if (!j || (with_text && s->text && !(j->text = strdup(s->text)))) {
 		if (j)
@@ -362,7 +365,8 @@ static verb_fn *const verbs[NODE_VERBS] = {
 	[NODE_RESUME] = verb_connect,  [NODE_LIST] = verb_list,
 	[NODE_SOCKETS] = verb_sockets, [NODE_TEMPLATES] = verb_templates,
 	[NODE_STATUS] = verb_status,   [NODE_SIGNED] = signed_ask,
-	[NODE_ENDED] = ended_list,
+	[NODE_ENDED] = ended_list,     [NODE_METRICS] = metrics_ask,
+	[NODE_LOGS] = events_ask,
 };
 
 static void on_request(struct door_user *u, struct door_asked *a, const struct node_request *rq,

@@ -167,6 +167,7 @@ static void on_noted(struct journal_write *w, const struct err *err)
 		log_error("%s: note that it runs: %s", s->info.id, err->msg);
 	if (s->resuming)
 		ms = (clock_mono_ns() - s->resuming->asked_ns) / NSEC_PER_MSEC;
+	events_add(&s->record.events, EVENT_INFO, "resumed", "Sandbox resumed");
 	step("resume.row");
 	sandbox_enter(&n->table, s, SANDBOX_RUNNING);
 	s->seen = n->look.number;

@@ -15,6 +15,7 @@
 #include "node/journal.h"
 #include "node/lease.h"
 #include "node/monitor.h"
+#include "node/record.h"
 #include "node/sandbox_files.h"
 #include "node/slots.h"
 #include "vm/agent_identity.h"
@@ -24,7 +25,6 @@ struct node;
 struct create;
 struct door_asked;
 struct team;
-struct repeat;
 
 enum {
 	SANDBOX_PATH_MAX = 512,
@@ -89,6 +89,7 @@ struct sandbox {
 	struct resuming *resuming; /* resume.c: from the wish to the answer */
 	struct rousing *rousing;   /* rouse.c */
 	struct monitor monitor;
+	struct record record;
 	char qmp_path[SANDBOX_PATH_MAX];
 	/* sandbox_table.h */
 	struct sandbox *bucket_next, *next, **prev;
@@ -105,11 +106,9 @@ int sandbox_load(struct node *n, const struct journal_row *row, struct err *err)
 void sandbox_claim(struct sandbox *s, struct create *c);
 /* Put its row, as `state`. Failure (-1): on_done will not come. */
 int sandbox_note(struct sandbox *s, struct journal_write *w, enum journal_state state,
-		 void (*on_done)(struct journal_write *w, const struct err *err),
-		 struct err *err) NODISCARD;
+		 journal_done_fn *on_done, struct err *err) NODISCARD;
 int sandbox_note_durable(struct sandbox *s, struct journal_write *w, enum journal_state state,
-			 void (*on_done)(struct journal_write *w, const struct err *err),
-			 struct err *err) NODISCARD;
+			 journal_done_fn *on_done, struct err *err) NODISCARD;
 
 /* end.c: `reason` is what its owner is told, `why` is for the log. In any state but ENDING. */
 void sandbox_end(struct sandbox *s, enum node_reason reason, const char *why);
