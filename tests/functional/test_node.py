@@ -6,7 +6,7 @@ import time
 
 import pytest
 
-from node import NodeError, NodeHost, http, wait_for
+from node import NodeError, NodeHost, ask, wait_for
 
 TEAM, OTHER = "team-one", "team-two"
 
@@ -46,7 +46,7 @@ def test_a_sandbox_is_created_answers_and_is_killed(host):
     assert host.alive(b)
     assert host.agent(b, "GET", "/envs")[0] == 200
     (sock,) = host.client.sockets(b.id)
-    assert http(sock, "GET", "/envs", token="wrong")[0] == 401
+    assert ask(sock, "GET", "/envs", token="wrong")[0] == 401
     host.client.kill(TEAM, b.id)
     host.client.wait_event(b.id)
     assert b.id not in host.warden.list() and host.rows() == []

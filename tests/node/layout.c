@@ -46,6 +46,8 @@ static const struct row rows[] = {
 	FIELD(node_sandbox, state),
 	FIELD(node_sandbox, generation),
 	FIELD(node_sandbox, flags),
+	FIELD(node_sandbox, reason),
+	FIELD(node_sandbox, ended_ns),
 	SIZE(node_reply),
 	FIELD(node_reply, tag),
 	FIELD(node_reply, code),
@@ -53,6 +55,8 @@ static const struct row rows[] = {
 	FIELD(node_reply, msg),
 	FIELD(node_reply, sandbox),
 	FIELD(node_reply, count),
+	FIELD(node_reply, resumed),
+	FIELD(node_reply, retry_s),
 	FIELD(node_reply, text_len),
 	SIZE(node_entry),
 	FIELD(node_entry, sandbox),
@@ -65,6 +69,8 @@ static const struct row rows[] = {
 	VALUE(NODE_KILL),
 	VALUE(NODE_TIMEOUT),
 	VALUE(NODE_CONNECT),
+	VALUE(NODE_PAUSE),
+	VALUE(NODE_RESUME),
 	VALUE(NODE_LIST),
 	VALUE(NODE_SOCKETS),
 	VALUE(NODE_TEMPLATES),
@@ -72,6 +78,11 @@ static const struct row rows[] = {
 	VALUE(NODE_SIGNED),
 	VALUE(NODE_GONE),
 	VALUE(NODE_SECURE),
+	VALUE(NODE_AUTO_PAUSE),
+	VALUE(NODE_AUTO_RESUME),
+	VALUE(NODE_NO_MEMORY),
+	VALUE(NODE_RUNNING),
+	VALUE(NODE_PAUSED),
 };
 
 int main(void)

@@ -6,7 +6,10 @@
         host.start_node()     # the next node adopts them
 """
 
+import base64
 import contextlib
+import http.client
+import json
 import signal
 import sqlite3
 import subprocess
@@ -22,7 +25,7 @@ STOP_SECONDS = 30
 NODE_UID, EGRESS_UID = 64321, 64322  # nobody's
 
 
-def http(sock, method, path, token=None, body=b"", seconds=60):
+def ask(sock, method, path, token=None, body=b"", seconds=60):
     """One request over an unconnected socket of a sandbox: status, body."""
     head = f"{method} {path} HTTP/1.1\r\nhost: agent\r\nconnection: close\r\n"
     if token:
@@ -38,6 +41,36 @@ def http(sock, method, path, token=None, body=b"", seconds=60):
             raw += piece
     top, _, rest = raw.partition(b"\r\n\r\n")
     return int(top.split()[1]), rest
+
+
+def run(sock, command, token=None, user="root", seconds=120):
+    """A command of bash in a sandbox, over an unconnected socket of it: what it wrote to its stdout."""
+    message = json.dumps({"process": {"cmd": "/bin/bash", "args": ["-c", command]}}).encode()
+    fields = {"content-type": "application/connect+json", "connect-protocol-version": "1",
+              "authorization": "Basic " + base64.b64encode(f"{user}:".encode()).decode()}
+    if token:
+        fields["x-access-token"] = token
+    sock.settimeout(seconds)
+    sock.connect(AGENT)
+    connection = http.client.HTTPConnection("agent")
+    connection.sock = sock
+    try:
+        connection.request("POST", "/process.Process/Start", bytes([0]) + len(message).to_bytes(4, "big") + message,
+                           fields)
+        answer = connection.getresponse()
+        raw = answer.read()
+        assert answer.status == 200, (answer.status, raw)
+    finally:
+        connection.close()
+    out, end = b"", None
+    while raw:
+        size = int.from_bytes(raw[1:5], "big")
+        event = json.loads(raw[5:5 + size] or b"{}").get("event", {})
+        out += base64.b64decode(event.get("data", {}).get("stdout", ""))
+        end = event.get("end", end)
+        raw = raw[5 + size:]
+    assert end and end.get("exitCode", 0) == 0, (end, out)
+    return out.decode().strip()
 
 
 class NodeHost:
@@ -157,11 +190,20 @@ class NodeHost:
 
     def agent(self, box, method, path, **args):
         (sock,) = self.client.sockets(box.id)
-        return http(sock, method, path, token=box.access_token, **args)
+        return ask(sock, method, path, token=box.access_token, **args)
 
     def alive(self, box):
         status, _ = self.agent(box, "GET", "/health")
         return status == 204
+
+    def run(self, box, command, **args):
+        (sock,) = self.client.sockets(box.id)
+        return run(sock, command, token=box.access_token, **args)
+
+    def folders(self):
+        """What is in the folder of each sandbox."""
+        at = self.base / "node/sandboxes"
+        return {f.name: sorted(x.name for x in f.iterdir()) for f in at.iterdir()}
 
     def rows(self):
         """(id, state) of the journal's rows, read beside node."""
@@ -170,4 +212,4 @@ class NodeHost:
             return list(db.execute("select id, state from sandbox"))
 
 
-__all__ = ["Gone", "NodeError", "NodeHost", "http", "wait_for"]
+__all__ = ["Gone", "NodeError", "NodeHost", "ask", "wait_for"]

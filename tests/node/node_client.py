@@ -27,6 +27,10 @@ def value(name):
     return layout()[name][1]
 
 
+def flag_bits(names):
+    return sum(value("NODE_" + name) for name in names)
+
+
 def fields(struct_name):
     prefix = struct_name + "."
     return {name.removeprefix(prefix): at for name, at in layout().items() if name.startswith(prefix)}
@@ -43,7 +47,7 @@ def pack(struct_name, **values):
 
 
 NUMBERS = {"tag", "code", "event", "count", "text_len", "started_ns", "end_ns", "vcpus", "memory_mib",
-           "disk_mib", "state", "generation", "flags"}
+           "disk_mib", "state", "generation", "flags", "reason", "ended_ns", "resumed", "retry_s"}
 
 
 def unpack(struct_name, raw):
@@ -74,6 +78,8 @@ class Sandbox:
     state: int
     generation: int
     flags: int
+    reason: int
+    ended_ns: int
 
 
 @dataclasses.dataclass
@@ -84,6 +90,8 @@ class Reply:
     msg: str
     sandbox: Sandbox
     count: int
+    resumed: int
+    retry_s: int
     text_len: int
     after: bytes = b""
     fds: list = dataclasses.field(default_factory=list)
@@ -168,9 +176,9 @@ class NodeClient:
 
     # --- the verbs ---
 
-    def create_send(self, team, template="base", timeout_s=300, secure=True, text=None):
+    def create_send(self, team, template="base", timeout_s=300, secure=True, text=None, flags=()):
         return self.send("CREATE", team=team, template_id=template, timeout_s=timeout_s,
-                         flags=value("NODE_SECURE") if secure else 0,
+                         flags=flag_bits([*flags, "SECURE"] if secure else flags),
                          text=json.dumps(text or {}).encode())
 
     def create(self, team, seconds=ANSWER_SECONDS, **args):
@@ -185,8 +193,14 @@ class NodeClient:
     def timeout(self, team, sandbox, timeout_s):
         return self.call("TIMEOUT", team=team, id=sandbox, timeout_s=timeout_s).sandbox
 
-    def connect(self, team, sandbox, timeout_s):
-        return self.call("CONNECT", team=team, id=sandbox, timeout_s=timeout_s)
+    def connect(self, team, sandbox, timeout_s, flags=()):
+        return self.call("CONNECT", team=team, id=sandbox, timeout_s=timeout_s, flags=flag_bits(flags))
+
+    def pause(self, team, sandbox, flags=()):
+        return self.call("PAUSE", team=team, id=sandbox, flags=flag_bits(flags))
+
+    def resume(self, team, sandbox, timeout_s=300, flags=()):
+        return self.call("RESUME", team=team, id=sandbox, timeout_s=timeout_s, flags=flag_bits(flags))
 
     def list_page(self, team, after_ns=0, after_id=""):
         reply = self.call("LIST", team=team, after_ns=after_ns, id=after_id)
