@@ -62,8 +62,9 @@ static int load_running(struct sandbox *s, const struct journal_row *row, struct
 }
 
 /* Its files stay until it runs: what they are worth is known then. */
-static int load_waking(struct sandbox *s)
+static int load_waking(struct sandbox *s, const struct journal_row *row)
 {
+	lease_load(&s->lease, lease_clock(), row);
 	sandbox_enter(&s->node->table, s, SANDBOX_WAKING);
 	return 0;
 }
@@ -95,5 +96,5 @@ int sandbox_load(struct node *n, const struct journal_row *row, struct err *err)
 		return -1;
 	if (row->state == JOURNAL_PAUSED)
 		return load_paused(s, err);
-	return row->state == JOURNAL_WAKING ? load_waking(s) : load_running(s, row, err);
+	return row->state == JOURNAL_WAKING ? load_waking(s, row) : load_running(s, row, err);
 }

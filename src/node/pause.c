@@ -96,9 +96,12 @@ static void fail(struct pausing *p, const struct err *why)
 	struct sandbox *s = p->sandbox;
 	struct door_asked *asked = TAKE(p->asked);
 	bool begun = p->begun, files = p->turn.has;
+	struct err err = *why;
 
-	log_warn("%s is not paused: %s", s->info.id, why->msg);
-	events_add(&s->record.events, EVENT_WARN, "pause", "Sandbox not paused: %s", why->msg);
+	if (err.code == ERR_EXISTS) /* of something else: it is not paused already */
+		err.code = ERR_INTERNAL;
+	log_warn("%s is not paused: %s", s->info.id, err.msg);
+	events_add(&s->record.events, EVENT_WARN, "pause", "Sandbox not paused: %s", err.msg);
 	if (begun)
 		s->info.end_ns = p->end_ns;
 	pause_cancel(s);
@@ -109,8 +112,8 @@ static void fail(struct pausing *p, const struct err *why)
 	s->saved_bytes = 0;
 	s->pause_after_ns = clock_wall_ns() + PAUSE_AGAIN_MS * NSEC_PER_MSEC;
 	if (asked)
-		door_refuse(asked, why);
-	waits_refuse(s, NODE_PAUSE, why);
+		door_refuse(asked, &err);
+	waits_refuse(s, NODE_PAUSE, &err);
 	if (begun)
 		rouse_begin(s);
 	else

@@ -309,14 +309,14 @@ static void on_sockets(struct warden_ask *ask, const struct warden_reply *reply,
 {
 	struct node_job *j = CONTAINER_OF(ask, struct node_job, ask);
 	const struct sandbox *s = table_find(&j->node->table, j->reply.sandbox.id);
+	struct node_request again = { .verb = NODE_SOCKETS, .count = ask->request.count };
 	int given[NODE_FDS_MAX];
-	struct err err;
 	size_t n = 0;
 
 	(void)reply;
 	if (!s || !s->team || s->info.generation != j->reply.sandbox.generation) {
-		requests_not_found(j->reply.sandbox.id, &err); /* it ended or paused meanwhile */
-		door_refuse(j->asked, &err);
+		memcpy(again.id, j->reply.sandbox.id, sizeof(again.id));
+		requests_again(j->node, j->asked, &again); /* it ended or paused meanwhile */
 	} else if (failed) {
 		door_refuse(j->asked, failed);
 	} else {

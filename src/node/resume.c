@@ -97,9 +97,14 @@ int resume_identity(const struct sandbox *s, bool resume, struct agent_identity 
 /* Whoever wanted it is told; what else is asked of it is asked again. */
 static void refuse_waiting(struct sandbox *s, const struct err *why)
 {
-	waits_refuse(s, NODE_CONNECT, why);
-	waits_refuse(s, NODE_RESUME, why);
-	waits_refuse(s, NODE_SOCKETS, why);
+	struct err err = *why;
+
+	/* of a file or a template, not of the sandbox: it is there */
+	if (err.code == ERR_NOT_FOUND || err.code == ERR_EXISTS)
+		err.code = ERR_INTERNAL;
+	waits_refuse(s, NODE_CONNECT, &err);
+	waits_refuse(s, NODE_RESUME, &err);
+	waits_refuse(s, NODE_SOCKETS, &err);
 }
 
 static void on_paused_again(struct journal_write *w, const struct err *err)
@@ -129,12 +134,13 @@ void resume_failed(struct sandbox *s, const struct err *why)
 	warden_call_cancel(&s->call);
 	warden_ask_cancel(&s->ask);
 	restore_cancel(&s->restore);
-	if (s->write.journal)
-		note_paused(s);
 	if (s->state == SANDBOX_WAKING && memory) {
 		rouse_begin(s); /* it may have run: there is no way back */
 		return;
 	}
+	s->info.end_ns = s->info.ended_ns;
+	if (s->write.journal)
+		note_paused(s);
 	resume_cancel(s);
 	refuse_waiting(s, why);
 	park(s);
@@ -184,11 +190,9 @@ static void on_noted(struct journal_write *w, const struct err *err)
 	creates_soon(n);
 }
 
-/* After a restart nobody remembers how long it was to run. */
 void resume_woken(struct sandbox *s)
 {
 	struct lease_now now = lease_clock();
-	uint32_t timeout_s = s->resuming ? s->resuming->timeout_s : RESUME_TRAFFIC_S;
 	struct err err;
 
 	step("resume.identity");
@@ -197,7 +201,8 @@ void resume_woken(struct sandbox *s)
 	s->pages_crc = s->state_crc = 0;
 	s->info.state = NODE_RUNNING;
 	s->info.ended_ns = 0;
-	lease_begin(&s->lease, now, timeout_s);
+	if (s->resuming) /* else its row said until when, before node was restarted */
+		lease_begin(&s->lease, now, s->resuming->timeout_s);
 	s->info.end_ns = lease_end_wall(&s->lease, now);
 	s->pause_after_ns = 0;
 	if (s->resuming && !s->resuming->memory)
@@ -229,9 +234,12 @@ static void on_waking(struct journal_write *w, const struct err *err)
 void resume_held(struct sandbox *s)
 {
 	enum journal_state state = s->resuming->memory ? JOURNAL_WAKING : JOURNAL_PAUSED;
+	struct lease_now now = lease_clock();
 	struct err err;
 
 	timer_stop(&s->resuming->late);
+	lease_begin(&s->lease, now, s->resuming->timeout_s);
+	s->info.end_ns = lease_end_wall(&s->lease, now);
 	if (!s->resuming->memory && s->saved_bytes == 0) {
 		on_waking(&s->write, NULL);
 		return;

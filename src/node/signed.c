@@ -25,7 +25,7 @@ static bool is_signer(const struct signed_search *s, const struct sandbox *b)
 {
 	char want[SIGNATURE_TEXT_MAX];
 
-	if (b->state != SANDBOX_RUNNING || b->info.access_token[0] == '\0')
+	if (b->state == SANDBOX_ENDING || b->info.access_token[0] == '\0')
 		return false;
 	signature_end(&s->begun, &s->url, bytes_str(b->info.access_token), want);
 	return bytes_eq_secret(buf_view(&s->query.signature), bytes_str(want));
