@@ -25,7 +25,7 @@ void requests_pause(struct node *n, struct door_asked *a, const struct node_requ
 	if (s && s->state == SANDBOX_ENDING) {
 		requests_not_found(rq->id, &err);
 		s = NULL;
-	} else if (s && rests(s)) {
+	} else if (s && rests(s) && !s->waits) { /* else somebody wants it resumed first */
 		err_set(&err, ERR_EXISTS, 0, "Sandbox %s is already paused", rq->id);
 		s = NULL;
 	}
