@@ -35,7 +35,11 @@ enum node_verb {
 	NODE_LOGS,    /* team, id, after_ns, until_ns, count, flags -> text: a JSON array */
 	NODE_LIST,    /* team, after_ns and id: what started later (order: started_ns, id) ->
 		       * count entries, as struct node_entry below, as many as fit */
-	NODE_SOCKETS, /* id, count -> sandbox, that many unconnected TCP sockets in its network */
+	NODE_SOCKETS, /* id, count, flags -> sandbox, that many unconnected TCP sockets in its
+		       * network. NODE_AUTO_RESUME: a request waits for them, so one that is paused
+		       * and may be resumed by traffic is. NODE_TO_AGENT besides: of a secure
+		       * one only when text is its access token, else ERR_DENIED. A paused one is
+		       * not resumed without: ERR_NOT_FOUND */
 	NODE_TEMPLATES, /* -> text: a JSON array of objects, see node/README.md */
 	NODE_STATUS,    /* -> text: a JSON object: counts and limits of this host */
 	NODE_SIGNED,    /* flags, text: the query of a signed URL (no JSON) -> the sandbox whose
@@ -55,6 +59,7 @@ enum node_flags {
 	NODE_AUTO_RESUME = 1u << 3, /* traffic resumes it */
 	NODE_NO_MEMORY = 1u << 4,   /* the disk alone: of a pause, of an auto-pause, of a resume */
 	NODE_NEWEST = 1u << 5,      /* NODE_LOGS: the newest first */
+	NODE_TO_AGENT = 1u << 6,    /* NODE_SOCKETS: for the agent's port; text: the token sent */
 };
 
 enum node_state { NODE_RUNNING, NODE_ENDING, NODE_PAUSED };
