@@ -24,6 +24,10 @@ static const char *const migrations[] = {
 	" created BIGINT NOT NULL,"
 	" last_used BIGINT NOT NULL);"
 	"CREATE INDEX keys_of_team ON keys (team_id, created);",
+	"ALTER TABLE keys ADD COLUMN max_sandboxes BIGINT NOT NULL DEFAULT 0;"
+	"ALTER TABLE keys ADD COLUMN max_vcpus BIGINT NOT NULL DEFAULT 0;"
+	"ALTER TABLE keys ADD COLUMN max_memory BIGINT NOT NULL DEFAULT 0;"
+	"ALTER TABLE keys ADD COLUMN max_disk BIGINT NOT NULL DEFAULT 0;",
 };
 
 static enum err_code code_of(int rc)

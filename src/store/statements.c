@@ -7,8 +7,9 @@
 enum { ROOM_FIRST = 8 };
 
 #define TEAM_COLUMNS "t.id, t.name, t.slug, t.created"
-#define KEY_COLUMNS \
-	"k.id, k.team_id, k.name, k.hash, k.mask_head, k.mask_tail, k.created, k.last_used"
+#define KEY_COLUMNS                                                                           \
+	"k.id, k.team_id, k.name, k.hash, k.mask_head, k.mask_tail, k.created, k.last_used, " \
+	"k.max_sandboxes, k.max_vcpus, k.max_memory, k.max_disk"
 
 void store_rows_done(struct store_rows *r)
 {
@@ -73,6 +74,10 @@ static void read_key(struct sql *q, struct store_key *ret)
 	sql_read_text(q, ret->tail, sizeof(ret->tail));
 	ret->created_ns = sql_read_u64(q);
 	ret->used_ns = sql_read_u64(q);
+	ret->limits.sandboxes = (uint32_t)sql_read_u64(q);
+	ret->limits.vcpus = (uint32_t)sql_read_u64(q);
+	ret->limits.memory_mib = (uint32_t)sql_read_u64(q);
+	ret->limits.disk_mib = (uint32_t)sql_read_u64(q);
 }
 
 /* A random UUID, version 4. */
@@ -212,6 +217,7 @@ static int key_add(struct database *d, const struct store_request *rq, struct st
 	make_id(k.id);
 	k.created_ns = clock_wall_ns();
 	k.used_ns = 0;
+	k.limits = (struct store_limits){ 0 };
 	if (count(d, "SELECT count(*) FROM keys WHERE team_id = $1", k.team_id, &n, err) < 0)
 		return -1;
 	if (n >= STORE_KEYS_MAX)
@@ -314,6 +320,40 @@ static int key_used(struct database *d, const struct store_request *rq, struct e
 	return sql_next(&q, err);
 }
 
+static int key_get(struct database *d, const struct store_request *rq, struct store_rows *ret,
+		   struct err *err)
+{
+	AUTO(sql_done) struct sql q;
+	struct store_key k;
+	int rc;
+
+	sql_begin(&q, d, "SELECT " KEY_COLUMNS " FROM keys k WHERE k.id = $1");
+	sql_bind_text(&q, rq->key.id);
+	rc = sql_next(&q, err);
+	if (rc < 0)
+		return -1;
+	if (rc == 0)
+		return err_set(err, ERR_NOT_FOUND, 0, "no such key");
+	read_key(&q, &k);
+	return add_key(ret, &k, err);
+}
+
+static int key_limit(struct database *d, const struct store_request *rq, struct err *err)
+{
+	const struct store_limits *l = &rq->key.limits;
+	AUTO(sql_done) struct sql q;
+
+	sql_begin(&q, d,
+		  "UPDATE keys SET max_sandboxes = $1, max_vcpus = $2, max_memory = $3, "
+		  "max_disk = $4 WHERE id = $5");
+	sql_bind_u64(&q, l->sandboxes);
+	sql_bind_u64(&q, l->vcpus);
+	sql_bind_u64(&q, l->memory_mib);
+	sql_bind_u64(&q, l->disk_mib);
+	sql_bind_text(&q, rq->key.id);
+	return changed_one(d, &q, err);
+}
+
 static int run(struct database *d, const struct store_request *rq, struct store_rows *ret,
 	       struct err *err)
 {
@@ -338,6 +378,10 @@ static int run(struct database *d, const struct store_request *rq, struct store_
 		return key_remove(d, rq, err);
 	case STORE_KEY_USED:
 		return key_used(d, rq, err);
+	case STORE_KEY_GET:
+		return key_get(d, rq, ret, err);
+	case STORE_KEY_LIMIT:
+		return key_limit(d, rq, err);
 	case STORE_VERBS:
 		break;
 	}
@@ -347,7 +391,7 @@ static int run(struct database *d, const struct store_request *rq, struct store_
 static bool only_reads(enum store_verb v)
 {
 	return v == STORE_TEAM_FIND || v == STORE_TEAM_LIST || v == STORE_KEY_LIST ||
-	       v == STORE_KEY_FIND;
+	       v == STORE_KEY_FIND || v == STORE_KEY_GET;
 }
 
 int statements_run(struct database *d, const struct store_request *rq, struct store_rows *ret,

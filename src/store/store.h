@@ -23,6 +23,10 @@ struct store_team {
 	uint64_t created_ns; /* since 1970 */
 };
 
+struct store_limits { /* of all sandboxes made by one key together; 0: none */
+	uint32_t sandboxes, vcpus, memory_mib, disk_mib;
+};
+
 struct store_key {
 	char id[STORE_ID_SIZE];
 	char team_id[STORE_ID_SIZE];
@@ -30,6 +34,7 @@ struct store_key {
 	char hash[STORE_HASH_SIZE];
 	char head[STORE_MASK_SIZE], tail[STORE_MASK_SIZE]; /* what is shown of it */
 	uint64_t created_ns, used_ns;                      /* used_ns 0: never */
+	struct store_limits limits;
 };
 
 enum store_verb {
@@ -43,6 +48,8 @@ enum store_verb {
 	STORE_KEY_RENAME, /* key.id, key.team_id, key.name; ERR_NOT_FOUND */
 	STORE_KEY_REMOVE, /* key.id, key.team_id (empty: any); ERR_NOT_FOUND */
 	STORE_KEY_USED,   /* key.id, key.used_ns */
+	STORE_KEY_GET,    /* key.id -> the key; ERR_NOT_FOUND */
+	STORE_KEY_LIMIT,  /* key.id, key.limits; ERR_NOT_FOUND */
 	STORE_VERBS,
 };
 

@@ -211,6 +211,56 @@ static void keys_are_renamed_and_removed_by_their_team(void **state)
 	assert_int_equal(ask(b, &rq), ERR_NOT_FOUND);
 }
 
+static void keys_have_limits(void **state)
+{
+	struct box *b = *state;
+	struct store_request rq = { .verb = STORE_KEY_LIMIT,
+				    .key.limits = { 1, 2, UINT32_MAX, 4 } };
+
+	add_team(b, "one");
+	assert_int_equal(add_key(b, b->team.id, "h1"), ERR_NONE);
+	memcpy(rq.key.id, b->key.id, sizeof(rq.key.id));
+	assert_int_equal(find_key(b, "h1"), ERR_NONE);
+	assert_int_equal(b->key.limits.sandboxes, 0);
+	assert_int_equal(ask(b, &rq), ERR_NONE);
+	assert_int_equal(find_key(b, "h1"), ERR_NONE);
+	assert_memory_equal(&b->key.limits, &rq.key.limits, sizeof(rq.key.limits));
+	assert_string_equal(b->team.name, "one");
+	rq.verb = STORE_KEY_GET;
+	assert_int_equal(ask(b, &rq), ERR_NONE);
+	assert_int_equal(b->key.limits.disk_mib, 4);
+	rq.key.id[0] = 'x';
+	assert_int_equal(ask(b, &rq), ERR_NOT_FOUND);
+	rq.verb = STORE_KEY_LIMIT;
+	assert_int_equal(ask(b, &rq), ERR_NOT_FOUND);
+}
+
+/* A database of the first version, with a key in it. */
+static void an_older_schema_is_brought_up(void **state)
+{
+	static const char older[] = "ALTER TABLE keys DROP COLUMN max_sandboxes;"
+				    "ALTER TABLE keys DROP COLUMN max_vcpus;"
+				    "ALTER TABLE keys DROP COLUMN max_memory;"
+				    "ALTER TABLE keys DROP COLUMN max_disk;"
+				    "UPDATE schema_version SET version = 1";
+	struct box *b = *state;
+	char path[96];
+	sqlite3 *db = NULL;
+
+	add_team(b, "one");
+	assert_int_equal(add_key(b, b->team.id, "h1"), ERR_NONE);
+	store_close(b->s);
+	b->s = NULL;
+	snprintf(path, sizeof(path), "%s/store.db", b->dir);
+	assert_int_equal(sqlite3_open(path, &db), SQLITE_OK);
+	assert_int_equal(sqlite3_exec(db, older, NULL, NULL, NULL), SQLITE_OK);
+	sqlite3_close(db);
+	box_start(b);
+	assert_int_equal(find_key(b, "h1"), ERR_NONE);
+	assert_string_equal(b->team.name, "one");
+	assert_int_equal(b->key.limits.sandboxes, 0);
+}
+
 static void a_team_takes_its_keys_with_it(void **state)
 {
 	struct box *b = *state;
@@ -302,6 +352,8 @@ int main(void)
 		T(keys_are_renamed_and_removed_by_their_team),
 		T(a_team_takes_its_keys_with_it),
 		T(a_restart_forgets_nothing),
+		T(keys_have_limits),
+		T(an_older_schema_is_brought_up),
 		T(a_newer_schema_is_refused),
 		T(forgotten_calls_are_done_all_the_same),
 		T(the_queue_is_bounded),
