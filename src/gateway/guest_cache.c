@@ -155,13 +155,32 @@ static void settle(struct guest *g)
 		guest_free(c->oldest);
 }
 
-static void fail_waiting(struct guest *g, const struct err *err)
+/* A token that cannot be one is none. */
+static struct bytes token_of(const struct guest_user *u)
+{
+	bool may = u->to_agent && u->token.len <= GUEST_TOKEN_MAX;
+
+	return may ? u->token : (struct bytes){ 0 };
+}
+
+/* Was the question to node the one that this user would ask? */
+static bool asked_alike(const struct guest *g, const struct guest_user *u)
+{
+	return u->to_agent == g->asked_to_agent && bytes_eq(token_of(u), bytes_str(g->asked_token));
+}
+
+/* All of them, or those who asked what was just refused. */
+static void fail_waiting(struct guest *g, const struct err *err, bool all)
 {
 	/* those who begin to wait while these are told wait for the next answer */
 	struct guest_users told = { .last = &told.first };
+	struct guest_user *next;
 
-	while (g->waiting.first)
-		users_move(g->waiting.first, &told);
+	for (struct guest_user *u = g->waiting.first; u; u = next) {
+		next = u->next;
+		if (all || asked_alike(g, u))
+			users_move(u, &told);
+	}
 	g->hold++;
 	while (told.first) {
 		struct guest_user *u = told.first;
@@ -191,12 +210,24 @@ static void on_failed(struct timer *t)
 {
 	struct guest *g = CONTAINER_OF(t, struct guest, failed);
 
-	fail_waiting(g, &g->why);
+	fail_waiting(g, &g->why, true);
 	settle(g);
 }
 
 static void on_sockets(struct node_call *call, const struct node_reply *reply, struct bytes after,
 		       int *fds, size_t n_fds, const struct err *err);
+
+/* In the name of who waits for longest. */
+static void ask_as(struct guest *g, const struct guest_user *u, struct node_request *rq)
+{
+	g->wakes = u != NULL;
+	g->asked_to_agent = u && u->to_agent;
+	g->asked_token[0] = '\0';
+	if (!u)
+		return;
+	rq->flags = NODE_AUTO_RESUME | (u->to_agent ? NODE_TO_AGENT : 0u);
+	(void)!bytes_to_str(token_of(u), g->asked_token, sizeof(g->asked_token));
+}
 
 static void ask_node(struct guest *g, size_t count)
 {
@@ -206,17 +237,30 @@ static void ask_node(struct guest *g, size_t count)
 		return;
 	memcpy(rq.id, g->id, sizeof(rq.id));
 	rq.count = (uint32_t)(count < GUEST_SPARE_MAX ? count : GUEST_SPARE_MAX);
-	g->asked = node_link_call(g->cache->gateway->node, &g->call, &rq, (struct bytes){ 0 },
-				  GUEST_CALL_MS, on_sockets, &g->why) == 0;
-	if (!g->asked) /* no callback from inside a call */
-		timer_start(&g->failed, 0);
+	ask_as(g, g->waiting.first, &rq);
+	g->asked =
+		node_link_call(g->cache->gateway->node, &g->call, &rq, bytes_str(g->asked_token),
+			       g->wakes ? GUEST_WAKE_MS : GUEST_CALL_MS, on_sockets, &g->why) == 0;
+	if (g->asked)
+		return;
+	g->why.code = ERR_UNAVAILABLE;
+	timer_start(&g->failed, 0); /* no callback from inside a call */
+}
+
+/* For those who still wait. */
+static void ask_again(struct guest *g)
+{
+	size_t n = 0;
+
+	for (struct guest_user *u = g->waiting.first; u && n < GUEST_SPARE_MAX; u = u->next)
+		n++;
+	if (n > 0)
+		ask_node(g, n + GUEST_AHEAD);
 }
 
 /* Those who wait get theirs; if there are not enough, node is asked again. */
 static void hand_out(struct guest *g)
 {
-	size_t n = 0;
-
 	g->hold++;
 	while (g->known && g->n_spare > 0 && g->waiting.first) {
 		struct guest_user *u = g->waiting.first;
@@ -227,10 +271,7 @@ static void hand_out(struct guest *g)
 	g->hold--;
 	if (!guest_cache_room(g->cache, 0))
 		drop_spare(g);
-	for (struct guest_user *u = g->waiting.first; u && n < GUEST_SPARE_MAX; u = u->next)
-		n++;
-	if (n > 0)
-		ask_node(g, n + GUEST_AHEAD);
+	ask_again(g);
 }
 
 /* What node says of it, for the first time or again. */
@@ -253,14 +294,20 @@ static void sandbox_gone(struct guest *g)
 	end_busy(g);
 }
 
+/* Paused and no more are the same to a question that does not wake; who began to wait meanwhile
+ * asks his own. A token that is wrong is one client's. */
 static void refused(struct guest *g, const struct err *err)
 {
+	bool over = err->code == ERR_NOT_FOUND || err->code == ERR_DENIED;
+
 	g->hold++;
-	if (err->code == ERR_NOT_FOUND)
+	if (over)
 		sandbox_gone(g);
 	else
 		unlearn(g);
-	fail_waiting(g, err);
+	if (!over || g->wakes)
+		fail_waiting(g, err, err->code != ERR_DENIED);
+	ask_again(g);
 	g->hold--;
 }
 
@@ -406,8 +453,8 @@ static void guest_close(struct guest *g)
 
 	err_set(&why, ERR_UNAVAILABLE, 0, "the gateway is going away");
 	g->hold++;
-	fail_waiting(g, &why);
-	end_busy(g);
+	end_busy(g); /* some begin again and wait */
+	fail_waiting(g, &why, true);
 	g->hold--;
 	guest_free(g);
 }

@@ -5,6 +5,9 @@
  * Whoever asks for a sandbox that is not known waits for one and the same question to node. What
  * node said is believed until it says otherwise (guest_cache_gone) or was out of reach meanwhile
  * (guest_cache_forget). A refusal is not remembered.
+ *
+ * A question for somebody who waits may resume the sandbox, and is asked with what he brought; a
+ * question that only verifies, or that fetches sockets ahead, never does.
  */
 #pragma once
 
@@ -16,8 +19,9 @@
 enum {
 	GUEST_AGENT_PORT = 49983,
 	GUEST_SPARE_MAX = NODE_FDS_MAX,
-	GUEST_AHEAD = 2,           /* sockets asked for before somebody wants them */
-	GUEST_CALL_MS = 15 * 1000, /* for node's answer; it may come back meanwhile */
+	GUEST_AHEAD = 2,            /* sockets asked for before somebody wants them */
+	GUEST_CALL_MS = 15 * 1000,  /* for node's answer; it may come back meanwhile */
+	GUEST_WAKE_MS = 120 * 1000, /* the same, where it may have to resume the sandbox */
 	GUEST_SWEEP_MS = 5 * 1000,
 	GUEST_IDLE_MS = 60 * 1000,       /* without an exchange; then forgotten */
 	GUEST_IDLE_MAX = 4096,           /* sandboxes without an exchange; the oldest goes first */
@@ -25,13 +29,15 @@ enum {
 	GUEST_POOL_MS = 15 * 1000,       /* how long one is kept; less than the agent does */
 	GUEST_AGENT_MS = 10 * 60 * 1000, /* for the agent to begin its answer, or to read on */
 	GUEST_BUCKETS = 4096,
+	GUEST_TOKEN_MAX = 256, /* nothing longer is right */
 };
 
 struct guest;
 struct guest_user;
 struct guest_user_ops {
-	/* An unconnected socket that is the callee's, or -1 and why: ERR_NOT_FOUND, or node cannot
-	 * be asked. Only when guest_socket() said so; the user may leave. */
+	/* An unconnected socket that is the callee's, or -1 and why: ERR_NOT_FOUND; ERR_DENIED: it
+	 * is paused and the token is wrong; ERR_EXISTS, ERR_EXHAUSTED: it cannot be resumed now;
+	 * or node cannot be asked. Only when guest_socket() said so; the user may leave. */
 	void (*on_socket)(struct guest_user *u, int fd, const struct err *err);
 	/* The sandbox is gone. The user has already left. */
 	void (*on_gone)(struct guest_user *u);
@@ -44,6 +50,9 @@ struct guest_user { /* embedded by the user; all zero: not joined */
 	struct guest *guest;
 	struct guest_users *in; /* those who wait, or the others */
 	struct guest_user *next, **prev;
+	/* set before guest_socket(), borrowed while it waits */
+	bool to_agent;      /* a paused sandbox is resumed only with its token: */
+	struct bytes token; /* as the client sent it; no NUL in it */
 };
 
 struct guest_pooled {
@@ -67,7 +76,10 @@ struct guest { /* one sandbox */
 	size_t n_pool;
 	struct guest_users waiting, busy;
 	struct node_call call;
-	bool asked; /* call is under way */
+	bool asked; /* call is under way, */
+	bool wakes; /* and is for somebody who waits */
+	bool asked_to_agent;
+	char asked_token[GUEST_TOKEN_MAX + 1];
 	struct timer failed;
 	struct err why;    /* for `failed` */
 	unsigned int hold; /* not freed while its users are being told */

@@ -193,6 +193,19 @@ static void dial_with(struct relay *r, int fd)
 	}
 }
 
+static enum refusal refusal_of_node(const struct err *err)
+{
+	static const enum refusal said[ERR_CODES] = {
+		[ERR_DENIED] = REFUSE_TOKEN,
+		[ERR_EXISTS] = REFUSE_BUSY,
+		[ERR_EXHAUSTED] = REFUSE_FULL,
+	};
+
+	if (err->code == ERR_NOT_FOUND)
+		return REFUSE_NOT_FOUND;
+	return said[err->code] ? said[err->code] : REFUSE_NODE;
+}
+
 static void on_socket(struct guest_user *u, int fd, const struct err *err)
 {
 	struct relay *r = CONTAINER_OF(u, struct relay, user);
@@ -200,7 +213,26 @@ static void on_socket(struct guest_user *u, int fd, const struct err *err)
 	if (fd >= 0)
 		dial_with(r, fd);
 	else
-		refuse(r, err->code == ERR_NOT_FOUND ? REFUSE_NOT_FOUND : REFUSE_NODE);
+		refuse(r, refusal_of_node(err));
+}
+
+static int join(struct relay *r, struct err *err);
+
+/* Not a byte of the request has left, so it may go to whatever the sandbox is next: paused, it may
+ * be resumed; if it is no more, node says so. */
+static void begin_again(struct relay *r)
+{
+	struct err err;
+
+	dial_cancel(&r->dial);
+	guest_tunnel_cancel(&r->tunnel);
+	timer_stop(&r->retry);
+	r->by_tunnel = false;
+	r->tries = 1; /* no pooled one: it would be of the past */
+	if (join(r, &err) < 0)
+		refuse(r, REFUSE_NODE);
+	else
+		find_way(r);
 }
 
 /* The sandbox is no more. What was begun must not look whole. */
@@ -212,8 +244,24 @@ static void on_gone(struct guest_user *u)
 		relay_free(r);
 	else if (http_responded(r->rq))
 		cut_off(r);
+	else if (r->state == RELAY_DIAL || r->state == RELAY_PAUSE)
+		begin_again(r);
 	else
 		refuse(r, REFUSE_NOT_FOUND);
+}
+
+/* With what a paused sandbox wants to see. */
+static int join(struct relay *r, struct err *err)
+{
+	static const struct guest_user_ops ops = { on_socket, on_gone };
+	struct bytes token = { 0 };
+
+	if (guest_join(r->g->guests, r->to.id, &r->user, &ops, err) < 0)
+		return -1;
+	r->user.to_agent = relay_is_agent(r);
+	if (r->user.to_agent && http1_find(http_request_head(r->rq), "x-access-token", &token) == 1)
+		r->user.token = token;
+	return 0;
 }
 
 static bool answered_here(struct gateway *g, struct http_request *rq, const struct dispatch *to)
@@ -236,21 +284,19 @@ static bool answered_here(struct gateway *g, struct http_request *rq, const stru
 
 void relay_request(struct gateway *g, struct http_request *rq, const struct dispatch *to)
 {
-	static const struct guest_user_ops user_ops = { on_socket, on_gone };
 	struct relay *r;
 	struct err err;
 
 	if (answered_here(g, rq, to))
 		return;
 	r = calloc(1, sizeof(*r));
-	if (!r || guest_join(g->guests, to->id, &r->user, &user_ops, &err) < 0) {
+	if (r)
+		*r = (struct relay){ .g = g, .to = *to, .rq = rq };
+	if (!r || join(r, &err) < 0) {
 		free(r);
 		http_fail(rq, 500, "out of memory");
 		return;
 	}
-	r->g = g;
-	r->to = *to;
-	r->rq = rq;
 	r->handler.ops = &relay_handler_ops;
 	timer_init(&r->retry, g->loop, on_retry);
 	http_request_take(rq, &r->handler);

@@ -19,6 +19,10 @@ static const struct {
 	[REFUSE_HEAD] = { 431, "The head of the request is too large", false },
 	[REFUSE_BODY] = { 413, "The body of the request is too large", false },
 	[REFUSE_METHOD] = { 405, "The method is not relayed", false },
+	[REFUSE_TOKEN] = { 403, "The sandbox is paused and the access token does not resume it",
+			   false },
+	[REFUSE_BUSY] = { 409, "The sandbox is changing its state, try again", false },
+	[REFUSE_FULL] = { 429, "The sandbox is paused and there is no room to resume it", false },
 };
 
 #define ALLOW_ORIGIN { BYTES_LIT("access-control-allow-origin"), BYTES_LIT("*") }

@@ -10,7 +10,16 @@
 #include "gateway/relay.h"
 #include "net/listen.h"
 
-enum node_mood { NODE_GIVES, NODE_REFUSES, NODE_AWAY, NODE_SILENT, NODE_BARE, NODE_FULL };
+enum node_mood {
+	NODE_GIVES,
+	NODE_REFUSES,
+	NODE_AWAY,
+	NODE_BUSY,
+	NODE_CROWDED,
+	NODE_SILENT,
+	NODE_BARE,
+	NODE_FULL,
+};
 enum script_end { THEN_HOLD, THEN_CLOSE, THEN_RESET, THEN_SHUT };
 
 struct peer { /* the guest's end of a connection, in script mode */
@@ -38,6 +47,11 @@ struct node_link {
 	uint32_t generation, state;
 	size_t n_calls, n_sockets;
 	uint32_t signed_flags; /* of the last NODE_SIGNED */
+	uint32_t flags;        /* of the last NODE_SOCKETS */
+	char token[GUEST_TOKEN_MAX + 1];
+	bool paused;       /* until somebody may resume it, */
+	const char *wants; /* at the agent's port with this token */
+	size_t n_resumes;
 };
 
 struct world {
@@ -70,17 +84,40 @@ void node_call_cancel(struct node_call *c)
 		call_unlink(c);
 }
 
+/* What is wrong with the question. */
+static inline enum err_code node_minds(struct node_link *n)
+{
+	static const enum err_code moods[] = { [NODE_REFUSES] = ERR_NOT_FOUND,
+					       [NODE_AWAY] = ERR_UNAVAILABLE,
+					       [NODE_BUSY] = ERR_EXISTS,
+					       [NODE_CROWDED] = ERR_EXHAUSTED };
+
+	if (n->mood < COUNT(moods) && moods[n->mood])
+		return moods[n->mood];
+	if (!n->paused)
+		return ERR_NONE;
+	if (!(n->flags & NODE_AUTO_RESUME))
+		return ERR_NOT_FOUND;
+	if ((n->flags & NODE_TO_AGENT) && n->wants && strcmp(n->token, n->wants) != 0)
+		return ERR_DENIED;
+	n->paused = false;
+	n->n_resumes++;
+	n->generation++;
+	return ERR_NONE;
+}
+
 static inline void node_answer(struct node_link *n, struct node_call *c)
 {
 	struct node_reply reply = { .tag = c->tag };
 	bool is_signed = c->message.len == 0; /* nobody asks for no sockets */
 	size_t count = n->mood == NODE_BARE ? 0 : (size_t)c->message.len;
+	enum err_code code = node_minds(n);
 	int fds[NODE_FDS_MAX];
 	struct err err;
 
 	call_unlink(c);
-	if (n->mood == NODE_REFUSES || n->mood == NODE_AWAY) {
-		err_set(&err, n->mood == NODE_REFUSES ? ERR_NOT_FOUND : ERR_UNAVAILABLE, 0, "no");
+	if (code) {
+		err_set(&err, code, 0, "no");
 		c->on_done(c, NULL, (struct bytes){ 0 }, NULL, 0, &err);
 		return;
 	}
@@ -123,7 +160,10 @@ int node_link_call(struct node_link *n, struct node_call *c, const struct node_r
 	} else {
 		assert_int_equal(rq->verb, NODE_SOCKETS);
 		assert_true(rq->count >= 1 && rq->count <= NODE_FDS_MAX);
-		assert_int_equal(text.len, 0);
+		assert_true(text.len <= GUEST_TOKEN_MAX);
+		assert_true((rq->flags & NODE_TO_AGENT) || text.len == 0);
+		n->flags = rq->flags;
+		assert_true(bytes_to_str(text, n->token, sizeof(n->token)));
 	}
 	assert_true(deadline_ms > 0 && !c->link);
 	n->n_calls++;

@@ -156,8 +156,18 @@ static void what_ends_while_it_waits_for_the_agent(void **state)
 	peers_done(&w);
 	ask_port(&w, port, "GET", "");
 	RUN_UNTIL(w.l, w.peers && heard(&w.peers->ear, "GET /tunnel"));
+	w.node.mood = NODE_REFUSES;
 	guest_cache_gone(w.g.guests, "abc", 1); /* the sandbox goes */
 	RUN_UNTIL(w.l, heard(&w.client, "The sandbox was not found\""));
+	w.node.mood = NODE_GIVES;
+	peers_done(&w);
+	ask_port(&w, port, "GET", "");
+	RUN_UNTIL(w.l, w.peers && heard(&w.peers->ear, "GET /tunnel"));
+	w.node.paused = true; /* nothing was sent to it: it is resumed for that */
+	guest_cache_gone(w.g.guests, "abc", 1);
+	RUN_UNTIL(w.l, w.node.n_resumes == 1);
+	RUN_UNTIL(w.l, w.peers->next && heard(&w.peers->ear, "GET /tunnel"));
+	assert_false(parted(&w.client));
 	world_close(&w);
 	close(fd);
 }
