@@ -27,11 +27,13 @@ static void add_cors(struct fields *f)
 	add(f, "Access-Control-Expose-Headers", bytes_str(expose));
 }
 
-/* Tells a client when it is worth trying again. */
-static void add_retry(struct fields *f, unsigned int status)
+/* Tells a client when it is worth trying again. `room` lives as long as the fields. */
+static void add_retry(struct fields *f, unsigned int status, uint32_t seconds, char room[static 12])
 {
-	if (status == 429 || status == 503)
-		add(f, "Retry-After", BYTES_LIT("1"));
+	if (status != 429 && status != 503)
+		return;
+	snprintf(room, 12, "%u", seconds > 0 ? seconds : 1);
+	add(f, "Retry-After", bytes_str(room));
 }
 
 static json_t *error_body(unsigned int status, const char *message)
@@ -90,6 +92,7 @@ void api_answer_with(struct api_call *c, unsigned int status, json_t *body,
 	AUTO(json_decrefp) json_t *owned = body;
 	struct http_response r = { .status = status };
 	struct fields f = { 0 };
+	char retry[12];
 	struct err err;
 
 	if (!c->rq) {
@@ -98,7 +101,7 @@ void api_answer_with(struct api_call *c, unsigned int status, json_t *body,
 	}
 	if (c->route->auth != AUTH_ADMIN)
 		add_cors(&f);
-	add_retry(&f, status);
+	add_retry(&f, status, c->retry_s, retry);
 	for (size_t i = 0; i < n_extra; i++)
 		f.all[f.n++] = extra[i];
 	c->out = BUF_MAX(API_ANSWER_MAX);
@@ -162,16 +165,23 @@ void api_fail_err(struct api_call *c, const struct err *err)
 	api_fail(c, status_of(err->code), "%s", err->msg);
 }
 
+void api_fail_reply(struct api_call *c, const struct node_reply *reply, const struct err *err)
+{
+	c->retry_s = reply ? reply->retry_s : 0;
+	api_fail_err(c, err);
+}
+
 void api_refuse(struct http_request *rq, unsigned int status, const char *message,
 		const char *allow)
 {
 	AUTO(json_decrefp) json_t *body = error_body(status, message);
 	AUTO(buf_done) struct buf out = BUF_MAX(4 * MESSAGE_SIZE);
 	struct fields f = { 0 };
+	char retry[12];
 	struct err err;
 
 	add_cors(&f);
-	add_retry(&f, status);
+	add_retry(&f, status, 0, retry);
 	add(&f, "Content-Type", BYTES_LIT("application/json"));
 	if (allow)
 		add(&f, "Allow", bytes_str(allow));

@@ -34,6 +34,8 @@ void api_call_free(struct api_call *c)
 	node_call_cancel(&c->node);
 	store_forget(&c->store);
 	list_job_free(c->list);
+	record_job_free(c->record);
+	ended_job_free(c->ended);
 	a->body_bytes -= c->body.len;
 	a->n_calls--;
 	*c->prev = c->next;

@@ -22,7 +22,8 @@ enum {
 	API_KEY_DIGITS = 40,               /* after e2b_ */
 	API_KEY_SIZE = 4 + API_KEY_DIGITS + 1,
 	API_NODE_MS = 30 * 1000,
-	API_CREATE_MS = 120 * 1000,
+	API_CREATE_MS = 120 * 1000, /* and of whatever else may have to wait for a VM */
+	API_PAUSE_MS = 330 * 1000,  /* longer than a copier may take */
 };
 
 enum api_auth {
@@ -34,6 +35,8 @@ enum api_auth {
 
 struct api_call;
 struct list_job;
+struct record_job;
+struct ended_job;
 struct route {
 	const char *method, *path; /* "/sandboxes/{sandboxID}" */
 	enum api_auth auth;
@@ -59,11 +62,17 @@ struct api_call {
 	char params[API_PARAMS_MAX][TARGET_SEGMENT_MAX + 1]; /* decoded */
 	char key[API_KEY_SIZE];
 	uint8_t hash[SHA256_SIZE]; /* of the key */
-	struct store_team team;    /* whose key it is */
+	char key_id[STORE_ID_SIZE];
+	struct store_limits limits; /* of the key */
+	struct store_team team;     /* whose key it is */
+	uint32_t retry_s;           /* for Retry-After; 0: nobody knows */
+	uint32_t seconds;           /* of a refresh */
 	struct buf body;
 	struct node_call node;
 	struct store_call store;
 	struct list_job *list;
+	struct record_job *record;
+	struct ended_job *ended;
 	struct buf out; /* an answer that leaves in pieces */
 	size_t out_sent;
 	struct api_call *next, **prev;
@@ -84,7 +93,9 @@ void routes_print(FILE *out);
 void auth_start(struct api_call *c);  /* ends in api_proceed() or a refusal */
 void api_proceed(struct api_call *c); /* who it is, is known */
 void api_call_free(struct api_call *c);
-void list_job_free(struct list_job *j); /* sandbox_list.c; NULL is fine */
+void list_job_free(struct list_job *j);     /* sandbox_list.c; NULL is fine */
+void record_job_free(struct record_job *j); /* sandbox_record.c; NULL is fine */
+void ended_job_free(struct ended_job *j);   /* ended_list.c; NULL is fine */
 
 /* answer.c: each ends the call. `body` is taken; NULL for none. */
 void api_answer(struct api_call *c, unsigned int status, json_t *body);
@@ -92,6 +103,7 @@ void api_answer_with(struct api_call *c, unsigned int status, json_t *body,
 		     const struct http1_field *extra, size_t n_extra);
 void api_fail(struct api_call *c, unsigned int status, const char *fmt, ...) PRINTF(3, 4);
 void api_fail_err(struct api_call *c, const struct err *err); /* of node or store */
+void api_fail_reply(struct api_call *c, const struct node_reply *reply, const struct err *err);
 void api_refuse(struct http_request *rq, unsigned int status, const char *message,
 		const char *allow); /* before there is a call */
 void api_preflight(struct http_request *rq);

@@ -56,6 +56,8 @@ static void accept_key(struct api_call *c, struct key_entry *e)
 {
 	tell_used(c->g->api, e, loop_now_ms(c->g->loop));
 	c->team = e->team;
+	c->limits = e->limits;
+	memcpy(c->key_id, e->key_id, sizeof(c->key_id));
 	api_proceed(c);
 }
 
@@ -66,7 +68,7 @@ static void on_found(struct store_call *call, const struct store_result *ret, co
 	struct key_entry *old;
 
 	if (ret) {
-		accept_key(c, key_cache_put(a->keys, c->hash, ret->keys[0].id, &ret->teams[0],
+		accept_key(c, key_cache_put(a->keys, c->hash, &ret->keys[0], &ret->teams[0],
 					    loop_now_ms(c->g->loop)));
 		return;
 	}

@@ -9,10 +9,7 @@ int timeout_check(int64_t seconds, int64_t least, uint32_t *ret, struct err *err
 	if (seconds < least)
 		return err_set(err, ERR_INVALID, 0, "Timeout must be greater than %d",
 			       (int)least - 1);
-	if (seconds > NODE_TIMEOUT_MAX_S)
-		return err_set(err, ERR_INVALID, 0, "Timeout cannot be greater than %d hours",
-			       NODE_TIMEOUT_MAX_S / 3600);
-	*ret = (uint32_t)seconds;
+	*ret = (uint32_t)(seconds <= NODE_TIMEOUT_MAX_S ? seconds : NODE_TIMEOUT_MAX_S + 1);
 	return 0;
 }
 
@@ -100,22 +97,21 @@ static int take_mcp(const json_t *body, json_t *text, struct err *err)
 	return mcp ? json_object_set(text, "mcp", mcp) : 0;
 }
 
-static int check_pausing(const json_t *body, struct err *err)
+static int take_pausing(const json_t *body, struct create_request *ret, struct err *err)
 {
 	json_t *resume = NULL;
-	bool pause = false, memory = true, enabled = false;
 
-	if (json_may_bool(body, "autoPause", &pause, err) < 0 ||
-	    json_may_bool(body, "autoPauseMemory", &memory, err) < 0 ||
+	ret->pause_memory = true;
+	if (json_may_bool(body, "autoPause", &ret->auto_pause, err) < 0 ||
+	    json_may_bool(body, "autoPauseMemory", &ret->pause_memory, err) < 0 ||
 	    json_may_object(body, "autoResume", &resume, err) < 0 ||
-	    (resume && json_may_bool(resume, "enabled", &enabled, err) < 0))
+	    (resume && json_may_bool(resume, "enabled", &ret->auto_resume, err) < 0))
 		return -1;
-	if (pause)
-		return refuse("autoPause", err);
-	if (enabled)
-		return refuse("autoResume", err);
-	if (!memory)
+	if (!ret->pause_memory && !ret->auto_pause)
 		return err_set(err, ERR_INVALID, 0, "autoPauseMemory = false needs autoPause");
+	if (!ret->pause_memory && ret->auto_resume)
+		return err_set(err, ERR_INVALID, 0,
+			       "autoResume needs memory: autoPauseMemory must not be false");
 	return 0;
 }
 
@@ -187,7 +183,8 @@ int create_request_parse(struct bytes body, enum api_version version, struct cre
 		return -1;
 	}
 	if (take_template(v, ret, err) < 0 || take_numbers(v, version, ret, err) < 0 ||
-	    check_pausing(v, err) < 0 || check_absent(v, err) < 0 || make_text(v, ret, err) < 0) {
+	    take_pausing(v, ret, err) < 0 || check_absent(v, err) < 0 ||
+	    make_text(v, ret, err) < 0) {
 		create_request_done(ret);
 		return -1;
 	}

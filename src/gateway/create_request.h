@@ -21,7 +21,9 @@ struct create_request {
 	char template_id[NODE_ID_MAX + 1]; /* or alias */
 	uint32_t timeout_s;
 	bool secure;
-	struct buf text; /* for node: {"metadata":{},"envVars":{},...} */
+	bool auto_pause, pause_memory; /* at the end of its time; with its memory */
+	bool auto_resume;              /* by traffic */
+	struct buf text;               /* for node: {"metadata":{},"envVars":{},...} */
 };
 
 /* ERR_INVALID, or ERR_NOT_FOUND for a template that cannot exist. On success the caller owns it. */
@@ -29,5 +31,6 @@ int create_request_parse(struct bytes body, enum api_version version, struct cre
 			 struct err *err) NODISCARD;
 void create_request_done(struct create_request *r);
 
-/* A lifetime that a client asked for: "Timeout must be greater than 0" and so on. */
+/* A lifetime that a client asked for: "Timeout must be greater than 0". Whether it is too long is
+ * for node to say; what node cannot even be told comes out as NODE_TIMEOUT_MAX_S + 1. */
 int timeout_check(int64_t seconds, int64_t least, uint32_t *ret, struct err *err) NODISCARD;

@@ -9,16 +9,46 @@ void not_built(struct api_call *c); /* 501 */
 void not_built_sandbox(
 	struct api_call *c); /* 501, but 404 for a sandbox that is not the caller's */
 
+/* sandbox_ask.c: about the sandbox that a path names, of the caller's team. */
+bool sandbox_id_ok(const char *id);
+/* `<id>` or `<id>-<clientID>`, the latter dropped. Answered already when this fails. */
+bool sandbox_take_id(struct api_call *c);
+void sandbox_ask(struct api_call *c, const struct node_request *rq, uint64_t deadline_ms,
+		 void (*on_done)(struct node_call *call, const struct node_reply *reply,
+				 struct bytes after, int *fds, size_t n_fds,
+				 const struct err *err));
+/* Whose limits count, and what they are. */
+void sandbox_limit(const struct api_call *c, struct node_request *rq);
+/* 404 says why and when it ended, if it did; `reply` may be NULL. */
+void sandbox_fail(struct api_call *c, const struct node_reply *reply, const struct err *err);
+void sandbox_on_no_content(struct node_call *call, const struct node_reply *reply,
+			   struct bytes after, int *fds, size_t n_fds, const struct err *err);
+
 /* sandbox_routes.c */
 void sandbox_create_v1(struct api_call *c);
 void sandbox_create_v2(struct api_call *c);
 void sandbox_get(struct api_call *c);
 void sandbox_kill(struct api_call *c);
+void admin_sandbox_kill(struct api_call *c);
+void admin_sandbox_why(struct api_call *c);
+
+/* sandbox_life.c */
 void sandbox_timeout(struct api_call *c);
 void sandbox_refresh(struct api_call *c);
 void sandbox_connect_v1(struct api_call *c);
 void sandbox_connect_v2(struct api_call *c);
-void admin_sandbox_kill(struct api_call *c);
+void sandbox_pause(struct api_call *c);
+void sandbox_resume(struct api_call *c);
+void admin_sandbox_resume(struct api_call *c);
+
+/* sandbox_record.c */
+void sandbox_metrics(struct api_call *c);
+void sandboxes_metrics(struct api_call *c);
+void sandbox_logs_v1(struct api_call *c);
+void sandbox_logs_v2(struct api_call *c);
+
+/* ended_list.c */
+void admin_ended_list(struct api_call *c);
 
 /* sandbox_list.c */
 enum {
@@ -41,6 +71,7 @@ void key_add(struct api_call *c);
 void key_rename(struct api_call *c);
 void key_remove(struct api_call *c);
 void admin_key_remove(struct api_call *c);
+void admin_key_limits(struct api_call *c);
 
 /* Keys of the team c->team, used by the admin door too. */
 void keys_of_team(struct api_call *c);

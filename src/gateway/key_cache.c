@@ -35,18 +35,21 @@ static struct key_entry *make_room(struct key_cache *c, const uint8_t *hash)
 }
 
 struct key_entry *key_cache_put(struct key_cache *c, const uint8_t hash[static SHA256_SIZE],
-				const char *key_id, const struct store_team *team, uint64_t now_ms)
+				const struct store_key *key, const struct store_team *team,
+				uint64_t now_ms)
 {
 	struct key_entry *e = key_cache_find(c, hash);
 	uint64_t told_ms = e ? e->told_ms : 0;
 
 	if (!e)
 		e = make_room(c, hash);
-	*e = (struct key_entry){
-		.used = true, .team = *team, .checked_ms = now_ms, .told_ms = told_ms
-	};
+	*e = (struct key_entry){ .used = true,
+				 .limits = key->limits,
+				 .team = *team,
+				 .checked_ms = now_ms,
+				 .told_ms = told_ms };
 	memcpy(e->hash, hash, SHA256_SIZE);
-	snprintf(e->key_id, sizeof(e->key_id), "%s", key_id);
+	memcpy(e->key_id, key->id, sizeof(e->key_id));
 	return e;
 }
 

@@ -18,6 +18,7 @@ struct key_entry {
 	bool used;
 	uint8_t hash[SHA256_SIZE];
 	char key_id[STORE_ID_SIZE];
+	struct store_limits limits;
 	struct store_team team;
 	uint64_t checked_ms; /* when the store said so */
 	uint64_t told_ms;    /* when the store was told that the key is in use; 0: never */
@@ -31,7 +32,8 @@ struct key_cache {
 struct key_entry *key_cache_find(struct key_cache *c, const uint8_t hash[static SHA256_SIZE]);
 bool key_entry_fresh(const struct key_entry *e, uint64_t now_ms);
 struct key_entry *key_cache_put(struct key_cache *c, const uint8_t hash[static SHA256_SIZE],
-				const char *key_id, const struct store_team *team, uint64_t now_ms);
+				const struct store_key *key, const struct store_team *team,
+				uint64_t now_ms);
 void key_cache_drop(struct key_cache *c, const uint8_t hash[static SHA256_SIZE]);
 void key_cache_drop_key(struct key_cache *c, const char *key_id);
 void key_cache_drop_team(struct key_cache *c, const char *team_id);

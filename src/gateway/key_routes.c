@@ -54,6 +54,18 @@ static json_t *time_json(uint64_t ns)
 	return json_string(text);
 }
 
+static json_t *limit_json(uint32_t n)
+{
+	return n ? json_integer(n) : json_null();
+}
+
+static json_t *limits_json(const struct store_limits *l)
+{
+	return json_pack("{s:o, s:o, s:o, s:o}", "sandboxes", limit_json(l->sandboxes), "vcpus",
+			 limit_json(l->vcpus), "memoryMB", limit_json(l->memory_mib), "diskMB",
+			 limit_json(l->disk_mib));
+}
+
 /* `key` is NULL but at its birth. */
 static json_t *key_json(const struct store_key *k, const char *key)
 {
@@ -65,8 +77,11 @@ static json_t *key_json(const struct store_key *k, const char *key)
 			  json_text(bytes_str(k->name)), "mask", mask, "createdAt",
 			  time_json(k->created_ns), "createdBy", "lastUsed", time_json(k->used_ns));
 
-	if (o && key)
-		json_object_set_new(o, "key", json_string(key));
+	if (o && (json_object_set_new(o, "limits", limits_json(&k->limits)) < 0 ||
+		  (key && json_object_set_new(o, "key", json_string(key)) < 0))) {
+		json_decref(o);
+		return NULL;
+	}
 	return o;
 }
 
@@ -191,4 +206,91 @@ void key_remove(struct api_call *c)
 void admin_key_remove(struct api_call *c)
 {
 	key_remove(c); /* without a team: of any */
+}
+
+/* --- limits --------------------------------------------------------------------------------- */
+
+/* Absent: as it was. 0 or null: none. */
+static int take_limit(const json_t *body, const char *name, uint32_t *ret, struct err *err)
+{
+	int64_t n = *ret;
+
+	if (json_is_null(json_object_get(body, name)))
+		n = 0;
+	else if (json_may_int(body, name, 0, UINT32_MAX, &n, err) < 0)
+		return -1;
+	*ret = (uint32_t)n;
+	return 0;
+}
+
+static int take_limits(const json_t *body, struct store_limits *l, struct err *err)
+{
+	if (take_limit(body, "sandboxes", &l->sandboxes, err) < 0 ||
+	    take_limit(body, "vcpus", &l->vcpus, err) < 0 ||
+	    take_limit(body, "memoryMB", &l->memory_mib, err) < 0)
+		return -1;
+	return take_limit(body, "diskMB", &l->disk_mib, err);
+}
+
+static void on_limits_shown(struct store_call *call, const struct store_result *ret,
+			    const struct err *err)
+{
+	struct api_call *c = CONTAINER_OF(call, struct api_call, store);
+
+	if (err)
+		api_fail_err(c, err);
+	else
+		api_answer(c, 200, key_json(&ret->keys[0], NULL));
+}
+
+static void show_key(struct api_call *c)
+{
+	struct store_request rq = { .verb = STORE_KEY_GET };
+
+	if (take_key_id(c, &rq))
+		api_ask_store(c, &rq, on_limits_shown);
+}
+
+/* In force from the next create on. */
+static void on_limited(struct store_call *call, const struct store_result *ret,
+		       const struct err *err)
+{
+	struct api_call *c = CONTAINER_OF(call, struct api_call, store);
+
+	(void)ret;
+	if (err) {
+		api_fail_err(c, err);
+		return;
+	}
+	key_cache_drop_key(c->g->api->keys, c->params[0]);
+	show_key(c);
+}
+
+static void on_to_limit(struct store_call *call, const struct store_result *ret,
+			const struct err *err)
+{
+	struct api_call *c = CONTAINER_OF(call, struct api_call, store);
+	AUTO(json_decrefp) json_t *body = NULL;
+	struct store_request rq = { .verb = STORE_KEY_LIMIT };
+	struct err why;
+
+	if (err) {
+		api_fail_err(c, err);
+		return;
+	}
+	rq.key = ret->keys[0];
+	if (api_body(c, &body) < 0)
+		return;
+	if (take_limits(body, &rq.key.limits, &why) < 0)
+		api_fail(c, 400, "%s", why.msg);
+	else
+		api_ask_store(c, &rq, on_limited);
+}
+
+void admin_key_limits(struct api_call *c)
+{
+	struct store_request rq = { .verb = STORE_KEY_GET };
+
+	if (take_key_id(c, &rq))
+		api_ask_store(c, &rq, on_to_limit);
 }

@@ -220,7 +220,10 @@ static bool has_pair(const json_t *metadata, const struct list_pair *p)
 bool list_query_matches(const struct list_query *q, const struct node_sandbox *s,
 			const json_t *metadata)
 {
-	if (!q->running || s->state != NODE_RUNNING || s->started_ns < q->started_after_ns)
+	bool wanted =
+		(q->running && s->state == NODE_RUNNING) || (q->paused && s->state == NODE_PAUSED);
+
+	if (!wanted || s->started_ns < q->started_after_ns)
 		return false;
 	if (q->template_id[0] && strcmp(q->template_id, s->template_id) != 0 &&
 	    strcmp(q->template_id, s->alias) != 0)

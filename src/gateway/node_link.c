@@ -116,7 +116,7 @@ static bool may_be_done_twice(const struct node_call *c)
 	struct node_request rq;
 
 	memcpy(&rq, c->message.ptr, sizeof(rq));
-	return rq.verb != NODE_CREATE;
+	return rq.verb != NODE_CREATE || rq.idempotency[0];
 }
 
 static bool send_one(struct node_link *n, struct node_call *c, struct err *err)
@@ -185,7 +185,8 @@ static void deliver(struct node_link *n, struct node_call *c, size_t len, int *f
 	if (r->code != ERR_NONE) {
 		err = (struct err){ .code = (enum err_code)r->code };
 		snprintf(err.msg, sizeof(err.msg), "%s", r->msg);
-		fail_call(c, &err);
+		node_call_cancel(c);
+		c->on_done(c, r, (struct bytes){ 0 }, NULL, 0, &err);
 		return;
 	}
 	node_call_cancel(c);

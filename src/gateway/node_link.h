@@ -2,9 +2,9 @@
  *
  * Any number of requests may be under way; replies find theirs by tag. The link connects again by
  * itself, and requests made meanwhile wait for at most NODE_LINK_WAIT_MS, so that a restart of
- * node is not seen by clients. Of what was sent when the connection ended, NODE_CREATE fails with
- * ERR_UNAVAILABLE, for nobody knows whether it was done; the other verbs, which may be done twice,
- * wait in the same way and are sent again.
+ * node is not seen by clients. Of what was sent when the connection ended, a NODE_CREATE without an
+ * idempotency key fails with ERR_UNAVAILABLE, for nobody knows whether it was done; the rest, which
+ * may be done twice, waits in the same way and is sent again.
  */
 #pragma once
 
@@ -34,9 +34,9 @@ struct node_link_user { /* embedded by the owner */
 };
 
 struct node_call { /* embedded by the caller; all zero: nothing under way */
-	/* Once, from the loop. A reply with an error code comes as that error, with reply NULL.
-	 * `after`: the text or the entries behind the reply, borrowed. The callee takes what it
-	 * wants of the descriptors with take_fd(), the rest is closed. */
+	/* Once, from the loop. A reply with an error code comes with that error; when node could
+	 * not be asked, reply is NULL. `after`: the text or the entries behind the reply, borrowed.
+	 * The callee takes what it wants of the descriptors with take_fd(), the rest is closed. */
 	void (*on_done)(struct node_call *c, const struct node_reply *reply, struct bytes after,
 			int *fds, size_t n_fds, const struct err *err);
 	struct node_link *link; /* NULL: not under way */
@@ -63,3 +63,4 @@ void node_call_cancel(struct node_call *c); /* on_done will not come; fine when 
 
 /* Take the next entry off the front of *after (of NODE_LIST). False at the end, or when broken. */
 bool node_entry_next(struct bytes *after, struct node_sandbox *ret, struct bytes *ret_text);
+bool node_tombstone_next(struct bytes *after, struct node_tombstone *ret); /* of NODE_ENDED */

@@ -36,3 +36,13 @@ bool node_entry_next(struct bytes *after, struct node_sandbox *ret, struct bytes
 	*after = bytes_tail(rest, e.text_len);
 	return true;
 }
+
+bool node_tombstone_next(struct bytes *after, struct node_tombstone *ret)
+{
+	if (after->len < sizeof(*ret))
+		return false;
+	memcpy(ret, after->ptr, sizeof(*ret));
+	*after = bytes_tail(*after, sizeof(*ret));
+	return ends(ret->id, sizeof(ret->id)) && ends(ret->team, sizeof(ret->team)) &&
+	       ends(ret->template_id, sizeof(ret->template_id));
+}

@@ -75,15 +75,28 @@ json_t *sandbox_json(const struct node_sandbox *s, const char *domain)
 				set_domain(o, domain));
 }
 
+static const char *state_of(const struct node_sandbox *s)
+{
+	if (s->reason != NODE_ALIVE)
+		return "ended";
+	return s->state == NODE_PAUSED ? "paused" : s->state == NODE_ENDING ? "ending" : "running";
+}
+
+/* Of a paused one: when it was paused. */
+static uint64_t end_of(const struct node_sandbox *s)
+{
+	return s->state == NODE_PAUSED && s->ended_ns ? s->ended_ns : s->end_ns;
+}
+
 json_t *sandbox_listed_json(const struct node_sandbox *s, const json_t *text)
 {
 	json_t *o = start(s), *metadata = json_object_get(text, "metadata");
 	int rc;
 
-	rc = set_time(o, "startedAt", s->started_ns) | set_time(o, "endAt", s->end_ns) |
+	rc = set_time(o, "startedAt", s->started_ns) | set_time(o, "endAt", end_of(s)) |
 	     set(o, "cpuCount", json_integer(s->vcpus)) |
 	     set(o, "memoryMB", json_integer(s->memory_mib)) |
-	     set(o, "diskSizeMB", json_integer(s->disk_mib)) | set_text(o, "state", "running") |
+	     set(o, "diskSizeMB", json_integer(s->disk_mib)) | set_text(o, "state", state_of(s)) |
 	     (metadata ? json_object_set(o, "metadata", metadata)
 		       : set(o, "metadata", json_object()));
 	return whole(o, rc);
@@ -112,6 +125,62 @@ json_t *sandbox_detail_json(const struct node_sandbox *s, const json_t *text, co
 	     set(o, "allowInternetAccess",
 		 json_is_boolean(internet) ? json_incref(internet) : json_null()) |
 	     set_network(o, json_object_get(text, "network")) |
-	     set(o, "lifecycle", json_pack("{s:s, s:b}", "onTimeout", "kill", "autoResume", 0));
+	     set(o, "lifecycle",
+		 json_pack("{s:s, s:b}", "onTimeout", s->flags & NODE_AUTO_PAUSE ? "pause" : "kill",
+			   "autoResume", (s->flags & NODE_AUTO_RESUME) != 0));
 	return whole(o, rc);
+}
+
+const char *sandbox_reason(uint32_t reason)
+{
+	static const char *const names[NODE_REASONS] = {
+		[NODE_KILLED] = "killed",
+		[NODE_LIFETIME] = "lifetime",
+		[NODE_IDLE] = "idle",
+		[NODE_OOM_GUEST] = "oom_guest",
+		[NODE_OOM_HOST] = "oom_host",
+		[NODE_DISK_FULL] = "disk_full",
+		[NODE_GUEST_PANIC] = "guest_panic",
+		[NODE_VMM_CRASH] = "vmm_crash",
+		[NODE_LOST] = "node_lost",
+		[NODE_EVICTED] = "evicted",
+	};
+
+	return reason < NODE_REASONS ? names[reason] : NULL;
+}
+
+int sandbox_add_end(json_t *o, uint32_t reason, uint64_t ended_ns)
+{
+	const char *name = sandbox_reason(reason);
+
+	if (!name)
+		return 0;
+	return set_text(o, "reason", name) | (ended_ns ? set_time(o, "endedAt", ended_ns) : 0);
+}
+
+json_t *sandbox_why_json(const struct node_sandbox *s, const char *id)
+{
+	json_t *o = json_object();
+	int rc = set_text(o, "sandboxID", id) | set_text(o, "state", state_of(s)) |
+		 (s->team[0] ? set_text(o, "teamID", s->team) : 0) |
+		 (s->template_id[0] ? set_text(o, "templateID", s->template_id) : 0) |
+		 (s->started_ns ? set_time(o, "startedAt", s->started_ns) : 0);
+
+	if (s->reason != NODE_ALIVE)
+		rc |= sandbox_add_end(o, s->reason, s->ended_ns);
+	else if (s->state == NODE_PAUSED)
+		rc |= set_time(o, "pausedAt", end_of(s));
+	else
+		rc |= set_time(o, "endAt", s->end_ns);
+	return whole(o, rc);
+}
+
+json_t *sandbox_tombstone_json(const struct node_tombstone *t)
+{
+	json_t *o = json_object();
+
+	return whole(o, set_text(o, "sandboxID", t->id) | set_text(o, "teamID", t->team) |
+				set_text(o, "templateID", t->template_id) |
+				set_time(o, "startedAt", t->started_ns) |
+				sandbox_add_end(o, t->reason, t->ended_ns));
 }

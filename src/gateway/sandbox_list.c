@@ -78,7 +78,7 @@ static int look_at(struct list_job *j, const struct node_sandbox *s, struct byte
 		v = sandbox_text(text);
 	if (!list_query_matches(&j->q, s, json_object_get(v, "metadata")))
 		return 0;
-	j->running++;
+	j->running += s->state == NODE_RUNNING;
 	return list_query_follows(&j->q, s) ? keep(j, s, text, err) : 0;
 }
 
@@ -172,7 +172,7 @@ static void ask_part(struct api_call *c)
 	api_ask_node(c, &c->list->rq, (struct bytes){ 0 }, API_NODE_MS, on_part);
 }
 
-static void list(struct api_call *c, uint32_t limit)
+static void list(struct api_call *c, uint32_t limit, bool only_running)
 {
 	struct target target = { 0 };
 	struct list_job *j = calloc(1, sizeof(*j));
@@ -188,6 +188,8 @@ static void list(struct api_call *c, uint32_t limit)
 		api_fail_err(c, &err);
 		return;
 	}
+	j->q.paused &= !only_running;
+	j->q.running |= only_running;
 	j->ring = calloc(j->q.limit, sizeof(*j->ring));
 	if (!j->ring) {
 		api_fail(c, 503, "no memory for the list");
@@ -195,23 +197,20 @@ static void list(struct api_call *c, uint32_t limit)
 	}
 	j->rq = (struct node_request){ .verb = NODE_LIST, .after_ns = j->q.started_after_ns };
 	snprintf(j->rq.team, sizeof(j->rq.team), "%s", c->team.id);
-	if (j->q.running)
-		ask_part(c);
-	else
-		answer(c); /* nothing is ever paused yet */
+	ask_part(c);
 }
 
 void sandbox_list_v1(struct api_call *c)
 {
-	list(c, LIST_ALL_MAX);
+	list(c, LIST_ALL_MAX, true);
 }
 
 void sandbox_list_v2(struct api_call *c)
 {
-	list(c, LIST_LIMIT_MAX);
+	list(c, LIST_LIMIT_MAX, false);
 }
 
 void admin_sandbox_list(struct api_call *c)
 {
-	list(c, LIST_ALL_MAX);
+	list(c, LIST_ALL_MAX, false);
 }

@@ -18,6 +18,7 @@ enum { MOCK_SANDBOXES_MAX = 300, MOCK_ANSWER_MAX = 16 * 1024 * 1024 };
 struct mock_sandbox {
 	struct node_sandbox s;
 	char *text;
+	char ended_id[NODE_ID_MAX + 1]; /* what its id was */
 };
 
 struct mock {
@@ -28,6 +29,9 @@ struct mock {
 	struct mock_sandbox all[MOCK_SANDBOXES_MAX];
 	size_t n, asked;
 	enum err_code refuse;     /* every request of node, when not 0 */
+	uint32_t retry_s;         /* with that */
+	const char *header;       /* "Name: value" of the next request; NULL: none */
+	const char *record;       /* what node has of metrics and logs */
 	struct node_request last; /* what node was asked */
 	char last_text[NODE_TEXT_MAX + 1];
 	struct node_link_user node_user;
@@ -75,6 +79,14 @@ static inline struct mock_sandbox *mock_add(struct mock *m, const char *team, co
 	return b;
 }
 
+static inline void mock_end(struct mock_sandbox *b, enum node_reason why)
+{
+	memcpy(b->ended_id, b->s.id, sizeof(b->ended_id));
+	b->s.id[0] = '\0';
+	b->s.reason = why;
+	b->s.ended_ns = b->s.started_ns + 2000000000;
+}
+
 static inline void mock_list(struct mock *m, struct door_asked *a, const struct node_request *rq)
 {
 	AUTO(buf_done) struct buf out = BUF_MAX(NODE_MESSAGE_MAX);
@@ -85,7 +97,7 @@ static inline void mock_list(struct mock *m, struct door_asked *a, const struct 
 		const struct node_sandbox *s = &m->all[i].s;
 		struct node_entry e = { *s, (uint32_t)strlen(m->all[i].text) };
 
-		if (rq->team[0] && strcmp(s->team, rq->team) != 0)
+		if (!s->id[0] || (rq->team[0] && strcmp(s->team, rq->team) != 0))
 			continue;
 		if (s->started_ns < rq->after_ns ||
 		    (s->started_ns == rq->after_ns && strcmp(s->id, rq->id) <= 0))
@@ -107,6 +119,67 @@ static inline void mock_refuse(struct door_asked *a, enum err_code code, const c
 	door_refuse(a, &err);
 }
 
+/* Why it ended is told to whom it belonged. */
+static inline void mock_absent(struct mock *m, struct door_asked *a, const struct node_request *rq)
+{
+	struct node_reply r = { .code = ERR_NOT_FOUND, .msg = "not here" };
+
+	for (size_t i = 0; i < m->n; i++)
+		if (strcmp(m->all[i].ended_id, rq->id) == 0 &&
+		    (!rq->team[0] || strcmp(m->all[i].s.team, rq->team) == 0))
+			r.sandbox = m->all[i].s;
+	door_answer(a, &r, (struct bytes){ 0 }, NULL, 0);
+}
+
+static inline void mock_ended(struct mock *m, struct door_asked *a, const struct node_request *rq)
+{
+	struct node_tombstone t[3];
+	struct node_reply r = { 0 };
+
+	for (size_t i = 0; i < m->n && r.count < COUNT(t); i++) {
+		const struct mock_sandbox *b = &m->all[i];
+
+		if (!b->ended_id[0] || b->s.ended_ns <= rq->after_ns)
+			continue;
+		t[r.count] = (struct node_tombstone){ .started_ns = b->s.started_ns,
+						      .ended_ns = b->s.ended_ns,
+						      .reason = b->s.reason };
+		memcpy(t[r.count].id, b->ended_id, sizeof(t->id));
+		memcpy(t[r.count].team, b->s.team, sizeof(t->team));
+		r.count++;
+	}
+	door_answer(a, &r, (struct bytes){ (void *)t, r.count * sizeof(t[0]) }, NULL, 0);
+}
+
+/* One to pause, resume, connect to, or give more time. */
+static inline void mock_change(struct mock_sandbox *b, struct door_asked *a,
+			       const struct node_request *rq)
+{
+	bool paused = b->s.state == NODE_PAUSED;
+	struct node_reply r = { 0 };
+
+	if (rq->timeout_s > 24 * 3600 && rq->verb != NODE_TIMEOUT) {
+		mock_refuse(a, ERR_INVALID, "Timeout cannot be greater than 24 hours");
+		return;
+	}
+	if (rq->verb == NODE_PAUSE     ? paused
+	    : rq->verb == NODE_TIMEOUT ? paused
+	    : rq->verb == NODE_RESUME  ? !paused
+				       : false) {
+		mock_refuse(a, ERR_EXISTS, "not so");
+		return;
+	}
+	if (rq->verb == NODE_PAUSE) {
+		b->s.state = NODE_PAUSED;
+		b->s.ended_ns = b->s.started_ns + 1000000000;
+	} else if (rq->verb != NODE_TIMEOUT) {
+		r.resumed = paused;
+		b->s.state = NODE_RUNNING;
+	}
+	r.sandbox = b->s;
+	door_answer(a, &r, (struct bytes){ 0 }, NULL, 0);
+}
+
 static inline void mock_create(struct mock *m, struct door_asked *a, const struct node_request *rq)
 {
 	struct node_reply r = { 0 };
@@ -114,6 +187,10 @@ static inline void mock_create(struct mock *m, struct door_asked *a, const struc
 
 	if (strcmp(rq->template_id, "base") != 0) {
 		mock_refuse(a, ERR_NOT_FOUND, "no such template here");
+		return;
+	}
+	if (rq->timeout_s > 24 * 3600) {
+		mock_refuse(a, ERR_INVALID, "Timeout cannot be greater than 24 hours");
 		return;
 	}
 	b = mock_add(m, rq->team, m->last_text);
@@ -130,14 +207,22 @@ static inline void mock_one(struct mock *m, struct door_asked *a, const struct n
 	struct node_reply r = { 0 };
 
 	if (!b) {
-		mock_refuse(a, ERR_NOT_FOUND, "not here");
+		mock_absent(m, a, rq);
 		return;
 	}
 	r.sandbox = b->s;
+	if (rq->verb == NODE_METRICS || rq->verb == NODE_LOGS) {
+		door_answer(a, &r, bytes_str(m->record ? m->record : "[]"), NULL, 0);
+		return;
+	}
+	if (rq->verb != NODE_GET && rq->verb != NODE_KILL) {
+		mock_change(b, a, rq);
+		return;
+	}
 	door_answer(a, &r, rq->verb == NODE_GET ? bytes_str(b->text) : (struct bytes){ 0 }, NULL,
 		    0);
 	if (rq->verb == NODE_KILL)
-		b->s.id[0] = '\0';
+		mock_end(b, NODE_KILLED);
 }
 
 static inline void mock_on_asked(struct door_user *u, struct door_asked *a,
@@ -149,11 +234,17 @@ static inline void mock_on_asked(struct door_user *u, struct door_asked *a,
 	m->last = *rq;
 	assert_true(bytes_to_str(text, m->last_text, sizeof(m->last_text)));
 	if (m->refuse)
-		mock_refuse(a, m->refuse, "refused by the test");
+		door_answer(a,
+			    &(struct node_reply){ .code = m->refuse,
+						  .msg = "refused by the test",
+						  .retry_s = m->retry_s },
+			    (struct bytes){ 0 }, NULL, 0);
 	else if (rq->verb == NODE_LIST)
 		mock_list(m, a, rq);
 	else if (rq->verb == NODE_CREATE)
 		mock_create(m, a, rq);
+	else if (rq->verb == NODE_ENDED)
+		mock_ended(m, a, rq);
 	else if (rq->verb == NODE_TEMPLATES)
 		door_answer(a, &(struct node_reply){ 0 },
 			    BYTES_LIT("[{\"templateID\":\"tpl1\",\"alias\":\"base\",\"cpuCount\":2,"
@@ -222,16 +313,20 @@ static inline void mock_on_answer(struct http_call *c, const struct http_call_re
 static inline void mock_send(struct mock *m, struct http_server *sv, const char *method,
 			     const char *target, const char *key, struct bytes body)
 {
-	const struct http1_field field = { BYTES_LIT("X-API-KEY"), bytes_str(key ? key : "") };
+	struct http1_field field[2] = { { BYTES_LIT("X-API-KEY"), bytes_str(key ? key : "") } };
+	struct bytes more = bytes_str(m->header ? m->header : "");
 	const struct http_ask ask = { .method = bytes_str(method),
 				      .target = bytes_str(target),
 				      .host = BYTES_LIT("localhost"),
-				      .fields = &field,
-				      .n_fields = key ? 1 : 0 };
+				      .fields = field,
+				      .n_fields = key ? m->header ? 2 : 1 : 0 };
 	struct err err = { 0 };
 	int fd[2];
 
 	unix_pair(fd);
+	if (bytes_cut(&more, ':', &field[1].name))
+		field[1].value = bytes_trim(more);
+	m->header = NULL;
 	json_decref(m->json);
 	m->json = NULL;
 	m->done = false;

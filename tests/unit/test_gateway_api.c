@@ -1,4 +1,5 @@
 /* test_gateway_api.c - sandboxes, templates and errors through the control plane. */
+#include "base/clock.h"
 #include "tests/unit/gateway_mock.h"
 
 static void health_needs_nothing(void **state)
@@ -108,8 +109,10 @@ static void create_refuses(void **state)
 		  "Timeout must be greater than 0" },
 		{ "{\"templateID\":\"base\",\"timeout\":90000}", 400,
 		  "Timeout cannot be greater than 24 hours" },
-		{ "{\"templateID\":\"base\",\"autoPause\":true}", 400,
-		  "autoPause is not supported yet" },
+		{ "{\"templateID\":\"base\",\"timeout\":9999999999}", 400,
+		  "Timeout cannot be greater than 24 hours" },
+		{ "{\"templateID\":\"base\",\"autoPauseMemory\":false}", 400,
+		  "autoPauseMemory = false needs autoPause" },
 		{ "{}", 400, "templateID is missing" },
 	};
 	struct mock *m = *state;
@@ -184,7 +187,7 @@ static void other_teams_do_not_exist(void **state)
 		assert_string_equal(m->last.team, m->team[1]);
 	}
 	assert_int_equal(mock_ask(m, "GET", "/sandboxes/i0000", m->key[0], ""), 200);
-	mock_ask(m, "POST", "/sandboxes/i0000/pause", m->key[0], "{}");
+	mock_ask(m, "POST", "/sandboxes/i0000/fork", m->key[0], "{}");
 	mock_expect_error(m, 501);
 }
 
@@ -210,23 +213,20 @@ static void timeouts(void **state)
 	} rows[] = {
 		{ "set", "/sandboxes/i0000/timeout", "{\"timeout\":7}", 204, 7, NODE_TIMEOUT },
 		{ "now", "/sandboxes/i0000/timeout", "{\"timeout\":0}", 204, 0, NODE_TIMEOUT },
-		{ "capped", "/sandboxes/i0000/timeout", "{\"timeout\":999999}", 204,
+		{ "told", "/sandboxes/i0000/timeout", "{\"timeout\":999999}", 204, 999999,
+		  NODE_TIMEOUT },
+		{ "capped", "/sandboxes/i0000/timeout", "{\"timeout\":99999999999}", 204,
 		  NODE_TIMEOUT_MAX_S, NODE_TIMEOUT },
 		{ "wanted", "/sandboxes/i0000/timeout", "{}", 400, 0, 0 },
 		{ "negative", "/sandboxes/i0000/timeout", "{\"timeout\":-1}", 400, 0, 0 },
-		{ "refresh", "/sandboxes/i0000/refreshes", "{\"duration\":60}", 204, 60,
-		  NODE_CONNECT },
-		{ "refresh a little", "/sandboxes/i0000/refreshes", "", 204, 15, NODE_CONNECT },
 		{ "refresh too long", "/sandboxes/i0000/refreshes", "{\"duration\":3601}", 400, 0,
 		  0 },
 		{ "connect", "/sandboxes/i0000/connect", "{\"timeout\":20}", 200, 20,
 		  NODE_CONNECT },
 		{ "connect v1 wants it", "/sandboxes/i0000/connect", "{}", 400, 0, 0 },
 		{ "connect v2", "/v2/sandboxes/i0000/connect", "", 200, 300, NODE_CONNECT },
-		{ "connect too long", "/v2/sandboxes/i0000/connect", "{\"timeout\":90000}", 400, 0,
-		  0 },
-		{ "connect from disk", "/v2/sandboxes/i0000/connect", "{\"memory\":false}", 400, 0,
-		  0 },
+		{ "memory is true or false", "/v2/sandboxes/i0000/connect", "{\"memory\":1}", 400,
+		  0, 0 },
 	};
 	struct mock *m = *state;
 
@@ -241,7 +241,34 @@ static void timeouts(void **state)
 		assert_int_equal(m->last.verb, row->verb);
 		assert_int_equal(m->last.timeout_s, row->seconds);
 	}
-	assert_string_equal(mock_text(m, "error_code"), "sandbox_memory_override_disabled");
+	/* only node knows how long is too long */
+	mock_ask(m, "POST", "/v2/sandboxes/i0000/connect", m->key[0], "{\"timeout\":90000}");
+	mock_expect_error(m, 400);
+	assert_string_equal(mock_text(m, "message"), "Timeout cannot be greater than 24 hours");
+}
+
+static void refreshes_only_extend(void **state)
+{
+	struct mock *m = *state;
+	struct mock_sandbox *b = mock_add(m, m->team[0], "{}");
+
+	/* its time is over, as the table says: this is longer */
+	assert_int_equal(mock_ask(m, "POST", "/sandboxes/i0000/refreshes", m->key[0], ""), 204);
+	assert_int_equal(m->last.verb, NODE_TIMEOUT);
+	assert_int_equal(m->last.timeout_s, 15);
+	assert_int_equal(
+		mock_ask(m, "POST", "/sandboxes/i0000/refreshes", m->key[0], "{\"duration\":60}"),
+		204);
+	assert_int_equal(m->last.timeout_s, 60);
+	b->s.end_ns = clock_wall_ns() + 3600 * NSEC_PER_SEC;
+	assert_int_equal(
+		mock_ask(m, "POST", "/sandboxes/i0000/refreshes", m->key[0], "{\"duration\":60}"),
+		204);
+	assert_int_equal(m->last.verb, NODE_GET);
+	b->s.state = NODE_PAUSED;
+	mock_ask(m, "POST", "/sandboxes/i0000/refreshes", m->key[0], "");
+	mock_expect_error(m, 409);
+	assert_int_equal(b->s.state, NODE_PAUSED);
 }
 
 static void kill_twice(void **state)
@@ -252,6 +279,7 @@ static void kill_twice(void **state)
 	assert_int_equal(mock_ask(m, "DELETE", "/sandboxes/i0000", m->key[0], ""), 204);
 	mock_ask(m, "DELETE", "/sandboxes/i0000", m->key[0], "");
 	mock_expect_error(m, 404);
+	assert_string_equal(mock_text(m, "reason"), "killed");
 }
 
 static void errors_of_node_have_a_status(void **state)
@@ -276,6 +304,11 @@ static void errors_of_node_have_a_status(void **state)
 		mock_expect_error(m, row->status);
 		assert_int_equal(strstr(m->fields, "Retry-After: 1\n") != NULL, later);
 	}
+	m->refuse = ERR_EXHAUSTED;
+	m->retry_s = 17;
+	mock_ask(m, "POST", "/sandboxes", m->key[0], "{\"templateID\":\"base\"}");
+	mock_expect_error(m, 429);
+	assert_non_null(strstr(m->fields, "Retry-After: 17\n"));
 }
 
 static void bodies_have_a_limit(void **state)
@@ -345,20 +378,11 @@ int main(void)
 {
 #define T(f) cmocka_unit_test_setup_teardown(f, mock_set_up, mock_tear_down)
 	const struct CMUnitTest tests[] = {
-		T(health_needs_nothing),
-		T(keys_are_wanted),
-		T(paths_that_do_not_exist),
-		T(create_has_every_member),
-		T(create_refuses),
-		T(get_says_all),
-		T(other_teams_do_not_exist),
-		T(ids_are_checked),
-		T(timeouts),
-		T(kill_twice),
-		T(errors_of_node_have_a_status),
-		T(bodies_have_a_limit),
-		T(preflights),
-		T(templates),
+		T(health_needs_nothing),     T(keys_are_wanted), T(paths_that_do_not_exist),
+		T(create_has_every_member),  T(create_refuses),  T(get_says_all),
+		T(other_teams_do_not_exist), T(ids_are_checked), T(timeouts),
+		T(refreshes_only_extend),    T(kill_twice),      T(errors_of_node_have_a_status),
+		T(bodies_have_a_limit),      T(preflights),      T(templates),
 		T(a_client_that_goes),
 	};
 

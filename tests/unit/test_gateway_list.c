@@ -95,19 +95,21 @@ static void filters(void **state)
 		size_t n;
 	} rows[] = {
 		{ "state=running", 4 },
-		{ "state=paused", 0 },
-		{ "state=running,paused", 4 },
-		{ "state=running%2Cpaused", 4 },
+		{ "state=paused", 1 },
+		{ "state=running,paused", 5 },
+		{ "state=running%2Cpaused", 5 },
+		{ "", 5 },
 		{ "metadata=a%252520b%3Dc%252526d", 1 },
 		{ "metadata=user%3Dx", 2 },
 		{ "metadata=user%3Dx%26n%3D1", 1 },
 		{ "metadata=user%3Dnobody", 0 },
-		{ "template=base", 4 },
-		{ "template=tpl1", 4 },
+		{ "template=base", 5 },
+		{ "template=tpl1", 5 },
 		{ "template=other", 0 },
-		{ "startedAfter=2023-11-14T22%3A13%3A20.002Z", 2 },
+		{ "startedAfter=2023-11-14T22%3A13%3A20.002Z", 3 },
+		{ "startedAfter=2023-11-14T22%3A13%3A20.002Z&state=paused", 1 },
 		{ "startedAfter=2199-01-01T00%3A00%3A00Z", 0 },
-		{ "unknown=1", 4 },
+		{ "unknown=1", 5 },
 	};
 	struct mock *m = *state;
 
@@ -116,6 +118,7 @@ static void filters(void **state)
 	mock_add(m, m->team[0], "{\"metadata\":{\"user\":\"x\",\"n\":\"1\"}}");
 	mock_add(m, m->team[0], "{}");
 	mock_add(m, m->team[0], "{}")->s.state = NODE_ENDING;
+	mock_add(m, m->team[0], "{}")->s.state = NODE_PAUSED;
 	FOR_ROWS(row, rows) {
 		char path[256];
 
@@ -123,6 +126,33 @@ static void filters(void **state)
 		assert_int_equal(mock_ask(m, "GET", path, m->key[0], ""), 200);
 		assert_int_equal(json_array_size(m->json), row->n);
 	}
+}
+
+/* Pausing moves nothing, and only those that run are counted. */
+static void paused_ones_are_among_the_others(void **state)
+{
+	struct mock *m = *state;
+	char value[64];
+
+	for (size_t i = 0; i < 5; i++)
+		mock_add(m, m->team[0], "{}")->s.state = i % 2 ? NODE_PAUSED : NODE_RUNNING;
+	assert_int_equal(mock_ask(m, "GET", "/v2/sandboxes?limit=4", m->key[0], ""), 200);
+	for (size_t i = 0; i < 4; i++)
+		assert_int_equal(id_at(m, i)[4], '4' - (int)i);
+	assert_string_equal(json_string_value(json_object_get(json_array_get(m->json, 1), "state")),
+			    "paused");
+	assert_string_equal(field(m, "X-Total-Running", value, sizeof(value)), "3");
+	assert_string_not_equal(field(m, "X-Next-Token", value, sizeof(value)), "");
+	assert_int_equal(mock_ask(m, "GET", "/v2/sandboxes?state=paused&order=asc", m->key[0], ""),
+			 200);
+	assert_int_equal(json_array_size(m->json), 2);
+	assert_string_equal(id_at(m, 0), "i0001");
+	assert_string_equal(field(m, "X-Total-Running", value, sizeof(value)), "");
+	/* the first version knows no others */
+	assert_int_equal(mock_ask(m, "GET", "/sandboxes", m->key[0], ""), 200);
+	assert_int_equal(json_array_size(m->json), 3);
+	assert_int_equal(mock_ask(m, "GET", "/admin/sandboxes", NULL, ""), 200);
+	assert_int_equal(json_array_size(m->json), 5);
 }
 
 static void nonsense_is_refused(void **state)
@@ -185,9 +215,13 @@ int main(void)
 {
 #define T(f) cmocka_unit_test_setup_teardown(f, mock_set_up, mock_tear_down)
 	const struct CMUnitTest tests[] = {
-		T(lists_have_every_member), T(each_team_sees_its_own),
-		T(pages_go_both_ways),      T(filters),
-		T(nonsense_is_refused),     T(large_metadata),
+		T(lists_have_every_member),
+		T(each_team_sees_its_own),
+		T(pages_go_both_ways),
+		T(filters),
+		T(paused_ones_are_among_the_others),
+		T(nonsense_is_refused),
+		T(large_metadata),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

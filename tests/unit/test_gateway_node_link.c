@@ -71,14 +71,15 @@ static void on_done(struct node_call *c, const struct node_reply *reply, struct 
 {
 	struct called *me = CONTAINER_OF(c, struct called, call);
 
-	assert_true((reply == NULL) == (err != NULL));
+	assert_true(reply || err);
+	assert_true(!reply || reply->code == (err ? err->code : ERR_NONE));
 	assert_null(c->link);
 	me->done++;
 	me->order = ++s.n_done;
 	me->n_fds = n_fds;
 	if (err)
 		me->err = *err;
-	else
+	if (reply)
 		me->reply = *reply;
 	assert_true(bytes_to_str(after, me->after, sizeof(me->after)));
 	if (n_fds > 0)
@@ -272,6 +273,28 @@ static void requests_made_before_node_is_there_wait_for_it(void **state)
 }
 
 /* What may be done twice is, within its deadline; a create is not, and says so. */
+/* One with a key of its own may be asked twice. */
+static void creates_that_may_be_repeated_are(void **state)
+{
+	struct node_request rq = { .verb = NODE_CREATE, .idempotency = "once" };
+	struct err err;
+
+	(void)state;
+	scene_open_with_node();
+	assert_int_equal(
+		node_link_call(s.link, &s.calls[0].call, &rq, BYTES_LIT("{}"), MS, on_done, &err),
+		0);
+	hear(&rq);
+	node_dies();
+	node_starts();
+	node_accepts();
+	reply(&(struct node_reply){ .tag = hear(&rq) });
+	run_until(&s.n_done, 1);
+	assert_int_equal(s.calls[0].err.code, ERR_NONE);
+	assert_string_equal(rq.idempotency, "once");
+	scene_end();
+}
+
 static void a_restart_of_node_is_seen_by_creates_only(void **state)
 {
 	static const enum node_verb again[] = { NODE_GET,  NODE_KILL,    NODE_TIMEOUT, NODE_CONNECT,
@@ -689,6 +712,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(replies_find_their_requests_in_any_order),
 		cmocka_unit_test(requests_made_before_node_is_there_wait_for_it),
+		cmocka_unit_test(creates_that_may_be_repeated_are),
 		cmocka_unit_test(a_restart_of_node_is_seen_by_creates_only),
 		cmocka_unit_test(a_request_is_sent_so_many_times_only),
 		cmocka_unit_test(deadlines_hold_with_and_without_node),

@@ -57,7 +57,6 @@ static void creates_are_refused(void **state)
 		{ "\"timeout\":-5", "Timeout must be greater than 0" },
 		{ "\"timeout\":\"soon\"", NULL },
 		{ "\"timeout\":1.5", NULL },
-		{ "\"timeout\":86401", "Timeout cannot be greater than 24 hours" },
 		{ "\"metadata\":{\"a\":1}", "metadata must have strings as values" },
 		{ "\"metadata\":[]", NULL },
 		{ "\"envVars\":{\"a=b\":\"1\"}",
@@ -71,9 +70,13 @@ static void creates_are_refused(void **state)
 		{ "\"network\":{\"maskRequestHost\":\"x\"}",
 		  "network.maskRequestHost is not supported yet" },
 		{ "\"network\":{\"httpsPorts\":[443]}", "network.httpsPorts is not supported yet" },
-		{ "\"autoPause\":true", "autoPause is not supported yet" },
 		{ "\"autoPauseMemory\":false", "autoPauseMemory = false needs autoPause" },
-		{ "\"autoResume\":{\"enabled\":true}", "autoResume is not supported yet" },
+		{ "\"autoPause\":true,\"autoPauseMemory\":false,\"autoResume\":{\"enabled\":true}",
+		  "autoResume needs memory: autoPauseMemory must not be false" },
+		{ "\"autoPause\":1", NULL },
+		{ "\"autoPauseMemory\":\"yes\"", NULL },
+		{ "\"autoResume\":true", NULL },
+		{ "\"autoResume\":{\"enabled\":\"yes\"}", NULL },
 		{ "\"volumeMounts\":[{\"name\":\"v\",\"path\":\"/v\"}]",
 		  "volumeMounts is not supported yet" },
 		{ "\"iam\":{\"tokens\":{\"t\":{}}}", "iam is not supported yet" },
@@ -95,6 +98,52 @@ static void creates_are_refused(void **state)
 		if (row->message)
 			assert_string_equal(err.msg, row->message);
 	}
+}
+
+static void creates_say_how_they_end(void **state)
+{
+	static const struct {
+		const char *name;
+		bool pause, memory, resume;
+	} rows[] = {
+		{ "", false, true, false },
+		{ ",\"autoPause\":true", true, true, false },
+		{ ",\"autoPause\":true,\"autoPauseMemory\":false", true, false, false },
+		{ ",\"autoPause\":true,\"autoResume\":{\"enabled\":true}", true, true, true },
+		{ ",\"autoResume\":{\"enabled\":true}", false, true, true },
+		{ ",\"autoPause\":null,\"autoPauseMemory\":null,\"autoResume\":{}", false, true,
+		  false },
+	};
+
+	(void)state;
+	FOR_ROWS(row, rows) {
+		struct create_request r;
+		char body[512];
+		struct err err = { 0 };
+
+		snprintf(body, sizeof(body), "{\"templateID\":\"base\"%s}", row->name);
+		if (create_request_parse(bytes_str(body), API_V2, &r, &err) < 0)
+			fail_msg("%s", err.msg);
+		assert_int_equal(r.auto_pause, row->pause);
+		assert_int_equal(r.pause_memory, row->memory);
+		assert_int_equal(r.auto_resume, row->resume);
+		create_request_done(&r);
+	}
+}
+
+/* Whether it is too long is node's to say, also when the number does not fit. */
+static void long_timeouts_are_told(void **state)
+{
+	struct err err = { 0 };
+	uint32_t seconds;
+
+	(void)state;
+	assert_int_equal(timeout_check(NODE_TIMEOUT_MAX_S, 1, &seconds, &err), 0);
+	assert_int_equal(seconds, NODE_TIMEOUT_MAX_S);
+	assert_int_equal(timeout_check(INT64_MAX, 1, &seconds, &err), 0);
+	assert_int_equal(seconds, NODE_TIMEOUT_MAX_S + 1);
+	assert_int_equal(timeout_check(0, 1, &seconds, &err), -1);
+	assert_int_equal(timeout_check(INT64_MIN, 0, &seconds, &err), -1);
 }
 
 static void creates_have_a_size(void **state)
@@ -184,15 +233,17 @@ static void the_cache_forgets(void **state)
 {
 	struct key_cache *c = calloc(1, sizeof(*c));
 	struct store_team team = { .id = "t1" };
+	const struct store_key key = { .id = "k1", .limits = { .sandboxes = 3 } };
 	uint8_t hash[SHA256_SIZE] = { 1, 2, 3 };
 	const struct key_entry *e;
 
 	(void)state;
 	assert_non_null(c);
 	assert_null(key_cache_find(c, hash));
-	key_cache_put(c, hash, "k1", &team, 1000);
+	key_cache_put(c, hash, &key, &team, 1000);
 	e = key_cache_find(c, hash);
 	assert_non_null(e);
+	assert_int_equal(e->limits.sandboxes, 3);
 	assert_true(key_entry_fresh(e, 1000 + KEY_CACHE_MS - 1));
 	assert_false(key_entry_fresh(e, 1000 + KEY_CACHE_MS));
 	key_cache_drop_key(c, "k2");
@@ -200,13 +251,13 @@ static void the_cache_forgets(void **state)
 	assert_non_null(key_cache_find(c, hash));
 	key_cache_drop_key(c, "k1");
 	assert_null(key_cache_find(c, hash));
-	key_cache_put(c, hash, "k1", &team, 1000);
+	key_cache_put(c, hash, &key, &team, 1000);
 	key_cache_drop_team(c, "t1");
 	assert_null(key_cache_find(c, hash));
 	/* one bucket too full: the oldest goes */
 	for (uint8_t i = 0; i <= KEY_CACHE_WAYS; i++) {
 		hash[2] = i;
-		key_cache_put(c, hash, "k", &team, 1000 + i);
+		key_cache_put(c, hash, &key, &team, 1000 + i);
 	}
 	assert_non_null(key_cache_find(c, hash));
 	hash[2] = 0;
@@ -217,9 +268,14 @@ static void the_cache_forgets(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(creates_are_read),    cmocka_unit_test(creates_are_refused),
-		cmocka_unit_test(creates_have_a_size), cmocka_unit_test(template_references),
-		cmocka_unit_test(tokens_come_back),    cmocka_unit_test(the_cache_forgets),
+		cmocka_unit_test(creates_are_read),
+		cmocka_unit_test(creates_are_refused),
+		cmocka_unit_test(creates_say_how_they_end),
+		cmocka_unit_test(long_timeouts_are_told),
+		cmocka_unit_test(creates_have_a_size),
+		cmocka_unit_test(template_references),
+		cmocka_unit_test(tokens_come_back),
+		cmocka_unit_test(the_cache_forgets),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
