@@ -23,7 +23,8 @@ static void check(const struct create_request *r, enum api_version version)
 
 	MUST(n > 0 && n <= NODE_ID_MAX);
 	MUST(strspn(r->template_id, "abcdefghijklmnopqrstuvwxyz0123456789-_") == n);
-	MUST(r->timeout_s >= 1 && r->timeout_s <= NODE_TIMEOUT_MAX_S);
+	MUST(r->timeout_s >= 1 && r->timeout_s <= NODE_TIMEOUT_MAX_S + 1);
+	MUST(r->pause_memory || (r->auto_pause && !r->auto_resume));
 	MUST(version == API_V1 || r->secure);
 	MUST(r->text.len > 0 && r->text.len <= NODE_TEXT_MAX);
 	MUST(!memchr(r->text.ptr, 0, r->text.len));

@@ -61,6 +61,11 @@ static void must_match(struct list_query *q)
 		json_decref(v);
 	}
 	MUST(!all || list_query_matches(q, &s, metadata) == q->running);
+	s.state = NODE_PAUSED;
+	MUST(!all || list_query_matches(q, &s, metadata) == q->paused);
+	s.state = NODE_ENDING;
+	MUST(!list_query_matches(q, &s, metadata));
+	s.state = NODE_RUNNING;
 	MUST(q->n_pairs == 0 || !list_query_matches(q, &s, NULL));
 }
 

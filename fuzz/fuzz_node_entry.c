@@ -35,6 +35,25 @@ static void check_entries(struct bytes in)
 	}
 }
 
+static void check_tombstones(struct bytes in)
+{
+	struct bytes after = in;
+	struct node_tombstone t;
+
+	for (;;) {
+		struct bytes before = after;
+
+		if (!node_tombstone_next(&after, &t)) {
+			MUST(after.ptr == before.ptr && after.len == before.len);
+			break;
+		}
+		MUST(strnlen(t.id, sizeof(t.id)) < sizeof(t.id));
+		MUST(strnlen(t.team, sizeof(t.team)) < sizeof(t.team));
+		MUST(strnlen(t.template_id, sizeof(t.template_id)) < sizeof(t.template_id));
+		MUST(after.len + sizeof(t) == before.len && inside(after, in));
+	}
+}
+
 static void check_reply(struct bytes in)
 {
 	struct node_reply r;
@@ -54,6 +73,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	struct bytes in = bytes_head((struct bytes){ data, size }, NODE_MESSAGE_MAX);
 
 	check_entries(in);
+	check_tombstones(in);
 	check_reply(in);
 	return 0;
 }

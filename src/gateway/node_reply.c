@@ -39,10 +39,15 @@ bool node_entry_next(struct bytes *after, struct node_sandbox *ret, struct bytes
 
 bool node_tombstone_next(struct bytes *after, struct node_tombstone *ret)
 {
-	if (after->len < sizeof(*ret))
+	struct node_tombstone t;
+
+	if (after->len < sizeof(t))
 		return false;
-	memcpy(ret, after->ptr, sizeof(*ret));
-	*after = bytes_tail(*after, sizeof(*ret));
-	return ends(ret->id, sizeof(ret->id)) && ends(ret->team, sizeof(ret->team)) &&
-	       ends(ret->template_id, sizeof(ret->template_id));
+	memcpy(&t, after->ptr, sizeof(t));
+	if (!ends(t.id, sizeof(t.id)) || !ends(t.team, sizeof(t.team)) ||
+	    !ends(t.template_id, sizeof(t.template_id)))
+		return false;
+	*ret = t;
+	*after = bytes_tail(*after, sizeof(t));
+	return true;
 }
