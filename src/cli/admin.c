@@ -1,4 +1,4 @@
-/* admin.c - the commands that ask the gateway: teams, keys, ps, kill, templates, status. */
+/* admin.c - the commands that ask the gateway: teams, keys, templates, status. */
 #include "cli/cli.h"
 #include "cli/table.h"
 
@@ -11,30 +11,16 @@ static const struct column key_columns[] = { { "KEY", "id" },
 					     { "BEGINS", "mask.maskedValuePrefix" },
 					     { "ENDS", "mask.maskedValueSuffix" },
 					     { "CREATED", "createdAt" },
-					     { "LAST USED", "lastUsed" } };
-static const struct column sandbox_columns[] = {
-	{ "SANDBOX", "sandboxID" }, { "TEAM", "teamID" },   { "TEMPLATE", "templateID" },
-	{ "STATE", "state" },       { "CPUS", "cpuCount" }, { "MIB", "memoryMB" },
-	{ "STARTED", "startedAt" }, { "ENDS", "endAt" }
-};
+					     { "LAST USED", "lastUsed" },
+					     { "SANDBOXES", "limits.sandboxes" },
+					     { "CPUS", "limits.vcpus" },
+					     { "MIB", "limits.memoryMB" },
+					     { "DISK MIB", "limits.diskMB" } };
 static const struct column template_columns[] = { { "TEMPLATE", "templateID" },
 						  { "ALIAS", "alias" },
 						  { "CPUS", "cpuCount" },
 						  { "MIB", "memoryMB" },
 						  { "STATE", "buildStatus" } };
-
-static int show(const struct cli *c, const char *target, const struct column *columns, size_t n)
-{
-	AUTO(json_decrefp) json_t *rows = NULL;
-	struct err err = { 0 };
-
-	if (cli_list(c, target, &rows, &err) < 0)
-		return cli_fail(c, &err);
-	if (c->json)
-		return cli_print_json(rows);
-	table_print(stdout, rows, columns, n);
-	return CLI_FINE;
-}
 
 /* DELETE prefix + id. Says so with one line for people. */
 static int drop(const struct cli *c, const char *prefix, const char *id, const char *verb)
@@ -97,7 +83,7 @@ static const char teams_usage[] = "teams [add NAME | rm TEAM]";
 int teams_run(struct cli *c, int argc, char **argv)
 {
 	if (argc == 1)
-		return show(c, "/admin/teams", team_columns, COUNT(team_columns));
+		return cli_show(c, "/admin/teams", team_columns, COUNT(team_columns));
 	if (argc == 3 && !strcmp(argv[1], "add"))
 		return add(c, "/admin/teams", argv[2], "teamID");
 	if (argc == 3 && !strcmp(argv[1], "rm"))
@@ -172,7 +158,55 @@ static int add_key(const struct cli *c, const char *team, const char *name)
 	return status;
 }
 
-static const char keys_usage[] = "keys [TEAM | add TEAM [NAME] | rm KEY]";
+static const struct {
+	const char *option, *member;
+} limits[CLI_LIMITS] = {
+	[LIMIT_SANDBOXES] = { "--sandboxes", "sandboxes" },
+	[LIMIT_VCPUS] = { "--vcpus", "vcpus" },
+	[LIMIT_MEMORY] = { "--memory", "memoryMB" },
+	[LIMIT_DISK] = { "--disk", "diskMB" },
+};
+
+/* Those that were given; NULL: one of them is no number. */
+static json_t *limits_json(const struct cli *c)
+{
+	json_t *o = json_object();
+
+	for (size_t i = 0; i < CLI_LIMITS; i++) {
+		uint64_t n = 0;
+
+		if (!c->limits[i])
+			continue;
+		if (!bytes_to_u64(bytes_str(c->limits[i]), &n) || n > UINT32_MAX ||
+		    json_object_set_new(o, limits[i].member, json_integer((json_int_t)n)) < 0) {
+			fprintf(stderr, "hotcell: %s `%s` is not a number\n", limits[i].option,
+				c->limits[i]);
+			json_decref(o);
+			return NULL;
+		}
+	}
+	return o;
+}
+
+int key_limits_run(struct cli *c, const char *key)
+{
+	AUTO(json_decrefp) json_t *body = limits_json(c), *answer = NULL, *row = NULL;
+	char target[TARGET_MAX];
+	struct err err = { 0 };
+
+	if (!body)
+		return CLI_USAGE;
+	if (cli_target(target, "/admin/keys/", key, "/limits", "", &err) < 0 ||
+	    cli_ask(c, "PATCH", target, body, &answer, &err) < 0)
+		return cli_fail(c, &err);
+	if (c->json)
+		return cli_print_json(answer);
+	row = json_pack("[O]", answer);
+	table_print(stdout, row, key_columns, COUNT(key_columns));
+	return CLI_FINE;
+}
+
+static const char keys_usage[] = "keys [TEAM | add TEAM [NAME] | rm KEY | limits KEY ...]";
 
 int keys_run(struct cli *c, int argc, char **argv)
 {
@@ -181,32 +215,11 @@ int keys_run(struct cli *c, int argc, char **argv)
 	if (argc == 3 && !strcmp(argv[1], "rm"))
 		return done_json(c, drop(c, "/admin/keys/", argv[2], "removed"), "removed", 1,
 				 argv + 2);
+	if (argc == 3 && !strcmp(argv[1], "limits"))
+		return key_limits_run(c, argv[2]);
 	if (argc <= 2)
 		return show_keys(c, argc == 2 ? argv[1] : NULL);
 	return cli_usage(c, keys_usage);
-}
-
-int ps_run(struct cli *c, int argc, char **argv)
-{
-	(void)argv;
-	if (argc != 1)
-		return cli_usage(c, "ps");
-	return show(c, "/admin/sandboxes", sandbox_columns, COUNT(sandbox_columns));
-}
-
-/* Each of them is tried, whatever became of the one before. */
-int kill_run(struct cli *c, int argc, char **argv)
-{
-	int worst = CLI_FINE;
-
-	if (argc < 2)
-		return cli_usage(c, "kill SANDBOX...");
-	for (int i = 1; i < argc; i++) {
-		int status = drop(c, "/admin/sandboxes/", argv[i], "killed");
-
-		worst = status > worst ? status : worst;
-	}
-	return done_json(c, worst, "killed", argc - 1, argv + 1);
 }
 
 int templates_run(struct cli *c, int argc, char **argv)
@@ -214,7 +227,7 @@ int templates_run(struct cli *c, int argc, char **argv)
 	(void)argv;
 	if (argc != 1)
 		return cli_usage(c, "templates");
-	return show(c, "/admin/templates", template_columns, COUNT(template_columns));
+	return cli_show(c, "/admin/templates", template_columns, COUNT(template_columns));
 }
 
 static void print_members(const json_t *object, int indent)

@@ -185,7 +185,8 @@ int cli_list(const struct cli *c, const char *path, json_t **ret, struct err *er
 			return err_set(err, ERR_INTERNAL, 0, "out of memory");
 		if (!next[0])
 			break;
-		if (cli_target(target, path, "", "?nextToken=", next, err) < 0)
+		if (cli_target(target, path, "",
+			       strchr(path, '?') ? "&nextToken=" : "?nextToken=", next, err) < 0)
 			return -1;
 	}
 	*ret = TAKE(all);

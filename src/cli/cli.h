@@ -11,7 +11,7 @@ enum {
 	ANSWER_MAX = 16 * 1024 * 1024, /* bytes of one answer of the gateway */
 	ANSWER_DEPTH = 16,
 	ASK_CONNECT_MS = 5 * 1000,
-	ASK_MS = 150 * 1000, /* a kill is answered when all is gone */
+	ASK_MS = 360 * 1000, /* a pause is answered when all is on the disk */
 	TARGET_MAX = 512,
 	PAGES_MAX = 1000,
 };
@@ -23,9 +23,13 @@ enum cli_exit { /* the program's exit status */
 		CLI_UNREACHABLE, /* no answer: nothing is known */
 };
 
+enum cli_limit { LIMIT_SANDBOXES, LIMIT_VCPUS, LIMIT_MEMORY, LIMIT_DISK, CLI_LIMITS };
+
 struct cli {
 	const char *socket; /* of the gateway's admin door */
 	bool json;
+	bool all;                       /* of ps: paused ones too */
+	const char *limits[CLI_LIMITS]; /* of keys limits; NULL: as it is */
 	/* what doctor looks at */
 	bool leaks;
 	const char *state_dir, *cgroup, *qemu;
@@ -41,6 +45,11 @@ int teams_run(struct cli *c, int argc, char **argv);
 int keys_run(struct cli *c, int argc, char **argv);
 int ps_run(struct cli *c, int argc, char **argv);
 int kill_run(struct cli *c, int argc, char **argv);
+int pause_run(struct cli *c, int argc, char **argv);
+int resume_run(struct cli *c, int argc, char **argv);
+int ended_run(struct cli *c, int argc, char **argv);
+int why_run(struct cli *c, int argc, char **argv);
+int key_limits_run(struct cli *c, const char *key);
 int templates_run(struct cli *c, int argc, char **argv);
 int status_run(struct cli *c, int argc, char **argv);
 int doctor_run(struct cli *c, int argc, char **argv);
@@ -51,12 +60,17 @@ int leaks_run(struct cli *c);
 int cli_ask(const struct cli *c, const char *method, const char *target, const json_t *body,
 	    json_t **ret, struct err *err) NODISCARD;
 
-/* The same for a list that comes in pages: all of it. */
+/* The same for a list that comes in pages: all of it. `path` may have a query. */
 int cli_list(const struct cli *c, const char *path, json_t **ret, struct err *err) NODISCARD;
 
 /* PREFIX, an id as typed, SUFFIX, a value: both are encoded. */
 int cli_target(char ret[static TARGET_MAX], const char *prefix, const char *id, const char *suffix,
 	       const char *value, struct err *err) NODISCARD;
+
+/* For a command that takes ids: each is tried, whatever became of the one before. With --json it
+ * prints {"VERB": [ids]} in the end. */
+int cli_each(struct cli *c, int n, char **ids, const char *verb,
+	     int (*one)(const struct cli *c, const char *id));
 
 int cli_fail(const struct cli *c, const struct err *err); /* says it; the exit status for it */
 int cli_usage(const struct cli *c, const char *usage);

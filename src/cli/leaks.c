@@ -157,7 +157,8 @@ static int look_list(const struct cli *c, struct sight *s, struct err *err)
 	const json_t *row;
 	size_t i;
 
-	if (cli_list(c, "/admin/sandboxes", &rows, err) < 0 ||
+	/* a paused one is files of node's alone */
+	if (cli_list(c, "/admin/sandboxes?state=running", &rows, err) < 0 ||
 	    cli_ask(c, "GET", "/admin/status", NULL, &status, err) < 0)
 		return -1;
 	json_array_foreach(rows, i, row)

@@ -10,8 +10,14 @@
 static const struct command commands[] = {
 	{ "teams", "teams [add NAME | rm TEAM]", "who owns sandboxes", teams_run },
 	{ "keys", "keys [TEAM | add TEAM [NAME] | rm KEY]", "what teams log in with", keys_run },
-	{ "ps", "ps", "sandboxes that are alive", ps_run },
+	{ "keys", "keys limits KEY [--sandboxes N] ...", "what all sandboxes of a key may have",
+	  NULL },
+	{ "ps", "ps [--all]", "sandboxes that run; with paused ones", ps_run },
 	{ "kill", "kill SANDBOX...", "end sandboxes", kill_run },
+	{ "pause", "pause SANDBOX...", "put them on the disk, with their memory", pause_run },
+	{ "resume", "resume SANDBOX...", "let them go on", resume_run },
+	{ "ended", "ended", "sandboxes that are no more: when and why", ended_run },
+	{ "why", "why SANDBOX", "what it is, or what became of it", why_run },
 	{ "templates", "templates", "what sandboxes are made from", templates_run },
 	{ "status", "status", "counts and limits of this host", status_run },
 	{ "doctor", "doctor [--leaks]", "can this host run sandboxes? is anything left over?",
@@ -29,6 +35,8 @@ static void help(FILE *out)
 		"  --socket PATH     the gateway's admin socket; HOTCELL_ADMIN_SOCKET, or\n"
 		"                    " DEFAULT_SOCKET "\n"
 		"  --help, --version\n"
+		"\noptions of keys limits; 0: no limit\n"
+		"  --sandboxes N, --vcpus N, --memory MIB, --disk MIB\n"
 		"\noptions of doctor, as in warden's configuration\n"
 		"  --state DIR       its state_dir, /var/lib/hotcell\n"
 		"  --cgroup NAME     its cgroup, hotcell\n"
@@ -43,6 +51,11 @@ enum option_code {
 	OPT_JSON = 256,
 	OPT_SOCKET,
 	OPT_LEAKS,
+	OPT_ALL,
+	OPT_SANDBOXES, /* in the order of enum cli_limit */
+	OPT_VCPUS,
+	OPT_MEMORY,
+	OPT_DISK,
 	OPT_STATE,
 	OPT_CGROUP,
 	OPT_UID_BASE,
@@ -56,6 +69,11 @@ static const struct option options[] = {
 	{ "json", no_argument, NULL, OPT_JSON },
 	{ "socket", required_argument, NULL, OPT_SOCKET },
 	{ "leaks", no_argument, NULL, OPT_LEAKS },
+	{ "all", no_argument, NULL, OPT_ALL },
+	{ "sandboxes", required_argument, NULL, OPT_SANDBOXES },
+	{ "vcpus", required_argument, NULL, OPT_VCPUS },
+	{ "memory", required_argument, NULL, OPT_MEMORY },
+	{ "disk", required_argument, NULL, OPT_DISK },
 	{ "state", required_argument, NULL, OPT_STATE },
 	{ "cgroup", required_argument, NULL, OPT_CGROUP },
 	{ "uid-base", required_argument, NULL, OPT_UID_BASE },
@@ -87,6 +105,15 @@ static int take_option(struct cli *c, int option)
 	case OPT_LEAKS:
 		c->leaks = true;
 		return -1;
+	case OPT_ALL:
+		c->all = true;
+		return -1;
+	case OPT_SANDBOXES:
+	case OPT_VCPUS:
+	case OPT_MEMORY:
+	case OPT_DISK:
+		c->limits[option - OPT_SANDBOXES] = optarg;
+		return -1;
 	case OPT_STATE:
 		c->state_dir = optarg;
 		return -1;
@@ -112,6 +139,17 @@ static int take_option(struct cli *c, int option)
 	}
 }
 
+/* An option of another command is a mistake, not something to pass over. */
+static bool options_fit(const struct cli *c, const struct command *to, int argc, char **argv)
+{
+	bool limits = argc >= 2 && to->run == keys_run && !strcmp(argv[1], "limits");
+
+	for (size_t i = 0; i < CLI_LIMITS; i++)
+		if (c->limits[i] && !limits)
+			return false;
+	return (!c->leaks || to->run == doctor_run) && (!c->all || to->run == ps_run);
+}
+
 static int run(struct cli *c, int argc, char **argv)
 {
 	if (argc < 1) {
@@ -121,7 +159,7 @@ static int run(struct cli *c, int argc, char **argv)
 	for (size_t i = 0; i < COUNT(commands); i++) {
 		if (strcmp(argv[0], commands[i].name) != 0)
 			continue;
-		if (c->leaks && commands[i].run != doctor_run)
+		if (!options_fit(c, &commands[i], argc, argv))
 			return cli_usage(c, commands[i].usage);
 		return commands[i].run(c, argc, argv);
 	}

@@ -1,6 +1,8 @@
 /* table.c - aligned text for people; machines take --json. */
 #include "cli/table.h"
 
+#include "cli/cli.h"
+
 enum { CELL_MAX = 128, COLUMNS_MAX = 12 };
 
 static const json_t *member(const json_t *row, const char *path)
@@ -66,4 +68,17 @@ void table_print(FILE *out, const json_t *rows, const struct column *columns, si
 	}
 	print_line(out, NULL, columns, n, width);
 	json_array_foreach(rows, i, row) print_line(out, row, columns, n, width);
+}
+
+int cli_show(const struct cli *c, const char *target, const struct column *columns, size_t n)
+{
+	AUTO(json_decrefp) json_t *rows = NULL;
+	struct err err = { 0 };
+
+	if (cli_list(c, target, &rows, &err) < 0)
+		return cli_fail(c, &err);
+	if (c->json)
+		return cli_print_json(rows);
+	table_print(stdout, rows, columns, n);
+	return CLI_FINE;
 }

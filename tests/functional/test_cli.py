@@ -72,7 +72,7 @@ class Handler(http.server.BaseHTTPRequestHandler):
         self.end_headers()
         self.wfile.write(data)
 
-    do_GET = do_POST = do_DELETE = answer
+    do_GET = do_POST = do_DELETE = do_PATCH = answer
 
 
 @pytest.fixture
@@ -134,10 +134,57 @@ def test_what_is_typed_cannot_change_the_address(gateway):
 
 
 def test_ps_follows_the_pages(gateway):
-    gateway("GET", "/admin/sandboxes", 200, [sandbox("a1"), sandbox("a2")], X_Next_Token="x+/=")
-    gateway("GET", "/admin/sandboxes?nextToken=x%2B%2F%3D", 200, [sandbox("a3")])
+    gateway("GET", "/admin/sandboxes?state=running", 200, [sandbox("a1"), sandbox("a2")], X_Next_Token="x+/=")
+    gateway("GET", "/admin/sandboxes?state=running&nextToken=x%2B%2F%3D", 200, [sandbox("a3")])
     lines = hotcell(gateway, "ps").stdout.splitlines()
     assert [line.split()[0] for line in lines] == ["SANDBOX", "a1", "a2", "a3"]
+
+
+def test_ps_all_shows_paused_ones(gateway):
+    gateway("GET", "/admin/sandboxes", 200, [sandbox("a1"), {**sandbox("a2"), "state": "paused"}], X_Next_Token="t")
+    gateway("GET", "/admin/sandboxes?nextToken=t", 200, [sandbox("a3")])
+    lines = hotcell(gateway, "ps", "--all").stdout.splitlines()
+    assert [line.split()[3] for line in lines] == ["STATE", "running", "paused", "running"]
+
+
+@pytest.mark.parametrize("word, done", [("pause", "paused"), ("resume", "resumed")])
+def test_pause_and_resume(gateway, word, done):
+    gateway("POST", f"/admin/sandboxes/a1/{word}", 204 if word == "pause" else 201, None if word == "pause" else {})
+    gateway("POST", f"/admin/sandboxes/a2/{word}", 409, {"code": 409, "message": "it is so already"})
+    r = hotcell(gateway, word, "a1", "a2")
+    assert r.returncode == 1 and r.stdout == f"{done} a1\n"
+    assert "a2" in r.stderr and "it is so already" in r.stderr
+    assert json.loads(hotcell(gateway, word, "a1", "--json").stdout) == {done: ["a1"]}
+
+
+ENDED = {"sandboxID": "a1", "teamID": "t", "templateID": "base", "startedAt": "2026-01-02T03:04:05Z",
+         "endedAt": "2026-01-02T03:09:05Z", "reason": "oom_guest"}
+
+
+def test_what_ended_and_why(gateway):
+    gateway("GET", "/admin/ended", 200, [ENDED])
+    assert re.search(r"a1 .*03:09:05Z +oom_guest", hotcell(gateway, "ended").stdout)
+    assert json.loads(hotcell(gateway, "ended", "--json").stdout) == [ENDED]
+    gateway("GET", "/admin/sandboxes/a1/why", 200, {**ENDED, "state": "ended"})
+    gateway("GET", "/admin/sandboxes/a2/why", 200, {"sandboxID": "a2", "state": "paused", "pausedAt": "2026-01-02"})
+    gateway("GET", "/admin/sandboxes/a3/why", 200, {"sandboxID": "a3", "state": "running", "endAt": "2026-01-03"})
+    why = "a1 ended 2026-01-02T03:09:05Z: oom_guest (its own memory was full)\n"
+    assert hotcell(gateway, "why", "a1").stdout == why
+    assert hotcell(gateway, "why", "a2").stdout == "a2 is paused since 2026-01-02\n"
+    assert hotcell(gateway, "why", "a3").stdout == "a3 is running, until 2026-01-03\n"
+    assert json.loads(hotcell(gateway, "why", "a1", "--json").stdout)["reason"] == "oom_guest"
+    assert hotcell(gateway, "why", "a4").returncode == 1
+
+
+def test_limits_of_a_key(gateway):
+    limits = {"sandboxes": 3, "vcpus": None, "memoryMB": 512, "diskMB": None}
+    gateway("PATCH", "/admin/keys/k-1/limits", 200, {**KEY, "limits": limits})
+    r = hotcell(gateway, "keys", "limits", "k-1", "--sandboxes", "3", "--memory", "512", "--vcpus", "0")
+    assert r.returncode == 0, r.stderr
+    assert gateway.asked == [("PATCH", "/admin/keys/k-1/limits", {"sandboxes": 3, "vcpus": 0, "memoryMB": 512})]
+    assert r.stdout.splitlines()[1].split()[-4:] == ["3", "-", "512", "-"]
+    assert json.loads(hotcell(gateway, "keys", "limits", "k-1", "--json").stdout)["limits"] == limits
+    assert gateway.asked[-1][2] == {}
 
 
 def test_kill_tries_each_and_says_which_failed(gateway):
@@ -176,7 +223,9 @@ def test_no_server_names_component_cause_and_fix():
 
 
 @pytest.mark.parametrize("words", [[], ["nope"], ["kill"], ["ps", "x"], ["teams", "add"],
-                                   ["--nope"], ["ps", "--leaks"], ["doctor", "--uids", "x"]])
+                                   ["--nope"], ["ps", "--leaks"], ["pause"], ["resume"], ["why"], ["ended", "x"],
+                                   ["kill", "--all", "a"], ["ps", "--sandboxes", "1"], ["keys", "--disk", "1"],
+                                   ["keys", "limits", "k", "--vcpus", "many"], ["doctor", "--uids", "x"]])
 def test_wrong_usage(words):
     r = hotcell(None, *words)
     assert r.returncode == 2 and "hotcell" in r.stderr and r.stdout == ""
@@ -184,7 +233,7 @@ def test_wrong_usage(words):
 
 def test_help_names_every_command():
     text = hotcell(None, "--help").stdout
-    for word in ("teams", "keys", "ps", "kill", "templates", "status", "doctor", "--leaks", "--json"):
+    for word in ("teams", "keys", "limits", "ps", "kill", "pause", "resume", "ended", "why", "templates", "status", "doctor", "--leaks", "--json"):
         assert word in text
     assert re.fullmatch(r"hotcell \d+\.\d+\.\d+\n", hotcell(None, "--version").stdout)
 
@@ -227,7 +276,7 @@ def state(tmp_path):
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root sees everything")
 def test_leaks_are_what_node_does_not_know_or_what_is_not_whole(gateway, state):
-    gateway("GET", "/admin/sandboxes", 200, [sandbox("listed"), sandbox("vanished")])
+    gateway("GET", "/admin/sandboxes?state=running", 200, [sandbox("listed"), sandbox("vanished")])
     gateway("GET", "/admin/status", 200, {"node": {"pooledIDs": ["pooled"]}})
     r = hotcell(gateway, "doctor", "--leaks", "--json", *state)
     assert r.returncode == 1, r.stderr
@@ -239,7 +288,7 @@ def test_leaks_are_what_node_does_not_know_or_what_is_not_whole(gateway, state):
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root sees everything")
 def test_a_process_of_a_sandbox_uid_is_a_leak(gateway, state, tmp_path):
-    gateway("GET", "/admin/sandboxes", 200, [])
+    gateway("GET", "/admin/sandboxes?state=running", 200, [])
     gateway("GET", "/admin/status", 200, {"node": {}})
     for name in ("listed", "forgotten", "pooled"):
         (tmp_path / "state/vms" / name).rmdir()

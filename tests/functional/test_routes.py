@@ -20,21 +20,21 @@ ROUTES = {
     ("GET", "/sandboxes"): (200, None),
     ("POST", "/v2/sandboxes"): (201, {"templateID": "base", "timeout": 600}),
     ("GET", "/v2/sandboxes"): (200, None),
-    ("GET", "/sandboxes/metrics"): (501, None),
+    ("GET", "/sandboxes/metrics"): (200, None),
     ("GET", "/sandboxes/{sandboxID}"): (200, None),
     ("DELETE", "/sandboxes/{sandboxID}"): (204, None),
     ("POST", "/sandboxes/{sandboxID}/timeout"): (204, {"timeout": 3600}),
     ("POST", "/sandboxes/{sandboxID}/refreshes"): (204, {"duration": 600}),
     ("POST", "/sandboxes/{sandboxID}/connect"): (200, {"timeout": 600}),
     ("POST", "/v2/sandboxes/{sandboxID}/connect"): (200, {"timeout": 600}),
-    ("POST", "/sandboxes/{sandboxID}/pause"): (501, None),
-    ("POST", "/sandboxes/{sandboxID}/resume"): (501, {}),
+    ("POST", "/sandboxes/{sandboxID}/pause"): (204, None),
+    ("POST", "/sandboxes/{sandboxID}/resume"): (201, {}),
     ("POST", "/sandboxes/{sandboxID}/fork"): (501, {}),
     ("POST", "/sandboxes/{sandboxID}/snapshots"): (501, {}),
     ("PUT", "/sandboxes/{sandboxID}/network"): (501, {}),
-    ("GET", "/sandboxes/{sandboxID}/metrics"): (501, None),
-    ("GET", "/sandboxes/{sandboxID}/logs"): (501, None),
-    ("GET", "/v2/sandboxes/{sandboxID}/logs"): (501, None),
+    ("GET", "/sandboxes/{sandboxID}/metrics"): (200, None),
+    ("GET", "/sandboxes/{sandboxID}/logs"): (200, None),
+    ("GET", "/v2/sandboxes/{sandboxID}/logs"): (200, None),
     ("GET", "/snapshots"): (501, None),
     ("GET", "/teams"): (200, None),
     ("GET", "/teams/{teamID}/metrics"): (501, None),
@@ -73,12 +73,18 @@ ROUTES = {
     ("GET", "/admin/teams/{team}/keys"): (200, None),
     ("POST", "/admin/teams/{team}/keys"): (201, {"name": "made by admin"}),
     ("DELETE", "/admin/keys/{apiKeyID}"): (204, None),
+    ("PATCH", "/admin/keys/{apiKeyID}/limits"): (200, {"sandboxes": 100}),
     ("GET", "/admin/sandboxes"): (200, None),
     ("DELETE", "/admin/sandboxes/{sandboxID}"): (204, None),
+    ("POST", "/admin/sandboxes/{sandboxID}/pause"): (204, None),
+    ("POST", "/admin/sandboxes/{sandboxID}/resume"): (201, {"timeout": 600}),
+    ("GET", "/admin/sandboxes/{sandboxID}/why"): (200, None),
+    ("GET", "/admin/ended"): (200, None),
     ("GET", "/admin/templates"): (200, None),
     ("GET", "/admin/status"): (200, None),
     ("GET", "/admin/health"): (200, None),
 }
+QUERIES = {"/sandboxes/metrics": "?sandbox_ids={sandboxID}"}
 # What names something that belongs to a team: for another team it does not exist.
 OWNED = ("{sandboxID}", "{apiKeyID}")
 
@@ -107,7 +113,13 @@ def fill(server, path, **changes):
     names = {"sandboxID": server.box["sandboxID"], "apiKeyID": server.key_id, "teamID": server.team,
              "team": server.team, "alias": "base", "templateID": "base", "buildID": "b", "hash": "h",
              "volumeID": "v", "secretID": "s", **changes}
-    return path.format(**names)
+    return (path + QUERIES.get(path, "")).format(**names)
+
+
+def clean_up(server, target):
+    """The sandbox that right_target() made for a pause or a resume."""
+    if target.endswith(("/pause", "/resume")):
+        assert server.api("DELETE", "/sandboxes/" + target.split("/")[-2]).status == 204
 
 
 def check_error(answer, status):
@@ -188,6 +200,11 @@ def right_target(server, method, path):
     """Something that may be destroyed, where that is what the route does."""
     if method == "DELETE" and "{sandboxID}" in path:
         return fill(server, path, sandboxID=server.create()["sandboxID"])
+    if path.endswith(("/pause", "/resume")):
+        box = server.create()["sandboxID"]
+        if path.endswith("/resume"):
+            assert server.api("POST", f"/sandboxes/{box}/pause").status == 204
+        return fill(server, path, sandboxID=box)
     if method == "DELETE" and "{apiKeyID}" in path:
         return fill(server, path, apiKeyID=server.must("POST", "/api-keys", {"name": "to go"})["id"])
     if method == "DELETE" and "{team}" in path:
@@ -199,8 +216,10 @@ def right_target(server, method, path):
 def test_right_key(server, route):
     method, path, _ = route
     status, body = ROUTES[method, path]
-    answer = server.api(method, right_target(server, method, path), body)
+    target = right_target(server, method, path)
+    answer = server.api(method, target, body)
     assert answer.status == status, answer.raw
+    clean_up(server, target)
     if status == 501:
         check_error(answer, 501)
     if status == 201 and path.endswith("/sandboxes"):
@@ -220,8 +239,10 @@ def test_admin_routes_are_not_at_the_public_door(server, route):
 def test_admin_door(server, route):
     method, path = route
     status, body = ROUTES[method, path]
-    answer = server.admin(method, right_target(server, method, path), body)
+    target = right_target(server, method, path)
+    answer = server.admin(method, target, body)
     assert answer.status == status, answer.raw
+    clean_up(server, target)
     if path == "/admin/sandboxes" and method == "GET":
         assert server.box["sandboxID"] in [box["sandboxID"] for box in answer.json]
 
