@@ -165,17 +165,17 @@ void sandbox_connect_v2(struct api_call *c)
 static void resume(struct api_call *c, int64_t seconds)
 {
 	AUTO(json_decrefp) json_t *body = NULL;
-	const json_t *pause;
+	bool pauses = false; /* also as it was made to */
 	uint32_t flags = 0;
+	struct err err;
 
 	if (!sandbox_take_id(c) || api_body(c, &body) < 0 || !take_memory(c, body, &flags) ||
 	    !take_seconds(c, body, "timeout", false, &seconds))
 		return;
-	pause = json_object_get(body, "autoPause");
-	if (pause && !json_is_null(pause))
-		api_fail(c, 400, "autoPause is chosen when a sandbox is created");
+	if (json_may_bool(body, "autoPause", &pauses, &err) < 0)
+		api_fail(c, 400, "%s", err.msg);
 	else
-		ask_to_run(c, NODE_RESUME, seconds, flags);
+		ask_to_run(c, NODE_RESUME, seconds, flags | (pauses ? NODE_AUTO_PAUSE : 0u));
 }
 
 void sandbox_resume(struct api_call *c)

@@ -233,7 +233,8 @@ def test_wrong_usage(words):
 
 def test_help_names_every_command():
     text = hotcell(None, "--help").stdout
-    for word in ("teams", "keys", "limits", "ps", "kill", "pause", "resume", "ended", "why", "templates", "status", "doctor", "--leaks", "--json"):
+    for word in ("teams", "keys", "limits", "ps", "kill", "pause", "resume", "ended", "why", "templates", "status",
+                 "doctor", "--leaks", "--json"):
         assert word in text
     assert re.fullmatch(r"hotcell \d+\.\d+\.\d+\n", hotcell(None, "--version").stdout)
 

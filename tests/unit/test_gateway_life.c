@@ -66,9 +66,14 @@ static void resume_the_old_way(void **state)
 	mock_ask(m, "POST", "/sandboxes/i0000/resume", m->key[0], "");
 	mock_expect_error(m, 409);
 	m->all[0].s.state = NODE_PAUSED;
-	mock_ask(m, "POST", "/sandboxes/i0000/resume", m->key[0], "{\"autoPause\":true}");
+	mock_ask(m, "POST", "/sandboxes/i0000/resume", m->key[0], "{\"autoPause\":1}");
 	mock_expect_error(m, 400);
 	assert_int_equal(m->all[0].s.state, NODE_PAUSED);
+	assert_int_equal(
+		mock_ask(m, "POST", "/sandboxes/i0000/resume", m->key[0], "{\"autoPause\":true}"),
+		201);
+	assert_int_equal(m->last.flags, NODE_AUTO_PAUSE);
+	m->all[0].s.state = NODE_PAUSED;
 	assert_int_equal(mock_ask(m, "POST", "/sandboxes/i0000/resume", m->key[0], ""), 201);
 	assert_int_equal(m->last.verb, NODE_RESUME);
 	assert_int_equal(m->last.timeout_s, 15);

@@ -89,6 +89,18 @@ export async function timeoutOfAnUnknownOne() {
   await rejected(Sandbox.setTimeout(UNKNOWN, 60_000), NotFoundError)
 }
 
+export async function timeoutIsCapped(kit) {
+  const box = await kit.create({ timeoutMs: 300_000 })
+  await box.setTimeout(864_000_000)
+  const { startedAt, endAt } = await box.getInfo()
+  assert.ok(endAt - startedAt > 23 * 3_600_000 && endAt - startedAt <= 24 * 3_600_000, `${startedAt} ${endAt}`)
+}
+
+export async function timeoutTooLong(kit) {
+  const error = await rejected(kit.create({ timeoutMs: 864_000_000 }), SandboxError)
+  assert.match(error.message, /Timeout cannot be greater than 24 hours/)
+}
+
 export async function mcpWithoutAGateway(kit) {
   const opts = { metadata: { check: kit.name }, mcp: { exa: { apiKey: 'none' } } }
   await rejected(kit.create('base', opts), Error)

@@ -97,6 +97,20 @@ async def timeout_of_an_unknown_one(kit):
         await kit.Sandbox.set_timeout(UNKNOWN, 60)
 
 
+async def timeout_is_capped(kit):
+    box = await kit.create(timeout=300)
+    await box.set_timeout(10 * 24 * 3600)
+    info = await box.get_info()
+    length = info.end_at - info.started_at
+    assert datetime.timedelta(hours=23) < length <= datetime.timedelta(hours=24), length
+
+
+async def timeout_too_long(kit):
+    with raises(SandboxException) as caught:
+        await kit.create(timeout=10 * 24 * 3600)
+    assert "Timeout cannot be greater than 24 hours" in str(caught.value), caught.value
+
+
 async def timeout_zero(kit):
     box = await kit.create()
     await box.set_timeout(0)
