@@ -68,16 +68,21 @@ void requests_resume(struct sandbox *s, struct door_asked *a, const struct node_
 	resume(s, a, rq, rq->timeout_s);
 }
 
-/* Only the paused ones that said so: traffic alone does not begin to cost. One whose disk alone was
- * kept would lose what the visitor came for. The answer says that it is paused. */
+/* Only the paused ones that said so, and only for somebody who waits: traffic alone does not begin
+ * to cost. One whose disk alone was kept would lose what the visitor came for. The answer says that
+ * it is paused. */
 void requests_traffic(struct sandbox *s, struct door_asked *a, const struct node_request *rq)
 {
 	struct node_reply r = { .code = ERR_NOT_FOUND, .sandbox = s->info };
+	bool may = (s->info.flags & rq->flags & NODE_AUTO_RESUME) && s->saved_bytes > 0;
 	struct err err;
 
 	if (!rests(s)) {
 		waits_add(s, a, rq);
-	} else if ((s->info.flags & NODE_AUTO_RESUME) && s->saved_bytes > 0) {
+	} else if (may && (rq->flags & NODE_TO_AGENT)) { /* its token was not right */
+		err_set(&err, ERR_DENIED, 0, "only its access token resumes sandbox %s", rq->id);
+		door_refuse(a, &err);
+	} else if (may) {
 		resume(s, a, rq, RESUME_TRAFFIC_S);
 	} else {
 		requests_not_found(rq->id, &err);

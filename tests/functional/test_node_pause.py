@@ -128,7 +128,13 @@ def test_when_its_time_is_over_and_when_somebody_comes(host):
     host.client.timeout(TEAM, b.id, 1)
     wait_for(lambda: state(host, b) == value(PAUSED), "it is paused", 60)
     wait_for(lambda: not host.warden.list(), "its VM is gone")
-    assert see(host, b) == before  # by asking for a socket
+    refused("not_found", host.client.sockets, b.id, flags=[])  # nobody waits for them
+    refused("denied", host.client.sockets, b.id, flags=["AUTO_RESUME", "TO_AGENT"])
+    refused("denied", host.client.sockets, b.id, flags=["AUTO_RESUME", "TO_AGENT"], token=b.access_token[:-1])
+    assert state(host, b) == value(PAUSED)
+    for sock in host.client.sockets(b.id, flags=["AUTO_RESUME", "TO_AGENT"], token=b.access_token):
+        sock.close()
+    assert see(host, b) == before
     found = host.client.get(TEAM, b.id).sandbox
     assert found.state == value(RUNNING) and abs(found.end_ns - found.started_ns - 300 * 10**9) < 10**9
     host.client.kill(TEAM, b.id)

@@ -220,8 +220,9 @@ class NodeClient:
             last = (page[-1][0].started_ns, page[-1][0].id)
         return found
 
-    def sockets(self, sandbox, count=1):
-        reply = self.call("SOCKETS", id=sandbox, count=count)
+    def sockets(self, sandbox, count=1, flags=("AUTO_RESUME",), token=""):
+        """As for a client that waits."""
+        reply = self.call("SOCKETS", id=sandbox, count=count, flags=flag_bits(flags), text=token.encode())
         assert reply.count == len(reply.fds) == count
         return [socket.socket(fileno=fd) for fd in reply.fds]
 
