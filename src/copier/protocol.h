@@ -28,8 +28,20 @@ enum copier_fd {
 	COPIER_FD_CONTROL, /* the other end is node's */
 	COPIER_FD_PAGES,   /* save: written (O_RDWR, empty); apply: read */
 	COPIER_FD_MEMORY,  /* what the VM's memory was mapped from, read */
-	COPIER_FD_STATE,   /* save: the device state goes here (O_RDWR, empty); apply: not used */
+	COPIER_FD_STATE, /* save: the device state goes here (O_RDWR, empty); apply: may be left out
+			  */
 	COPIER_FDS,
+};
+
+/* Where a copier, started as `hotcell-copier save` or `hotcell-copier apply`, finds them, and what
+ * warden adds: of the VM's process, but for the last one. */
+enum copier_number {
+	COPIER_AT = 3,                          /* and so on, as in enum copier_fd */
+	COPIER_AT_MEM = COPIER_AT + COPIER_FDS, /* its memory; apply: written */
+	COPIER_AT_MAPS,
+	COPIER_AT_PAGEMAP,
+	COPIER_AT_SAVED, /* the file WARDEN_SAVE_FILE of the VM; save: read, then emptied */
+	COPIER_AT_END,
 };
 
 enum copier_verb {

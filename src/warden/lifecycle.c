@@ -85,7 +85,10 @@ int lifecycle_start(struct warden *w, const struct call *call, struct err *err)
 			    .vms = w->vms,
 			    .templates = w->templates,
 			    .client_gid = (gid_t)w->set[SET_CLIENT_GID].number,
-			    .build = call->rq.verb == WARDEN_BUILD };
+			    .build = call->rq.verb == WARDEN_BUILD,
+			    .boot = call->rq.flags & WARDEN_BOOT,
+			    .n_fds = call->n_fds };
+	int keep[TASK_FDS_MAX] = { 0 };
 	struct task *t;
 
 	if (l.build && verbs_template_busy(w, call->rq.template_id))
@@ -96,8 +99,11 @@ int lifecycle_start(struct warden *w, const struct call *call, struct err *err)
 		return -1;
 	l.record = c->record;
 	l.slot = p->slot;
-	t = tasks_start(w, launch_job, &l, (const int[]){ l.slot.netns, l.slot.tap }, launch_done,
-			&call->who, err);
+	keep[0] = l.slot.netns;
+	keep[1] = l.slot.tap;
+	memcpy(keep + 2, call->fds, call->n_fds * sizeof(keep[0]));
+	memcpy(l.fds, call->fds, call->n_fds * sizeof(keep[0]));
+	t = tasks_start(w, launch_job, &l, keep, launch_done, &call->who, err);
 	if (!t) {
 		cell_forget(&w->cells, c);
 		return -1;

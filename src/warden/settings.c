@@ -16,6 +16,8 @@ const struct config_param settings_table[SETTINGS] = {
 				.help = "where the VMM's firmware is, separated by colons" },
 	[SET_NFT] = { "nft", CONFIG_PATH, "/usr/sbin/nft",
 		      .help = "loads the rules of a network slot" },
+	[SET_COPIER] = { "copier", CONFIG_PATH, "/usr/libexec/hotcell/hotcell-copier",
+			 .help = "copies a VM's memory, under the VM's own uid" },
 	[SET_CGROUP] = { "cgroup", CONFIG_TEXT, "hotcell",
 			 .help = "name of the control group above all VMs" },
 	[SET_ACCEL] = { "accel", CONFIG_CHOICE, "auto", .choices = accels,

@@ -4,6 +4,7 @@
 
 #include "base/clock.h"
 #include "base/folder.h"
+#include "warden/copy.h"
 #include "warden/step.h"
 #include "warden/template.h"
 #include "warden/warden.h"
@@ -163,15 +164,46 @@ static int verb_sockets(struct warden *w, const struct call *c, struct err *err)
 	if (s.count < 1 || s.count > JOB_FDS_MAX)
 		return err_set(err, ERR_INVALID, 0, "1 to %d sockets at once", JOB_FDS_MAX);
 	s.netns = cell->netns;
-	return tasks_start(w, sockets_job, &s, (const int[]){ s.netns, -1 }, fds_done, &c->who, err)
+	return tasks_start(w, sockets_job, &s, (const int[TASK_FDS_MAX]){ s.netns }, fds_done,
+			   &c->who, err)
 		       ? 0
 		       : -1;
+}
+
+static void copy_done(struct warden *w, struct task *t, const struct job_result *r)
+{
+	if (r->err.code != ERR_NONE) {
+		clients_reply_err(w, &t->who, &r->err);
+		return;
+	}
+	step("copy.reply");
+	clients_reply(w, &t->who, &(struct warden_reply){ .count = (uint32_t)r->pid }, NULL, 0);
+}
+
+/* A VM that builds a template has no memory of its own to copy: the file is its memory. */
+static int verb_copy(struct warden *w, const struct call *c, struct err *err)
+{
+	const struct cell *cell = cell_find(&w->cells, c->rq.id);
+	int keep[TASK_FDS_MAX] = { 0 };
+	struct copy work = { .cgroups = &w->cgroups,
+			     .program = w->set[SET_COPIER].text,
+			     .vms = w->vms,
+			     .apply = c->rq.flags & WARDEN_APPLY };
+
+	if (!cell || cell->state != WARDEN_RUNNING || cell->record.build)
+		return err_set(err, ERR_NOT_FOUND, 0, "vm %s does not run", c->rq.id);
+	work.record = cell->record;
+	work.pid = cell->pid;
+	work.pidfd = keep[0] = cell->pidfd;
+	for (size_t i = 0; i < COPIER_FDS; i++)
+		work.fds[i] = keep[i + 1] = i < c->n_fds ? c->fds[i] : -1;
+	return tasks_start(w, copy_job, &work, keep, copy_done, &c->who, err) ? 0 : -1;
 }
 
 static int verb_doors(struct warden *w, const struct call *c, struct err *err)
 {
 	const struct slot_place *p = &w->slots[c->rq.slot % CELLS_MAX];
-	const int keep[] = { p->slot.netns, -1 };
+	const int keep[TASK_FDS_MAX] = { p->slot.netns };
 
 	if (c->rq.slot >= CELLS_MAX || (p->state != SLOT_READY && p->state != SLOT_USED))
 		return err_set(err, ERR_NOT_FOUND, 0, "slot %u is not in use", c->rq.slot);
@@ -206,8 +238,8 @@ static int verb_template(struct warden *w, const struct call *c, struct err *err
 		return err_set(err, ERR_EXISTS, 0, "template %s is in use", c->rq.template_id);
 	memcpy(work.id, c->rq.template_id, sizeof(work.id));
 	t = tasks_start(w, jobs[c->rq.verb], &work,
-			c->n_fds ? (const int[]){ work.kernel, work.disk } : NULL, fds_done,
-			&c->who, err);
+			c->n_fds ? (const int[TASK_FDS_MAX]){ work.kernel, work.disk } : NULL,
+			fds_done, &c->who, err);
 	if (!t)
 		return -1;
 	memcpy(t->template_id, work.id, sizeof(t->template_id));
@@ -224,16 +256,18 @@ enum { NEEDS_ID = 1, NEEDS_TEMPLATE = 2, NEEDS_SIZES = 4 };
 static const struct {
 	verb_fn *run;
 	unsigned int needs;
-	size_t n_fds;
+	size_t n_fds, n_fds_max; /* 0: n_fds */
 } verbs[WARDEN_VERBS] = {
 	[WARDEN_FACTS] = { verb_facts, NEEDS_SIZES },
 	[WARDEN_SLOT_MAKE] = { verb_slot_make, 0 },
 	[WARDEN_SLOT_DROP] = { verb_slot_drop, 0 },
 	[WARDEN_DOORS] = { verb_doors, 0 },
 	[WARDEN_BUILD] = { lifecycle_start, NEEDS_ID | NEEDS_TEMPLATE | NEEDS_SIZES },
-	[WARDEN_RESTORE] = { lifecycle_start, NEEDS_ID | NEEDS_TEMPLATE | NEEDS_SIZES },
+	[WARDEN_RESTORE] = { lifecycle_start, NEEDS_ID | NEEDS_TEMPLATE | NEEDS_SIZES, 1,
+			     WARDEN_FDS_MAX },
 	[WARDEN_STOP] = { lifecycle_stop, NEEDS_ID },
 	[WARDEN_SOCKETS] = { verb_sockets, NEEDS_ID },
+	[WARDEN_COPY] = { verb_copy, NEEDS_ID, COPIER_FD_STATE, COPIER_FDS },
 	[WARDEN_LIST] = { verb_list, 0 },
 	[WARDEN_TEMPLATE_BEGIN] = { verb_template, NEEDS_TEMPLATE | NEEDS_SIZES, 2 },
 	[WARDEN_TEMPLATE_PUBLISH] = { verb_template, NEEDS_TEMPLATE },
@@ -243,13 +277,15 @@ static const struct {
 
 static int check_sizes(const struct warden_sizes *s, struct err *err)
 {
-	static const struct warden_sizes least = { 1, 64, 16, 0, 8 };
-	static const struct warden_sizes most = { 64, 1024 * 1024, 4096, 6400, 4096 };
+	static const struct warden_sizes least = { 1, 64, 16, 0, 8, 0 };
+	static const struct warden_sizes most = { 64,   1024 * 1024, 4096,
+						  6400, 4096,        16 * 1024 * 1024 };
 
 	if (s->vcpus < least.vcpus || s->vcpus > most.vcpus || s->memory_mib < least.memory_mib ||
 	    s->memory_mib > most.memory_mib || s->overhead_mib < least.overhead_mib ||
 	    s->overhead_mib > most.overhead_mib || s->cpu_percent > most.cpu_percent ||
-	    s->pids_max < least.pids_max || s->pids_max > most.pids_max)
+	    s->pids_max < least.pids_max || s->pids_max > most.pids_max ||
+	    s->disk_mib > most.disk_mib)
 		return err_set(err, ERR_INVALID, 0, "sizes out of range");
 	return 0;
 }
@@ -258,6 +294,7 @@ static int check_call(const struct warden *w, const struct call *c, struct err *
 {
 	const struct warden_request *rq = &c->rq;
 	unsigned int needs;
+	size_t least;
 
 	if (!w->serving)
 		return err_set(err, ERR_UNAVAILABLE, EAGAIN,
@@ -265,9 +302,10 @@ static int check_call(const struct warden *w, const struct call *c, struct err *
 	if (rq->version != WARDEN_VERSION || rq->verb >= WARDEN_VERBS)
 		return err_set(err, ERR_INVALID, 0, "unknown version or verb");
 	needs = verbs[rq->verb].needs;
-	if (c->n_fds != verbs[rq->verb].n_fds)
+	least = verbs[rq->verb].n_fds;
+	if (c->n_fds < least || c->n_fds > (verbs[rq->verb].n_fds_max ?: least))
 		return err_set(err, ERR_INVALID, 0, "%zu descriptors, expected %zu", c->n_fds,
-			       verbs[rq->verb].n_fds);
+			       least);
 	if (!memchr(rq->id, 0, sizeof(rq->id)) ||
 	    ((needs & NEEDS_ID) && !folder_name_ok(rq->id, sizeof(rq->id))))
 		return err_set(err, ERR_INVALID, 0, "not an id of a vm");

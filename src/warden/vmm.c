@@ -9,11 +9,14 @@
 #include <stdarg.h>
 #include <stdio.h>
 
-#include "warden/view.h"
+#include "jail/view.h"
 
 /* Of translated code under emulation, filled as it is needed: at 32 the buffer is too small for
  * Python and is thrown away again and again. */
 enum { TB_SIZE_MIB = 128 };
+
+/* Sets 1 to 4 are the disk, the overlay, the device state and KVM. */
+enum { FDSET_LAYERS = 5 };
 
 /* Too long a list is remembered and refused at the end, so that the lists below read as lists. */
 PRINTF(2, 3)
@@ -51,6 +54,9 @@ static void add_machine(struct vmm_args *a, const struct vmm *v, const struct wa
 	     "memory-backend=ram,mem-merge=off,dump-guest-core=off,suppress-vmdesc=on,x-option-"
 	     "roms=off");
 	pair(a, "-global", "virtio-mmio.force-legacy=false");
+	/* device state without a machine's section: that of a template and that of a running VM,
+	 * which is saved without its memory, are loaded the same way */
+	pair(a, "-global", "migration.send-configuration=off");
 	pair(a, "-cpu", v->cpu_model);
 	add(a, "-smp");
 	add(a, "%u", s->vcpus);
@@ -59,7 +65,9 @@ static void add_machine(struct vmm_args *a, const struct vmm *v, const struct wa
 	/* the end of the guest's console can be read over QMP */
 	pair(a, "-chardev", "ringbuf,id=console,size=65536");
 	pair(a, "-serial", "chardev:console");
-	pair(a, "-device", "virtio-blk-device,id=vd0,drive=disk");
+	/* a full disk of the host stops the guest, which goes on when there is room again; any
+	 * other failure, the limit of its own disk too, is the guest's to handle */
+	pair(a, "-device", "virtio-blk-device,id=vd0,drive=disk,werror=enospc,rerror=report");
 	pair(a, "-device",
 	     "virtio-net-device,id=vn0,netdev=net,guest_announce=off,mac=" WARDEN_GUEST_MAC);
 	pair(a, "-device", "virtio-rng-device,id=vr0,rng=rng");
@@ -73,13 +81,37 @@ static void add_memory(struct vmm_args *a, const struct warden_sizes *s, bool bu
 	    build ? "share=on" : "share=off,readonly=on,rom=off");
 }
 
+static void add_fdset(struct vmm_args *a, int fd, int set)
+{
+	add(a, "-add-fd");
+	add(a, "fd=%d,set=%d", fd, set);
+}
+
+/* Files between the template's disk and the overlay. The one below is named here: what the header
+ * of a qcow2 file says about it is not followed. */
+static void add_layers(struct vmm_args *a, size_t n)
+{
+	for (int i = 0; i < (int)n; i++) {
+		add_fdset(a, VMM_FD_LAYERS + i, FDSET_LAYERS + i);
+		add(a, "-blockdev");
+		add(a,
+		    "driver=file,node-name=layer%d-file,filename=/dev/fdset/%d,locking=off,"
+		    "read-only=on",
+		    i + 1, FDSET_LAYERS + i);
+		add(a, "-blockdev");
+		add(a,
+		    "driver=qcow2,node-name=layer%d,file=layer%d-file,backing=layer%d,read-only=on",
+		    i + 1, i + 1, i);
+	}
+}
+
 /* Explicit graphs, no probing; locking is for files that several may open, ours are not. */
-static void add_disk(struct vmm_args *a, bool build)
+static void add_disk(struct vmm_args *a, const struct vmm_start *how)
 {
 	pair(a, "-blockdev",
 	     "driver=file,node-name=" WARDEN_NODE_OVERLAY_FILE
 	     ",filename=/dev/fdset/2,locking=off,discard=unmap");
-	if (build) {
+	if (how->build) {
 		pair(a, "-blockdev",
 		     "driver=file,node-name=disk-file,filename=/dev/fdset/1,locking=off,"
 		     "discard=unmap");
@@ -88,17 +120,14 @@ static void add_disk(struct vmm_args *a, bool build)
 		return;
 	}
 	pair(a, "-blockdev",
-	     "driver=file,node-name=base-file,filename=/dev/fdset/1,locking=off,read-only=on");
-	pair(a, "-blockdev", "driver=raw,node-name=base,file=base-file,read-only=on");
-	pair(a, "-blockdev",
-	     "driver=qcow2,node-name=disk,file=" WARDEN_NODE_OVERLAY_FILE
-	     ",backing=base,discard=unmap,detect-zeroes=unmap");
-}
-
-static void add_fdset(struct vmm_args *a, int fd, int set)
-{
-	add(a, "-add-fd");
-	add(a, "fd=%d,set=%d", fd, set);
+	     "driver=file,node-name=layer0-file,filename=/dev/fdset/1,locking=off,read-only=on");
+	pair(a, "-blockdev", "driver=raw,node-name=layer0,file=layer0-file,read-only=on");
+	add_layers(a, how->layers);
+	add(a, "-blockdev");
+	add(a,
+	    "driver=qcow2,node-name=disk,file=" WARDEN_NODE_OVERLAY_FILE
+	    ",backing=layer%zu,discard=unmap,detect-zeroes=unmap",
+	    how->layers);
 }
 
 static void add_accel(struct vmm_args *a, const struct vmm *v)
@@ -134,9 +163,9 @@ static void add_process(struct vmm_args *a, const struct vmm *v)
 	add_fdset(a, VMM_FD_STATE, 3);
 }
 
-static void add_kernel(struct vmm_args *a, const struct vmm *v, bool build)
+static void add_kernel(struct vmm_args *a, const struct vmm *v, const struct vmm_start *how)
 {
-	if (!build)
+	if (!how->build && !how->boot)
 		pair(a, "-incoming", "defer");
 	pair(a, "-kernel", VIEW_KERNEL);
 	pair(a, "-append", v->cmdline);
@@ -150,16 +179,16 @@ static int check(const struct vmm_args *a, struct err *err)
 	return 0;
 }
 
-int vmm_arguments(const struct vmm *v, const struct warden_sizes *sizes, bool build,
-		  struct vmm_args *ret, struct err *err)
+int vmm_arguments(const struct vmm *v, const struct warden_sizes *sizes,
+		  const struct vmm_start *how, struct vmm_args *ret, struct err *err)
 {
 	*ret = (struct vmm_args){ 0 };
 	add_process(ret, v);
 	add_accel(ret, v);
-	add_memory(ret, sizes, build);
-	add_disk(ret, build);
+	add_memory(ret, sizes, how->build);
+	add_disk(ret, how);
 	add_machine(ret, v, sizes);
-	add_kernel(ret, v, build);
+	add_kernel(ret, v, how);
 	return check(ret, err);
 }
 

@@ -15,8 +15,9 @@ enum vmm_fd {
 	VMM_FD_DISK,
 	VMM_FD_OVERLAY,
 	VMM_FD_STATE,
-	VMM_FD_KVM, /* only with VMM_KVM */
-	VMM_FD_END,
+	VMM_FD_KVM,    /* only with VMM_KVM */
+	VMM_FD_LAYERS, /* the first of them */
+	VMM_FD_END = VMM_FD_LAYERS + WARDEN_LAYERS_MAX,
 };
 
 struct vmm {
@@ -26,7 +27,7 @@ struct vmm {
 	enum vmm_accel accel;
 };
 
-enum { VMM_ARGS_MAX = 96, VMM_TEXT_MAX = 4096 };
+enum { VMM_ARGS_MAX = 192, VMM_TEXT_MAX = 8192 };
 
 struct vmm_args {
 	char *argv[VMM_ARGS_MAX + 1]; /* ends with NULL; points into text */
@@ -37,9 +38,14 @@ struct vmm_args {
 };
 
 /* Build: boots the kernel, memory shared with the file, the disk itself writable.
- * Otherwise: waits for device state, memory private, an overlay on the disk. */
-int vmm_arguments(const struct vmm *v, const struct warden_sizes *sizes, bool build,
-		  struct vmm_args *ret, struct err *err) NODISCARD;
+ * Otherwise: waits for device state or, with `boot`, boots; memory private, on the disk so many
+ * layers that are only read, and an overlay on top. */
+struct vmm_start {
+	bool build, boot;
+	size_t layers;
+};
+int vmm_arguments(const struct vmm *v, const struct warden_sizes *sizes,
+		  const struct vmm_start *how, struct vmm_args *ret, struct err *err) NODISCARD;
 
 /* The arguments a snapshot depends on, as text: equal text, same machine. */
 int vmm_machine_text(const struct vmm *v, const struct warden_sizes *sizes, char *ret, size_t size,

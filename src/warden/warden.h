@@ -14,10 +14,10 @@
 #include "warden/job.h"
 #include "warden/settings.h"
 #include "warden/slot.h"
-#include "warden/view.h"
+#include "jail/view.h"
 #include "warden/vmm.h"
 
-enum { CLIENTS_MAX = 16, TASKS_MAX = 256, TASK_FDS_MAX = 2, RETRY_MS = 200 };
+enum { CLIENTS_MAX = 16, TASKS_MAX = 256, TASK_FDS_MAX = 2 + WARDEN_FDS_MAX, RETRY_MS = 200 };
 
 #define NOBODY_WAITS ((struct waiting){ .client = CLIENTS_MAX })
 
@@ -102,7 +102,7 @@ void lifecycle_exited(struct warden *w, struct cell *c);
 void lifecycle_retry(struct warden *w);
 
 /* tasks.c */
-/* `extra`: TASK_FDS_MAX descriptors (or -1) in args that the job needs; NULL for none. */
+/* `extra`: TASK_FDS_MAX descriptors in args that the job needs, 0 or -1 for no more; NULL: none. */
 struct task *tasks_start(struct warden *w, job_fn *fn, const void *args, const int *extra,
 			 task_done_fn *done, const struct waiting *who, struct err *err) NODISCARD;
 void tasks_readable(struct warden *w, uint32_t index);

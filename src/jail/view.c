@@ -1,8 +1,9 @@
 /* view.c - bind mounts, and one pivot_root. */
-#include "warden/view.h"
+#include "jail/view.h"
 
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <sched.h>
 #include <stdio.h>
 #include <sys/mount.h>
@@ -176,6 +177,23 @@ int view_detach(int fd, bool writable, struct err *err)
 	if (tree < 0 || mount_setattr(tree, "", AT_EMPTY_PATH, &attr, sizeof(attr)) < 0)
 		return err_set(err, ERR_INTERNAL, errno, "detach a mount");
 	return take_fd(&tree);
+}
+
+int view_open_again(int fd, struct err *err)
+{
+	char link[32], path[PATH_MAX];
+	AUTO(auto_close) int again = -1;
+	struct stat theirs, ours;
+	ssize_t n;
+
+	snprintf(link, sizeof(link), "/proc/self/fd/%d", fd);
+	n = readlink(link, path, sizeof(path) - 1);
+	path[n > 0 ? n : 0] = '\0';
+	again = open(path, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
+	if (again < 0 || fstat(fd, &theirs) < 0 || fstat(again, &ours) < 0 ||
+	    theirs.st_dev != ours.st_dev || theirs.st_ino != ours.st_ino)
+		return err_set(err, ERR_INVALID, 0, "a file that has no name here");
+	return take_fd(&again);
 }
 
 static int place(int tree, const char *path, struct err *err)

@@ -42,6 +42,11 @@ struct view_cell {
 	int kernel;
 };
 
+/* What another process opened hangs in a mount of its namespace, and only one of ours can be
+ * cloned: find the file again by its name here, and see that it is the same. ERR_INVALID: it is
+ * not. */
+int view_open_again(int fd, struct err *err) NODISCARD;
+
 /* A mount of the file or folder `fd`, without programs, devices or set-uid, attached to nothing. */
 int view_detach(int fd, bool writable, struct err *err) NODISCARD;
 

@@ -1,0 +1,30 @@
+/* work.h - what a copier does, and what it does it with. */
+#pragma once
+
+#include "copier/mapping.h"
+#include "copier/protocol.h"
+
+enum { WORK_PIECE = 1024 * 1024 }; /* moved at once, in bytes */
+
+struct work {
+	int control, pages, memory, state; /* node's; see enum copier_fd */
+	int mem, maps, pagemap, saved;     /* the VM's; see enum copier_number */
+	struct mapping_file file;          /* `memory`, by its name in maps */
+	struct copier_reply done;          /* of the last copy: what COPIER_SYNC compares with */
+	uint8_t *piece, *other;            /* WORK_PIECE bytes each */
+};
+
+/* These fill in the figures of *ret; took_us is the caller's. */
+int work_copy(struct work *w, struct copier_reply *ret, struct err *err) NODISCARD;
+int work_sync(struct work *w, struct copier_reply *ret, struct err *err) NODISCARD;
+int work_apply(struct work *w, struct copier_reply *ret, struct err *err) NODISCARD;
+
+/* --- shared by them ------------------------------------------------------------------------ */
+
+int work_memory_bytes(const struct work *w, uint64_t *ret, struct err *err) NODISCARD;
+int work_read(int fd, void *to, size_t n, uint64_t at, struct err *err) NODISCARD; /* all n */
+int work_write(int fd, const void *from, size_t n, uint64_t at, struct err *err) NODISCARD;
+int work_go_on(const struct work *w, struct err *err) NODISCARD; /* fails when node hung up */
+
+/* CRC-32C of a followed by b, which is n bytes long. */
+uint32_t work_crc_join(uint32_t a, uint32_t b, uint64_t n);
