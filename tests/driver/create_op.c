@@ -6,9 +6,12 @@
  */
 #include "tests/driver/driver.h"
 
+#include <errno.h>
+#include <fcntl.h>
 #include <inttypes.h>
 
 #include "base/random.h"
+#include "vm/overlay_file.h"
 
 enum { ID_LENGTH = 20 };
 
@@ -208,18 +211,46 @@ static void on_started(struct warden_call *call, const struct warden_reply *repl
 
 /* --- a slot ------------------------------------------------------------------------------- */
 
+/* In a file that nobody else will find. */
+static int make_overlay(const struct create_op *c, struct err *err)
+{
+	AUTO(auto_close) int from = -1, folder = -1;
+	char path[DRIVER_PATH_MAX], name[sizeof(c->id) + 8];
+	int fd;
+
+	snprintf(path, sizeof(path), "%s/" WARDEN_TEMPLATE_PATH, c->d->state_dir,
+		 c->s->template_id);
+	snprintf(name, sizeof(name), "disk-%s", c->id);
+	from = open(path, O_PATH | O_DIRECTORY | O_CLOEXEC);
+	folder = open(P_tmpdir, O_PATH | O_DIRECTORY | O_CLOEXEC);
+	if (from < 0 || folder < 0)
+		return err_set(err, ERR_INTERNAL, errno, "make an overlay");
+	fd = overlay_file_make(from, folder, name, err);
+	if (fd >= 0)
+		(void)unlinkat(folder, name, 0);
+	return fd;
+}
+
 static void ask_start(struct create_op *c)
 {
 	struct warden_request rq = { .verb = WARDEN_RESTORE,
 				     .slot = c->s->slot,
 				     .sizes = c->sizes };
 	struct err err;
+	int overlay;
 
+	c->s->sizes = c->sizes;
+	c->s->overlay = make_overlay(c, &err);
+	if (c->s->overlay < 0) {
+		create_fail(c, &err);
+		return;
+	}
 	steps_add(&c->s->machine.steps, "slot");
 	snprintf(rq.id, sizeof(rq.id), "%s", c->id);
 	snprintf(rq.template_id, sizeof(rq.template_id), "%s", c->s->template_id);
 	c->started = true;
-	if (driver_ask(c->d, &c->call, &rq, NULL, 0, on_started, &err) < 0)
+	overlay = fcntl(c->s->overlay, F_DUPFD_CLOEXEC, 0);
+	if (driver_ask(c->d, &c->call, &rq, &overlay, 1, on_started, &err) < 0)
 		create_fail(c, &err);
 }
 

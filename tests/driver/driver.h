@@ -95,6 +95,8 @@ struct sandbox {
 	char id[WARDEN_ID_MAX + 1], template_id[WARDEN_ID_MAX + 1];
 	uint32_t slot;
 	int32_t pid;
+	struct warden_sizes sizes;
+	int overlay; /* its disk: has no name, and is kept while it is paused */
 	struct machine machine;
 	struct machine_user machine_user;
 	struct restore restore;
@@ -138,6 +140,8 @@ void run_template(struct op *o);
 void run_template_drop(struct op *o);
 void run_create(struct op *o);
 void run_cont(struct op *o);
+void run_pause(struct op *o);
+void run_resume(struct op *o);
 void run_status(struct op *o);
 void run_stop(struct op *o);
 void run_exec(struct op *o);

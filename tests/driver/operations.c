@@ -17,6 +17,8 @@ static const struct {
 	{ "template_drop", run_template_drop },
 	{ "create", run_create },
 	{ "cont", run_cont },
+	{ "pause", run_pause },
+	{ "resume", run_resume },
 	{ "status", run_status },
 	{ "stop", run_stop },
 	{ "exec", run_exec },

@@ -28,6 +28,7 @@ struct sandbox *sandbox_add(struct driver *d, const char *id)
 	s->d = d;
 	snprintf(s->id, sizeof(s->id), "%s", id);
 	s->slot = WARDEN_NO_SLOT;
+	s->overlay = -1;
 	s->machine_user.ops = &ops;
 	s->next = d->sandboxes;
 	d->sandboxes = s;
@@ -52,6 +53,7 @@ void sandbox_drop(struct sandbox *s)
 	restore_cancel(&s->restore);
 	machine_close(&s->machine);
 	agent_identity_done(&s->identity);
+	auto_close(&s->overlay);
 	free(s);
 }
 
