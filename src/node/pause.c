@@ -21,6 +21,8 @@ struct pausing {
 	struct door_asked *asked; /* NULL: nobody, its time is over */
 	bool memory;
 	struct turn turn;
+	struct timer link; /* until warden is there */
+	uint64_t link_until_ms;
 	struct files_call files;
 	int control; /* our end of the copier's socket; -1: none */
 	struct warden_call call;
@@ -45,6 +47,7 @@ static struct pausing *of_save(struct save_user *u)
 static void let_go(struct pausing *p)
 {
 	turn_leave(&p->turn);
+	timer_stop(&p->link);
 	files_cancel(&p->files);
 	warden_call_cancel(&p->call);
 	warden_ask_cancel(&p->ask);
@@ -373,23 +376,47 @@ static void on_monitor(struct sandbox *s, const struct err *err)
 		open_files(s->pausing);
 }
 
-static void on_turn(struct turn *t)
+static void want_monitor(struct pausing *p)
 {
-	struct pausing *p = CONTAINER_OF(t, struct pausing, turn);
-	struct sandbox *s = p->sandbox;
 	struct err err;
-	int there;
+	int there = monitor_want(p->sandbox, on_monitor, &err);
 
-	if (s->monitor.disk_full) { /* its guest cannot write back what it holds */
-		err_set(&err, ERR_EXHAUSTED, ENOSPC, "the host's disk is full");
-		fail(p, &err);
-		return;
-	}
-	there = monitor_want(s, on_monitor, &err);
 	if (there < 0)
 		fail(p, &err);
 	else if (there > 0)
 		open_files(p);
+}
+
+static void wait_for_warden(struct timer *t)
+{
+	struct pausing *p = CONTAINER_OF(t, struct pausing, link);
+	struct node *n = p->sandbox->node;
+	struct err err;
+
+	if (n->warden.up) {
+		want_monitor(p);
+	} else if (loop_now_ms(n->loop) >= p->link_until_ms) {
+		err_set(&err, ERR_UNAVAILABLE, 0, "warden is not running on this host");
+		fail(p, &err);
+	} else {
+		timer_start(&p->link, PAUSE_LOOK_MS);
+	}
+}
+
+static void on_turn(struct turn *t)
+{
+	struct pausing *p = CONTAINER_OF(t, struct pausing, turn);
+	struct loop *l = p->sandbox->node->loop;
+	struct err err;
+
+	if (p->sandbox->monitor.disk_full) { /* its guest cannot write back what it holds */
+		err_set(&err, ERR_EXHAUSTED, ENOSPC, "the host's disk is full");
+		fail(p, &err);
+		return;
+	}
+	timer_init(&p->link, l, wait_for_warden);
+	p->link_until_ms = loop_now_ms(l) + PAUSE_LINK_MS;
+	wait_for_warden(&p->link);
 }
 
 void pause_begin(struct sandbox *s, struct door_asked *asked, bool memory)
