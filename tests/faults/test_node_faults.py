@@ -161,13 +161,18 @@ def test_dying_with_the_disk_alone(host, step):
 @pytest.mark.parametrize("step", ["pause.copied", "resume.applied"])
 def test_dying_twice(host, step):
     """The next node dies where it repairs what the first has left."""
+    def cause():
+        if step.startswith("pause"):
+            host.client.pause(TEAM, box.id)
+        else:
+            host.client.connect(TEAM, box.id, 300)
+
     box = host.client.create(TEAM)
     host.run(box, MARK)
     before = host.run(box, SEE)
     if step.startswith("resume"):
         host.client.pause(TEAM, box.id)
-    cause = host.client.pause if step.startswith("pause") else host.client.connect
-    die_and_return(host, lambda: cause(TEAM, box.id, *([300] if step.startswith("resume") else [])), die_at=step)
+    die_and_return(host, cause, die_at=step)
     host.kill_node()
     host.start_node()
     host.wait_template()
