@@ -299,7 +299,7 @@ void sandbox_set_deadline(struct sandbox *s)
 	struct lease_now now = lease_clock();
 	uint64_t ms = (lease_left_ns(&s->lease, now) + NSEC_PER_MSEC - 1) / NSEC_PER_MSEC;
 
-	s->info.end_ns = lease_end_wall(&s->lease, now); /* the wall clock may have been set */
+	s->info.end_ns = lease_end_shown(&s->lease, now, s->info.end_ns);
 	timer_stop(&s->timer);
 	timer_init(&s->timer, s->node->loop, on_deadline);
 	timer_start(&s->timer, ms < DEADLINE_LOOK_MS ? ms : DEADLINE_LOOK_MS);

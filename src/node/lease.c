@@ -69,3 +69,10 @@ uint64_t lease_end_wall(const struct lease *l, struct lease_now now)
 		return now.wall_ns + (l->end_ns - now.boot_ns);
 	return minus(now.wall_ns, now.boot_ns - l->end_ns);
 }
+
+uint64_t lease_end_shown(const struct lease *l, struct lease_now now, uint64_t shown)
+{
+	uint64_t end = lease_end_wall(l, now);
+
+	return minus(end, shown) + minus(shown, end) > LEASE_JUMP_S * NSEC_PER_SEC ? end : shown;
+}

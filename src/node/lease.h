@@ -13,6 +13,7 @@
 
 enum {
 	LEASE_MAX_MIN_S = 60, /* of the setting timeout_max_s */
+	LEASE_JUMP_S = 1,     /* less is none */
 };
 
 struct lease_now { /* read together */
@@ -39,3 +40,5 @@ void lease_load(struct lease *l, struct lease_now now, const struct journal_row 
 uint64_t lease_left_ns(const struct lease *l, struct lease_now now); /* 0: it is over */
 /* As a time of the wall clock as it is now. Over: when it was. */
 uint64_t lease_end_wall(const struct lease *l, struct lease_now now);
+/* The same, but `shown`, what was told before, as long as no clock jumped: people see one time. */
+uint64_t lease_end_shown(const struct lease *l, struct lease_now now, uint64_t shown);

@@ -156,8 +156,13 @@ static void note_lease(struct sandbox *s, struct door_asked *a, bool with_text)
 /* False: it would be shorter, and may not be. */
 static bool move_lease(struct sandbox *s, uint32_t timeout_s, bool may_shorten)
 {
-	return lease_move(&s->lease, lease_clock(), timeout_s,
-			  s->node->set[SET_TIMEOUT_MAX_S].number, may_shorten);
+	struct lease_now now = lease_clock();
+	uint64_t max_s = s->node->set[SET_TIMEOUT_MAX_S].number;
+
+	if (!lease_move(&s->lease, now, timeout_s, max_s, may_shorten))
+		return false;
+	s->info.end_ns = lease_end_wall(&s->lease, now);
+	return true;
 }
 
 /* One that is paused has no end. */
