@@ -40,7 +40,10 @@ def pack(struct_name, **values):
     raw = bytearray(value(struct_name))
     for name, given in values.items():
         offset, size = fields(struct_name)[name]
-        data = given.to_bytes(size, "little") if isinstance(given, int) else given.encode()
+        if isinstance(given, dict):  # a struct within
+            data = pack(f"node_{name}", **given)
+        else:
+            data = given.to_bytes(size, "little") if isinstance(given, int) else given.encode()
         assert len(data) <= size, f"{name} is too long"
         raw[offset:offset + len(data)] = data
     return bytes(raw)
@@ -106,6 +109,7 @@ class NodeError(Exception):
     def __init__(self, reply):
         self.code = layout()["errors"][reply.code]
         self.msg = reply.msg
+        self.reply = reply
         super().__init__(f"{self.code}: {self.msg}")
 
 
@@ -176,10 +180,10 @@ class NodeClient:
 
     # --- the verbs ---
 
-    def create_send(self, team, template="base", timeout_s=300, secure=True, text=None, flags=()):
+    def create_send(self, team, template="base", timeout_s=300, secure=True, text=None, flags=(), **more):
         return self.send("CREATE", team=team, template_id=template, timeout_s=timeout_s,
                          flags=flag_bits([*flags, "SECURE"] if secure else flags),
-                         text=json.dumps(text or {}).encode())
+                         text=json.dumps(text or {}).encode(), **more)
 
     def create(self, team, seconds=ANSWER_SECONDS, **args):
         return self.receive(self.create_send(team, **args), seconds).sandbox
@@ -201,6 +205,12 @@ class NodeClient:
 
     def resume(self, team, sandbox, timeout_s=300, flags=()):
         return self.call("RESUME", team=team, id=sandbox, timeout_s=timeout_s, flags=flag_bits(flags))
+
+    def ended(self, team, after_ns=0, after_id=""):
+        reply = self.call("ENDED", team=team, after_ns=after_ns, id=after_id)
+        size = value("node_tombstone")
+        assert len(reply.after) == reply.count * size
+        return [unpack("node_tombstone", reply.after[i * size:(i + 1) * size]) for i in range(reply.count)]
 
     def list_page(self, team, after_ns=0, after_id=""):
         reply = self.call("LIST", team=team, after_ns=after_ns, id=after_id)
