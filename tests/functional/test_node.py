@@ -104,7 +104,7 @@ def test_the_deadline_moves_and_is_kept(host, box):
     further = host.client.connect(TEAM, box.id, 900)
     assert further.sandbox.end_ns > longer.end_ns and further.text["more"] == [1]
     capped = host.client.timeout(TEAM, box.id, 24 * 3600)
-    assert capped.end_ns == box.started_ns + 24 * 3600 * 10**9
+    assert abs(capped.end_ns - box.started_ns - 24 * 3600 * 10**9) < 10**9  # derived from another clock
     soon = host.client.timeout(TEAM, box.id, 1)
     host.client.wait_event(box.id)
     assert time.time_ns() >= soon.end_ns
