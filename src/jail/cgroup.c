@@ -13,7 +13,13 @@
 #include "base/bytes.h"
 #include "base/folder.h"
 
-enum { CPU_PERIOD_US = 100000, REMOVE_TRIES = 200, REMOVE_WAIT_MS = 10, MEMBERS_TEXT = 4096 };
+enum {
+	CPU_PERIOD_US = 100000,
+	REMOVE_TRIES = 200,
+	REMOVE_WAIT_MS = 10,
+	MEMBERS_TEXT = 4096,
+	INNER_AMONG = 64
+};
 
 static const char root[] = "/sys/fs/cgroup";
 static const char *const v1_trees[CGROUP_TREES] = { "memory", "cpu", "pids" };
@@ -161,6 +167,32 @@ int cgroup_members(const struct cgroups *g, const char *name, pid_t *ret, size_t
 		n++;
 	}
 	return n;
+}
+
+static ino_t pid_namespace(pid_t pid)
+{
+	char path[32];
+	struct stat st;
+
+	snprintf(path, sizeof(path), "/proc/%d/ns/pid", pid);
+	return stat(path, &st) == 0 ? st.st_ino : 0;
+}
+
+bool cgroup_inner(const struct cgroups *g, const char *name, pid_t *ret)
+{
+	pid_t all[INNER_AMONG];
+	struct err err = { 0 };
+	int n = cgroup_members(g, name, all, INNER_AMONG, &err), found = 0;
+
+	for (int i = 0; i < n && i < INNER_AMONG; i++) {
+		ino_t its = pid_namespace(all[i]);
+
+		if (its == 0 || its == pid_namespace(getpid()))
+			continue;
+		*ret = all[i];
+		found++;
+	}
+	return found == 1;
 }
 
 static int remove_one(int parent, const char *name, struct err *err)

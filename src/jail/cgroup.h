@@ -41,5 +41,9 @@ int cgroup_join(const struct cgroups *g, const char *name, pid_t pid, struct err
 int cgroup_members(const struct cgroups *g, const char *name, pid_t *ret, size_t max,
 		   struct err *err) NODISCARD;
 
+/* The one process in it with a pid namespace of its own: a VM's, beside which a copier may run.
+ * False when there is none, or more than one. */
+bool cgroup_inner(const struct cgroups *g, const char *name, pid_t *ret);
+
 /* Remove it, waiting briefly for dying processes. Absent is success. Only in a job. */
 int cgroup_remove(const struct cgroups *g, const char *name, struct err *err) NODISCARD;

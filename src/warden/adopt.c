@@ -9,8 +9,6 @@
 #include "base/log.h"
 #include "base/folder.h"
 
-enum { MEMBERS_MAX = 16 };
-
 struct adoption {
 	struct cells *cells;
 	const struct cgroups *cgroups;
@@ -35,44 +33,17 @@ static int open_netns(pid_t pid)
 	return open(path, O_RDONLY | O_CLOEXEC);
 }
 
-static ino_t pid_namespace(pid_t pid)
-{
-	char path[32];
-	struct stat st;
-
-	snprintf(path, sizeof(path), "/proc/%d/ns/pid", pid);
-	return stat(path, &st) == 0 ? st.st_ino : 0;
-}
-
-/* The one in the group that has a pid namespace of its own; a copier has not. */
-static bool find_vmm(const struct cgroups *g, const char *id, pid_t *ret)
-{
-	pid_t all[MEMBERS_MAX];
-	struct err err = { 0 };
-	int n = cgroup_members(g, id, all, MEMBERS_MAX, &err), found = 0;
-
-	for (int i = 0; i < n && i < MEMBERS_MAX; i++) {
-		ino_t its = pid_namespace(all[i]);
-
-		if (its == 0 || its == pid_namespace(getpid()))
-			continue;
-		*ret = all[i];
-		found++;
-	}
-	return found == 1;
-}
-
 /* The pidfd comes first: what is checked after it is checked of that very process. */
 static bool hold(const struct cgroups *g, struct cell *c)
 {
 	pid_t again;
 
-	if (!find_vmm(g, c->record.id, &c->pid))
+	if (!cgroup_inner(g, c->record.id, &c->pid))
 		return false;
 	c->pidfd = (int)syscall(SYS_pidfd_open, c->pid, 0);
 	c->netns = open_netns(c->pid);
 	return c->pidfd >= 0 && c->netns >= 0 && runs_as(c->pid, c->record.uid) &&
-	       find_vmm(g, c->record.id, &again) && again == c->pid;
+	       cgroup_inner(g, c->record.id, &again) && again == c->pid;
 }
 
 static int adopt_one(int vms, const char *name, void *context, struct err *err)

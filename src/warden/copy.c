@@ -112,7 +112,6 @@ static _Noreturn void copier_main(const struct copy *c, struct hand *h, int sync
 	struct err err = { 0 };
 
 	if (become_copier(c, h, &sync, &err) == 0) {
-		step("copy.exec");
 		execveat(h->program, "", argv, environment, AT_EMPTY_PATH);
 		err_set(&err, ERR_INTERNAL, errno, "exec %s", c->program);
 	}
@@ -140,6 +139,7 @@ int copy_job(const void *args, struct job_result *ret, struct err *err)
 	close(pair[1]);
 	if (ret->pid < 0)
 		return err_set(err, ERR_EXHAUSTED, errno, "start a copier");
+	step("copy.exec"); /* the new process goes on, whatever becomes of warden */
 	if (exec_once_done(pair[0], err) < 0)
 		return err_wrap(err, "start a copier for %s", c->record.id);
 	return 0;

@@ -2,9 +2,7 @@
  *
  * A request carries ids, integers and descriptors, nothing else; warden derives every path, uid and
  * argument itself. One request is one datagram, answered by one reply with the same tag, in any
- * order: a slow start never holds up the answer to another verb.
- *
- * This header is the only part of warden/ that others may include.
+ * order. This header is the only part of warden/ that others may include.
  */
 #pragma once
 
@@ -46,8 +44,7 @@ enum warden_restore_fd {
 	WARDEN_FD_OVERLAY, /* qcow2, read and written; the VM's own */
 	WARDEN_FD_STATE,   /* read; without it: the template's */
 	WARDEN_FD_MEMORY,  /* read; without it: the template's */
-	WARDEN_FD_LAYERS,  /* the first of the qcow2 files between the template's disk and the
-			    * overlay, the lowest first; read */
+	WARDEN_FD_LAYERS,  /* and more: qcow2 files from the template's disk upwards; read */
 	WARDEN_LAYERS_MAX = WARDEN_FDS_MAX - WARDEN_FD_LAYERS,
 };
 
@@ -83,21 +80,18 @@ struct warden_sizes {
 };
 
 struct warden_request {
-	uint32_t version;
-	uint32_t verb;
+	uint32_t version, verb;
 	uint64_t tag;
 	char id[WARDEN_ID_MAX + 1];
 	char template_id[WARDEN_ID_MAX + 1];
 	struct warden_sizes sizes;
-	uint32_t slot;
-	uint32_t count;
+	uint32_t slot, count;
 	uint32_t flags; /* enum warden_flags */
 };
 
 /* What a snapshot taken here depends on. Two hosts with equal facts can share it. */
 struct warden_facts {
-	char vmm_version[128];
-	char cpu_model[128];
+	char vmm_version[128], cpu_model[128];
 	char accel[16];       /* "kvm" or "tcg" */
 	char arguments[1536]; /* of the machine, space separated, the accelerator left out */
 	uint32_t emulated;    /* 1: software emulation, no security boundary */
@@ -107,8 +101,7 @@ enum warden_cell_state { WARDEN_STARTING, WARDEN_RUNNING, WARDEN_STOPPING, WARDE
 
 struct warden_cell {
 	char id[WARDEN_ID_MAX + 1];
-	uint32_t state;
-	uint32_t slot;
+	uint32_t state, slot;
 	int32_t pid; /* in warden's pid namespace */
 	uint32_t uid;
 };
@@ -119,7 +112,7 @@ struct warden_reply {
 	int32_t sys;   /* errno, 0 if none */
 	char msg[256];
 	uint32_t slot;
-	uint32_t count; /* descriptors passed, or cells listed */
+	uint32_t count; /* descriptors passed, cells listed, or the pid of what was started */
 	union {
 		struct warden_facts facts;
 		struct warden_cell cells[WARDEN_LIST_MAX];

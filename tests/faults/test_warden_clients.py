@@ -21,7 +21,7 @@ BAD_IDS = {"empty": b"", "slash": b"a/b", "parent": b"..", "dot": b"a.b", "hidde
            "upper": b"Abc", "space": b"a b", "dash": b"-a", "underscore": b"a_b",
            "newline": b"a\n", "high": b"a\xff", "not-terminated": b"a" * 64,
            "percent": b"%s", "backslash": b"a\\b"}
-TAKES_FDS = {Verb.TEMPLATE_BEGIN: 2}
+TAKES_FDS = {Verb.TEMPLATE_BEGIN: 2, Verb.RESTORE: 1, Verb.COPY: 3}
 
 
 @pytest.fixture(scope="module")
@@ -152,7 +152,8 @@ def test_slots_that_are_not_ready(warden, slot):
 @pytest.mark.parametrize("field,value", [
     ("vcpus", 0), ("vcpus", 65), ("memory_mib", 63), ("memory_mib", UINT32_MAX),
     ("overhead_mib", 0), ("overhead_mib", UINT32_MAX), ("cpu_percent", 6401),
-    ("cpu_percent", UINT32_MAX), ("pids_max", 0), ("pids_max", UINT32_MAX)])
+    ("cpu_percent", UINT32_MAX), ("pids_max", 0), ("pids_max", UINT32_MAX),
+    ("disk_mib", UINT32_MAX)])
 def test_sizes_out_of_range(warden, field, value):
     wrong = sizes()
     setattr(wrong, field, value)
@@ -197,8 +198,7 @@ def test_start_from_a_missing_template(warden):
 
 def test_start_twice_and_stop_twice_at_once(warden):
     client, slots = warden.client, [warden.slot_make(), warden.slot_make()]
-    tags = [client.send(Verb.RESTORE, vm="vm2", template="t1", slot=slot, sizes=sizes())
-            for slot in slots]
+    tags = [warden.restore_send("vm2", "t1", slot) for slot in slots]
     assert [client.receive(tag).code for tag in tags] == ["ok", "exists"]
     tags = [client.send(Verb.STOP, vm="vm2") for _ in range(3)]
     assert [client.receive(tag).code for tag in tags] == ["ok", "exists", "exists"]
@@ -307,7 +307,7 @@ def test_a_client_that_leaves_before_its_answers(warden):
     slots = [warden.slot_make() for _ in range(3)]
     with another(warden) as client:
         for i, slot in enumerate(slots):
-            client.send(Verb.RESTORE, vm=f"left{i}", template="t1", slot=slot, sizes=sizes())
+            warden.restore_send(f"left{i}", "t1", slot, client)
         client.send(Verb.SOCKETS, vm="vm1", count=4)
     wait_for(lambda: all(cell.state == State.RUNNING for cell in warden.list().values()) and
              len(warden.list()) == 4, "the VMs run without their client")
@@ -318,7 +318,7 @@ def test_a_client_that_leaves_before_its_answers(warden):
 def test_ready_slots_go_with_the_client_that_made_them(warden):
     with another(warden) as client:
         slots = [client.call(Verb.SLOT_MAKE).reply.slot for _ in range(2)]
-        client.call(Verb.RESTORE, vm="kept", template="t1", slot=slots[0], sizes=sizes())
+        client.receive(warden.restore_send("kept", "t1", slots[0], client)).check()
         client.send(Verb.SLOT_MAKE)  # its answer finds nobody
     # the fixture counts warden's descriptors: those of the other slots are closed
     assert warden.list()["kept"].state == State.RUNNING

@@ -52,12 +52,12 @@ def new_job(warden, before):
 
 
 def hanging_template(warden, name="hang"):
-    """A restore from it waits until somebody writes into its overlay. Returns that FIFO."""
+    """A restore from it waits until somebody writes into its device state. Returns that FIFO."""
     warden.template(name, kernel=b"idle")
-    overlay = warden.state / "templates" / name / "overlay"
-    overlay.unlink()
-    os.mkfifo(overlay)
-    return overlay
+    state = warden.state / "templates" / name / "state"
+    state.unlink()
+    os.mkfifo(state)
+    return state
 
 
 class HungStart:
@@ -66,10 +66,9 @@ class HungStart:
     def __init__(self, warden, vm, template="hang"):
         self.warden, self.vm = warden, vm
         slot, before = warden.slot_make(), warden.jobs()
-        self.tag = warden.client.send(Verb.RESTORE, vm=vm, template=template, slot=slot,
-                                      sizes=sizes())
+        self.tag = warden.restore_send(vm, template, slot)
         self.job = new_job(warden, before)
-        wait_for(lambda: (warden.vm_dir(vm) / "own").exists(), "the job got to its overlay")
+        wait_for(lambda: (warden.vm_dir(vm) / "own").exists(), "the job got to its files")
 
     def answer(self, seconds=5):
         return self.warden.client.receive(self.tag, seconds)

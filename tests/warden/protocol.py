@@ -12,7 +12,7 @@ import os
 import socket
 import time
 
-VERSION = 1
+VERSION = 2
 ID_MAX = 63
 FDS_MAX = 16
 LIST_MAX = 16
@@ -34,11 +34,15 @@ class Verb(enum.IntEnum):
     RESTORE = 5
     STOP = 6
     SOCKETS = 7
-    LIST = 8
-    TEMPLATE_BEGIN = 9
-    TEMPLATE_PUBLISH = 10
-    TEMPLATE_WARM = 11
-    TEMPLATE_DROP = 12
+    COPY = 8
+    LIST = 9
+    TEMPLATE_BEGIN = 10
+    TEMPLATE_PUBLISH = 11
+    TEMPLATE_WARM = 12
+    TEMPLATE_DROP = 13
+
+
+BOOT, APPLY = 1, 2  # enum warden_flags
 
 
 class State(enum.IntEnum):
@@ -53,7 +57,8 @@ class Sizes(ctypes.Structure):
                 ("memory_mib", ctypes.c_uint32),
                 ("overhead_mib", ctypes.c_uint32),
                 ("cpu_percent", ctypes.c_uint32),
-                ("pids_max", ctypes.c_uint32)]
+                ("pids_max", ctypes.c_uint32),
+                ("disk_mib", ctypes.c_uint32)]
 
 
 class Request(ctypes.Structure):
@@ -64,7 +69,8 @@ class Request(ctypes.Structure):
                 ("template_id", ctypes.c_char * (ID_MAX + 1)),
                 ("sizes", Sizes),
                 ("slot", ctypes.c_uint32),
-                ("count", ctypes.c_uint32)]
+                ("count", ctypes.c_uint32),
+                ("flags", ctypes.c_uint32)]
 
 
 class Facts(ctypes.Structure):
@@ -136,14 +142,15 @@ class Answer:
             os.close(self.fds.pop())
 
 
-def request(verb, tag=0, vm="", template="", sizes=None, slot=0, count=0, version=VERSION):
+def request(verb, tag=0, vm="", template="", sizes=None, slot=0, count=0, flags=0,
+            version=VERSION):
     """One request as bytes. Ids may be str or bytes, and are put in as they are."""
     def text(value):
         raw = value.encode() if isinstance(value, str) else value
         return raw[:ID_MAX + 1].ljust(ID_MAX + 1, b"\0")
 
     message = Request(version=version, verb=verb, tag=tag, sizes=sizes or Sizes(), slot=slot,
-                      count=count)
+                      count=count, flags=flags)
     for name, value in (("id", vm), ("template_id", template)):  # exact bytes, NULs included
         ctypes.memmove(ctypes.addressof(message) + getattr(Request, name).offset, text(value),
                        ID_MAX + 1)

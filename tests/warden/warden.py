@@ -56,8 +56,16 @@ def qemu_path():
     return os.environ.get("HOTCELL_QEMU", "/usr/bin/qemu-system-x86_64")
 
 
-def sizes(vcpus=1, memory_mib=64, overhead_mib=256, cpu_percent=0, pids_max=64):
-    return Sizes(vcpus, memory_mib, overhead_mib, cpu_percent, pids_max)
+def sizes(vcpus=1, memory_mib=64, overhead_mib=256, cpu_percent=0, pids_max=64, disk_mib=0):
+    return Sizes(vcpus, memory_mib, overhead_mib, cpu_percent, pids_max, disk_mib)
+
+
+def overlay():
+    """An empty overlay without a name, as a client makes it for each VM."""
+    f = tempfile.TemporaryFile(dir=os.environ.get("HOTCELL_TEST_DIR"))
+    f.write(images.qcow2())
+    f.flush()
+    return f
 
 
 def wait_for(condition, what, seconds=READY_SECONDS, every=POLL_SECONDS):
@@ -136,6 +144,7 @@ class Warden:
         uid_base = UID_RANGES_FROM + (os.getpid() * 7 + number) % UID_RANGES * UID_RANGE
         self.settings = {"state_dir": self.state, "run_dir": self.run, "cgroup": self.cgroup,
                          "uid_base": uid_base, "vms_max": self.uids, "qemu": qemu_path(),
+                         "copier": build_dir() / "src/copier/hotcell-copier",
                          "allow_emulation": "yes"}
         self.settings.update(settings)
         self.uids = self.settings["vms_max"]
@@ -254,9 +263,22 @@ class Warden:
         return self.client.call(Verb.BUILD, vm=vm, template=template, slot=slot,
                                 sizes=size or sizes()).reply.count
 
-    def restore(self, vm, template, slot, size=None):
-        return self.client.call(Verb.RESTORE, vm=vm, template=template, slot=slot,
-                                sizes=size or sizes()).reply.count
+    def restore(self, vm, template, slot, size=None, fds=None, flags=0):
+        """From an overlay of its own, unless fds are given."""
+        with contextlib.ExitStack() as files:
+            fds = fds or [files.enter_context(overlay()).fileno()]
+            return self.client.call(Verb.RESTORE, vm=vm, template=template, slot=slot, fds=fds,
+                                    sizes=size or sizes(), flags=flags).reply.count
+
+    def restore_send(self, vm, template, slot, client=None, size=None):
+        """The same, without waiting: returns the tag of the answer."""
+        with overlay() as disk:
+            return (client or self.client).send(Verb.RESTORE, vm=vm, template=template, slot=slot,
+                                                fds=[disk.fileno()], sizes=size or sizes())
+
+    def copy(self, vm, fds, flags=0):
+        """Returns the copier's pid."""
+        return self.client.call(Verb.COPY, vm=vm, fds=fds, flags=flags).reply.count
 
     def stop(self, vm, seconds=ANSWER_SECONDS):
         return self.client.call(Verb.STOP, seconds, vm=vm).seconds
@@ -373,4 +395,4 @@ class Warden:
 
 
 __all__ = ["ID_MAX", "Client", "Gone", "Qmp", "Sizes", "State", "Verb", "Warden", "WardenError",
-           "build_dir", "children", "is_alive", "qemu_path", "sizes", "wait_for"]
+           "build_dir", "children", "is_alive", "overlay", "qemu_path", "sizes", "wait_for"]
