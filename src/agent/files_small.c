@@ -5,7 +5,7 @@
 #include <fcntl.h>
 #include <sys/stat.h>
 
-enum { READ_PIECE = 4096, NAME_TEXT_MAX = 1024 };
+enum { READ_PIECE = 4096, FIRST_PAGE = 4096, NAME_TEXT_MAX = 1024 };
 
 static enum err_code code_of(int sys)
 {
@@ -141,6 +141,19 @@ int file_settle(const char *path, struct bytes content, mode_t mode, struct err 
 		return file_replace(path, content, mode, err);
 	}
 	abort();
+}
+
+int file_prepare(const char *path, struct bytes content, mode_t mode, struct err *err)
+{
+	AUTO(auto_close)
+	int fd = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600);
+
+	if (fd < 0 && errno == EEXIST)
+		return 0;
+	if (fd < 0 || fchmod(fd, mode) < 0)
+		return err_set(err, ERR_INTERNAL, errno, "create %s", path);
+	(void)fallocate(fd, FALLOC_FL_KEEP_SIZE, 0, FIRST_PAGE); /* not every file system can */
+	return write_all(fd, path, content, err);
 }
 
 int file_poke(const char *path, struct bytes content, struct err *err)

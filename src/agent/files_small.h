@@ -21,6 +21,10 @@ int file_replace(const char *path, struct bytes content, mode_t mode, struct err
 /* The file stays the one it is: for files that others have mounted or mapped. */
 int file_overwrite(const char *path, struct bytes content, mode_t mode, struct err *err) NODISCARD;
 
+/* A file that is missing is made, with room for a first page: overwriting it then allocates
+ * nothing. One that is there stays as it is. */
+int file_prepare(const char *path, struct bytes content, mode_t mode, struct err *err) NODISCARD;
+
 /* For files of the kernel: one write, nothing created. */
 int file_poke(const char *path, struct bytes content, struct err *err) NODISCARD;
 

@@ -21,10 +21,11 @@ static const struct {
 	{ "devtmpfs", "/dev", "mode=0755", MS_NOSUID, 0755 },
 	{ "devpts", "/dev/pts", "gid=5,mode=620,ptmxmode=666", MS_NOSUID | MS_NOEXEC, 0755 },
 	{ "tmpfs", "/dev/shm", "mode=1777,size=50%", MS_NOSUID | MS_NODEV, 01777 },
-	{ "tmpfs", "/run", "mode=0755,size=20%", MS_NOSUID | MS_NODEV, 0755 },
+	{ "tmpfs", "/run", "mode=0755,size=20%", MS_NOSUID | MS_NODEV | MS_NOATIME, 0755 },
 	/* of their own, so that nobody who fills one of them takes away what the others need */
 	{ "tmpfs", "/run/lock", "mode=1777,size=4m", MS_NOSUID | MS_NODEV | MS_NOEXEC, 01777 },
-	{ "tmpfs", "/run/hotcell", "mode=0755,size=12m", MS_NOSUID | MS_NODEV | MS_NOEXEC, 0755 },
+	{ "tmpfs", "/run/hotcell", "mode=0755,size=12m",
+	  MS_NOSUID | MS_NODEV | MS_NOEXEC | MS_NOATIME, 0755 },
 	{ "cgroup2", GUEST_CGROUPS, "nsdelegate", MS_NOSUID | MS_NODEV | MS_NOEXEC, 0755 },
 };
 
@@ -97,7 +98,7 @@ static int keep_in_memory(const char *at, const char *kept, struct err *err)
 	if (file_read(at, &text, err) < 0 &&
 	    (err->code != ERR_NOT_FOUND || file_settle(at, buf_view(&text), 0644, err) < 0))
 		return -1;
-	if (file_settle(kept, buf_view(&text), 0644, err) < 0)
+	if (file_prepare(kept, buf_view(&text), 0644, err) < 0)
 		return -1;
 	if (mount(kept, at, NULL, MS_BIND, NULL) < 0)
 		return err_set(err, ERR_INTERNAL, errno, "mount %s", at);

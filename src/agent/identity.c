@@ -178,6 +178,30 @@ void identity_session_path(const struct identity_place *place, char ret[static I
 	snprintf(ret, IDENTITY_PATH_MAX, "%s/run/hotcell/session", place->root);
 }
 
+/* What the steps write, in every copy of this machine anew. Made before it is copied, it is only
+ * overwritten: creating and renaming files is the most code that an identity would run. */
+static int prepare_files(const struct assume *a, struct err *err)
+{
+	static const struct {
+		const char *path, *text;
+		mode_t mode;
+	} files[] = {
+		{ "/run/e2b/.E2B_SANDBOX", "true", 0644 },
+		{ "/run/e2b/.E2B_SANDBOX_ID", "", 0644 },
+		{ "/run/e2b/.E2B_TEMPLATE_ID", "", 0644 },
+		{ "/run/hotcell/generation", "0\n", 0644 },
+		{ "/run/hotcell/session", SESSION_NONE, 0600 },
+	};
+	char path[IDENTITY_PATH_MAX];
+
+	for (size_t i = 0; i < COUNT(files); i++)
+		if (path_in(a, files[i].path, path, err) < 0 ||
+		    file_prepare(path, bytes_str(files[i].text), files[i].mode, err) < 0)
+			return -1;
+	(void)has_own_dbus_id(a); /* the kernel remembers the answer */
+	return 0;
+}
+
 int identity_prepare(const struct identity_place *place, struct err *err)
 {
 	const struct assume a = { NULL, place };
@@ -187,7 +211,7 @@ int identity_prepare(const struct identity_place *place, struct err *err)
 	for (size_t i = 0; i < COUNT(dirs); i++)
 		if (path_in(&a, dirs[i], path, err) < 0 || dir_settle(path, 0755, err) < 0)
 			return -1;
-	return 0;
+	return prepare_files(&a, err);
 }
 
 static const char own_address[] = "127.0.1.1";

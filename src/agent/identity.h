@@ -60,7 +60,7 @@ void identity_done(struct identity *id);
 int identity_assume(struct identity *id, const struct identity_place *place,
 		    struct session *session, struct err *err) NODISCARD;
 
-/* The folders under /run that the steps write to; once per boot. */
+/* The folders and files under /run that the steps write to; what is there stays. */
 int identity_prepare(const struct identity_place *place, struct err *err) NODISCARD;
 
 /* `<root>/run/hotcell/session`: for session_load() at the start of a server. */

@@ -158,7 +158,8 @@ int session_save(const struct session *s, const char *path, struct err *err)
 		return err_set(err, ERR_EXHAUSTED, ENOMEM, "make the session's text");
 	if (json_encode(v, &text, err) < 0)
 		return -1;
-	return file_replace(path, buf_view(&text), 0600, err);
+	/* in place: a text that was cut off, by the end of the agent, is no session and seals it */
+	return file_settle(path, buf_view(&text), 0600, err);
 }
 
 static int load(const struct session *base, struct bytes text, struct session *ret, struct err *err)
@@ -177,6 +178,8 @@ int session_load(struct session *s, const char *path, struct err *err)
 	struct err why = { 0 };
 
 	if (file_read(path, &text, &why) < 0 && why.code == ERR_NOT_FOUND)
+		return 0;
+	if (bytes_eq(buf_view(&text), bytes_str(SESSION_NONE)))
 		return 0;
 	if (why.code != ERR_NONE || load(s, buf_view(&text), &loaded, &why) < 0) {
 		log_error("sealed, for the session was lost: %s", why.msg);

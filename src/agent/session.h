@@ -39,6 +39,9 @@ int session_parse(const json_t *message, const struct session *base, struct sess
 /* A session that no client can have a token for: what is left when the file is broken. */
 int session_sealed(struct session *ret, struct err *err) NODISCARD;
 
+/* What the file holds before there is a session; anything else that is none seals the sandbox. */
+#define SESSION_NONE "none\n"
+
 int session_save(const struct session *s, const char *path, struct err *err) NODISCARD;
 
 /* Leaves *s alone when there is no such file. A file that cannot be understood seals it. */

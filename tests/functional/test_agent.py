@@ -352,7 +352,7 @@ def test_an_identity_that_fails_leaves_everything_closed(tmp_path, step):
     assert r.status == 500
     assert json.loads(r.data)["message"].endswith("told to fail")
     assert json.loads(agent.ask("GET", "/envs").data) == {"E2B_SANDBOX": "true"}
-    assert not (tmp_path / "run/hotcell/session").exists()
+    assert (tmp_path / "run/hotcell/session").read_text() == "none\n"
     assert agent.stop()[-2] == f"effect {step}"
 
 

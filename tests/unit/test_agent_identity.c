@@ -293,8 +293,10 @@ static void the_first_step_that_fails_is_the_last(void **state)
 
 		open_guest(&g);
 		effect_fails = row->effect;
-		if (row->block)
+		if (row->block) {
+			(void)unlink(in_root(&g, row->block));
 			make_dir(&g, row->block);
+		}
 		assert_int_equal(identity_assume(&g.id, &g.place, &g.session, &err), -1);
 		assert_string_equal(effects_done, row->done);
 		assert_true(bytes_starts(bytes_str(err.msg), bytes_str(row->why)));
@@ -390,6 +392,30 @@ static void the_same_identity_again_writes_only_the_generation(void **state)
 	assert_true(inode_of(&g, "/etc/hosts") == hosts); /* not even replaced by its like */
 	assert_true(inode_of(&g, "/run/hotcell/boot_id") == boot);          /* it may be mounted */
 	assert_true(inode_of(&g, "/run/hotcell/generation") == generation); /* or mapped */
+	close_guest(&g);
+}
+
+/* Creating and renaming files is what an identity has no time for. */
+static void files_that_were_prepared_are_overwritten_in_place(void **state)
+{
+	static const char *const files[] = {
+		"/run/e2b/.E2B_SANDBOX",   "/run/e2b/.E2B_SANDBOX_ID", "/run/e2b/.E2B_TEMPLATE_ID",
+		"/run/hotcell/generation", "/run/hotcell/session",
+	};
+	ino_t before[COUNT(files)];
+	struct guest g;
+	struct err err = { 0 };
+
+	(void)state;
+	open_guest(&g);
+	for (size_t i = 0; i < COUNT(files); i++)
+		before[i] = inode_of(&g, files[i]);
+	assert_int_equal(identity_assume(&g.id, &g.place, &g.session, &err), 0);
+	assert_int_equal(identity_prepare(&g.place, &err), 0); /* the agent starts again */
+	for (size_t i = 0; i < COUNT(files); i++)
+		assert_true(inode_of(&g, files[i]) == before[i]);
+	expect_file(&g, "/run/e2b/.E2B_SANDBOX_ID", "i0abc");
+	expect_file(&g, "/run/hotcell/generation", "1\n");
 	close_guest(&g);
 }
 
@@ -528,6 +554,7 @@ int main(void)
 		cmocka_unit_test(one_that_resumes_stays_who_it_is),
 		cmocka_unit_test(only_its_host_lets_it_resume),
 		cmocka_unit_test(the_same_identity_again_writes_only_the_generation),
+		cmocka_unit_test(files_that_were_prepared_are_overwritten_in_place),
 		cmocka_unit_test(a_generation_nobody_can_read_starts_over),
 		cmocka_unit_test(hosts_keep_what_is_not_ours),
 		cmocka_unit_test(a_server_that_starts_again_still_asks_for_its_token),
