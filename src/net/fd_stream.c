@@ -488,8 +488,9 @@ int fd_stream_open(struct loop *l, int fd, enum fd_stream_use use, struct stream
 	stream_init(&f->face, &fd_ops, l);
 	f->fd = fd;
 	f->use = use;
+	f->is_socket = use == FD_STREAM_ACCEPTED;
 	timer_init(&f->later, l, on_later);
-	if (learn_kind(f, err) < 0)
+	if (!f->is_socket && learn_kind(f, err) < 0)
 		return -1;
 	if (watch_open(&f->ready, l, fd, 0, on_ready, err) < 0)
 		return err_wrap(err, "open stream");

@@ -10,7 +10,12 @@
 
 #include "net/stream.h"
 
-enum fd_stream_use { FD_STREAM_BOTH, FD_STREAM_READ_ONLY, FD_STREAM_WRITE_ONLY };
+enum fd_stream_use {
+	FD_STREAM_BOTH,
+	FD_STREAM_READ_ONLY,
+	FD_STREAM_WRITE_ONLY,
+	FD_STREAM_ACCEPTED, /* both, of a socket that is set up as its listener was */
+};
 
 /* Takes fd, which becomes non-blocking; on failure it is closed. No regular files. */
 int fd_stream_open(struct loop *l, int fd, enum fd_stream_use use, struct stream **ret,

@@ -15,6 +15,7 @@
 #include "net/fd_stream.h"
 #include "net/fd_stream_inside.h"
 #include "net/loop_inside.h"
+#include "net/tcp.h"
 #include "net/watch.h"
 
 struct listener_door {
@@ -66,33 +67,28 @@ static void hand_out(struct listener_door *d, int fd, const struct addr *peer)
 	struct stream *s;
 	struct err err;
 
-	if (fd_stream_open(d->loop, fd, FD_STREAM_BOTH, &s, &err) < 0)
+	if (fd_stream_open(d->loop, fd, FD_STREAM_ACCEPTED, &s, &err) < 0)
 		return; /* no memory: the client sees its connection close */
 	fd_stream_set_gate(s, &d->gate);
 	d->alive++;
 	d->owner->ops->on_accept(d->owner, s, peer);
 }
 
-/* False when there is no use in trying again in this turn. */
-static bool accept_one(struct listener_door *d)
+/* One per turn, so that the others get theirs. To ask for one more and find none is not cheap: the
+ * kernel makes the new socket and its inode first, and then frees them again. */
+static void accept_one(struct listener_door *d)
 {
 	struct addr peer = { .len = sizeof(peer.at) };
 	/* SAFETY: sockaddr_storage is made to be seen as sockaddr */
 	int fd = accept4(d->fd, (struct sockaddr *)&peer.at, &peer.len,
 			 SOCK_CLOEXEC | SOCK_NONBLOCK);
 
-	if (fd >= 0) {
+	if (fd >= 0)
 		hand_out(d, fd, &peer);
-		return true;
-	}
-	if (errno == EAGAIN)
-		return false;
-	if (errno == EMFILE || errno == ENFILE || errno == ENOBUFS || errno == ENOMEM ||
-	    errno == EBADF || errno == EINVAL || errno == ENOTSOCK) {
+	else if (errno == EMFILE || errno == ENFILE || errno == ENOBUFS || errno == ENOMEM ||
+		 errno == EBADF || errno == EINVAL || errno == ENOTSOCK)
 		timer_start(&d->rest, LISTEN_RETRY_MS);
-		return false;
-	}
-	return true; /* that one client's connection failed before we saw it */
+	/* else that one client's connection failed before we saw it */
 }
 
 static void on_ready(struct watch *w, unsigned int events)
@@ -102,9 +98,8 @@ static void on_ready(struct watch *w, unsigned int events)
 	if (events & WATCH_ERROR)
 		timer_start(&d->rest, LISTEN_RETRY_MS);
 	d->busy = true;
-	for (int i = 0; i < LISTEN_BATCH && may_accept(d); i++)
-		if (!accept_one(d))
-			break;
+	if (may_accept(d))
+		accept_one(d);
 	d->busy = false;
 	update_interest(d);
 	free_if_unused(d);
@@ -126,6 +121,7 @@ int listener_open_fd(struct listener *ln, struct loop *l, const struct listener_
 	d->at.len = sizeof(d->at.at);
 	if (getsockname(fd, (struct sockaddr *)&d->at.at, &d->at.len) < 0)
 		return err_set(err, ERR_INTERNAL, errno, "ask for the address listened on");
+	tcp_set_up(fd); /* what is accepted inherits it */
 	d->gate.on_gone = on_stream_gone;
 	d->owner = ln;
 	d->loop = l;

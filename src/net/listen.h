@@ -10,7 +10,6 @@
 
 enum {
 	LISTEN_BACKLOG = 1024,
-	LISTEN_BATCH = 16,     /* accepted per turn, so that the others get theirs */
 	LISTEN_RETRY_MS = 100, /* after the system had no descriptor or memory left */
 };
 
