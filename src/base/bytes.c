@@ -66,6 +66,17 @@ bool bytes_cut(struct bytes *in, uint8_t sep, struct bytes *ret)
 	return true;
 }
 
+bool bytes_next(struct bytes *in, uint8_t sep, struct bytes *ret)
+{
+	if (in->len == 0)
+		return false;
+	if (!bytes_cut(in, sep, ret)) {
+		*ret = *in;
+		*in = (struct bytes){ 0 };
+	}
+	return true;
+}
+
 static bool is_blank(uint8_t c)
 {
 	return c == ' ' || c == '\t';

@@ -46,6 +46,8 @@ bool bytes_starts(struct bytes b, struct bytes prefix);
 /* Take the bytes before `sep` off the front of *in, and the separator with them.
  * False, and nothing taken, when `sep` does not occur. */
 bool bytes_cut(struct bytes *in, uint8_t sep, struct bytes *ret);
+/* The same, but what is left without one is the last piece. False: nothing is left. */
+bool bytes_next(struct bytes *in, uint8_t sep, struct bytes *ret);
 struct bytes bytes_trim(struct bytes b); /* spaces and tabs, both ends */
 
 /* All of `b` as a decimal number, nothing else around it. */

@@ -18,7 +18,7 @@ enum { LIST_TEXT_MAX = 64 * 1024 };
 
 static const char loader[] = "/lib64/ld-linux-x86-64.so.2";
 /* What `microvm` without ACPI loads: it starts a PVH kernel by itself, no option ROM needed. */
-static const char *const firmware[] = { "qboot.rom" };
+static const char firmware[] = "qboot.rom";
 
 static int add_file(struct view *v, struct bytes from, struct bytes to, struct err *err)
 {
@@ -31,42 +31,45 @@ static int add_file(struct view *v, struct bytes from, struct bytes to, struct e
 	return 0;
 }
 
-static int add_same(struct view *v, struct bytes path, struct err *err)
+/* In the first of the folders that has it. */
+static bool find(const char *dirs, struct bytes name, char ret[static VIEW_PATH_MAX])
 {
-	return add_file(v, path, path, err);
+	struct bytes rest = bytes_str(dirs), dir;
+
+	while (bytes_next(&rest, ':', &dir)) {
+		snprintf(ret, VIEW_PATH_MAX, "%.*s/%.*s", (int)dir.len, (const char *)dir.ptr,
+			 (int)name.len, (const char *)name.ptr);
+		if (faccessat(AT_FDCWD, ret, R_OK, 0) == 0)
+			return true;
+	}
+	return false;
 }
 
 /* A line of the loader's list: `libz.so.1 => /lib/.../libz.so.1 (0x7f...)`. The vdso and the
- * loader itself have no arrow. */
-static int add_library(struct view *v, struct bytes line, struct err *err)
+ * loader itself have no arrow. One of that name among the firmware stands in for the library. */
+static int add_library(struct view *v, struct bytes line, const char *dirs, struct err *err)
 {
 	struct bytes name, path;
+	char from[VIEW_PATH_MAX];
 
-	if (!bytes_cut(&line, '>', &name))
+	if (!bytes_cut(&line, '=', &name))
 		return 0;
-	line = bytes_trim(line);
+	line = bytes_trim(bytes_tail(line, 1));
+	name = bytes_trim(name);
 	if (!bytes_cut(&line, ' ', &path) || path.len == 0 || path.ptr[0] != '/')
 		return err_set(err, ERR_INVALID, 0, "a library was not found: %.*s", (int)name.len,
 			       (const char *)name.ptr);
-	return add_same(v, path, err);
+	return add_file(v, find(dirs, name, from) ? bytes_str(from) : path, path, err);
 }
 
 static int add_firmware(struct view *v, const char *name, const char *dirs, struct err *err)
 {
-	struct bytes rest = bytes_str(dirs), dir;
 	char from[VIEW_PATH_MAX], to[VIEW_PATH_MAX];
 
-	while (rest.len > 0) {
-		if (!bytes_cut(&rest, ':', &dir)) {
-			dir = rest;
-			rest = (struct bytes){ 0 };
-		}
-		snprintf(from, sizeof(from), "%.*s/%s", (int)dir.len, (const char *)dir.ptr, name);
-		snprintf(to, sizeof(to), VIEW_FIRMWARE "/%s", name);
-		if (faccessat(AT_FDCWD, from, R_OK, 0) == 0)
-			return add_file(v, bytes_str(from), bytes_str(to), err);
-	}
-	return err_set(err, ERR_NOT_FOUND, 0, "firmware %s is in none of %s", name, dirs);
+	if (!find(dirs, bytes_str(name), from))
+		return err_set(err, ERR_NOT_FOUND, 0, "firmware %s is in none of %s", name, dirs);
+	snprintf(to, sizeof(to), VIEW_FIRMWARE "/%s", name);
+	return add_file(v, bytes_str(from), bytes_str(to), err);
 }
 
 int view_list(struct view *ret, const char *path, const char *firmware_dirs, struct err *err)
@@ -79,16 +82,14 @@ int view_list(struct view *ret, const char *path, const char *firmware_dirs, str
 	ret->n = 0;
 	if (oneshot_run(&list, err) < 0)
 		return err_wrap(err, "list the libraries of %s", path);
-	if (add_same(ret, bytes_str(path), err) < 0 || add_same(ret, bytes_str(loader), err) < 0)
+	if (add_file(ret, bytes_str(path), bytes_str(path), err) < 0 ||
+	    add_file(ret, bytes_str(loader), bytes_str(loader), err) < 0)
 		return -1;
 	rest = buf_view(&text);
 	while (bytes_cut(&rest, '\n', &line))
-		if (add_library(ret, line, err) < 0)
+		if (add_library(ret, line, firmware_dirs, err) < 0)
 			return -1;
-	for (size_t i = 0; i < COUNT(firmware); i++)
-		if (add_firmware(ret, firmware[i], firmware_dirs, err) < 0)
-			return -1;
-	return 0;
+	return add_firmware(ret, firmware, firmware_dirs, err);
 }
 
 static int mount_at(const char *from, const char *to, const char *type, unsigned long flags,

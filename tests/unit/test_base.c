@@ -63,6 +63,19 @@ static void numbers_are_whole_and_bounded(void **state)
 	}
 }
 
+static void pieces_are_cut_to_the_last(void **state)
+{
+	struct bytes rest = BYTES_LIT("a::bc"), piece;
+	static const char *const want[] = { "a", "", "bc" };
+
+	(void)state;
+	for (size_t i = 0; i < COUNT(want); i++) {
+		assert_true(bytes_next(&rest, ':', &piece));
+		assert_true(bytes_eq(piece, bytes_str(want[i])));
+	}
+	assert_false(bytes_next(&rest, ':', &piece));
+}
+
 static void an_error_reads_from_the_outside_in(void **state)
 {
 	struct err err = { 0 };
@@ -197,6 +210,7 @@ int main(void)
 		cmocka_unit_test(a_buffer_refuses_to_pass_its_maximum),
 		cmocka_unit_test(dropping_keeps_the_rest_in_order),
 		cmocka_unit_test(numbers_are_whole_and_bounded),
+		cmocka_unit_test(pieces_are_cut_to_the_last),
 		cmocka_unit_test(an_error_reads_from_the_outside_in),
 		cmocka_unit_test(configuration_is_strict),
 		cmocka_unit_test(configuration_values_land_by_index),

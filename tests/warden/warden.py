@@ -145,6 +145,7 @@ class Warden:
         self.settings = {"state_dir": self.state, "run_dir": self.run, "cgroup": self.cgroup,
                          "uid_base": uid_base, "vms_max": self.uids, "qemu": qemu_path(),
                          "copier": build_dir() / "src/copier/hotcell-copier",
+                         "firmware_dirs": f"{build_dir()}/src/stand_ins:/usr/share/qemu:/usr/share/seabios",
                          "allow_emulation": "yes"}
         self.settings.update(settings)
         self.uids = self.settings["vms_max"]
