@@ -32,6 +32,29 @@ static void known_vectors_go_both_ways(void **state)
 	}
 }
 
+/* Long texts are made eight characters at a time. */
+static void every_character_in_every_place(void **state)
+{
+	static const char alphabet[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
+				       "0123456789+/";
+	uint8_t text[128];
+
+	(void)state;
+	for (size_t turn = 0; turn < 64; turn++) {
+		for (size_t len = 4; len <= sizeof(text); len += 4) {
+			AUTO(buf_done) struct buf plain = BUF_MAX(128), again = BUF_MAX(128);
+			struct err err = { 0 };
+
+			for (size_t i = 0; i < len; i++)
+				text[i] = (uint8_t)alphabet[(i + turn) % 64];
+			assert_int_equal(base64_decode((struct bytes){ text, len }, &plain, &err),
+					 0);
+			assert_int_equal(base64_encode(buf_view(&plain), &again, &err), 0);
+			assert_true(bytes_eq(buf_view(&again), (struct bytes){ text, len }));
+		}
+	}
+}
+
 #define LENGTH "base64 of an impossible length"
 
 static void decoding_is_lenient_where_told_and_strict_otherwise(void **state)
@@ -95,6 +118,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(known_vectors_go_both_ways),
+		cmocka_unit_test(every_character_in_every_place),
 		cmocka_unit_test(decoding_is_lenient_where_told_and_strict_otherwise),
 		cmocka_unit_test(the_buffer_is_the_limit),
 	};
