@@ -6,6 +6,7 @@
 enum {
 	EVENT_PIECE_MAX = 32 * 1024,     /* of output per message, in bytes */
 	EVENT_PTY_PIECE_MAX = 16 * 1024, /* the same from a terminal */
+	EVENT_AROUND_MAX = 64, /* of a message, around its piece in base64 and with its envelope */
 	EVENT_JSON_MAX = EVENT_PIECE_MAX / 3 * 4 + 1024,
 };
 

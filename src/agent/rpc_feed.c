@@ -54,20 +54,34 @@ static void on_start(struct process_listener *ln)
 	send_start(of_listener(ln), ln->process->pid);
 }
 
+/* One allocation and one write for all of it. */
+static int put_output(struct buf *out, enum process_output from, struct bytes b, struct err *err)
+{
+	size_t most = event_piece_max(from), pieces = b.len / most + 1;
+
+	if (rpc_stream_prepare(out, (b.len / 3 + 1) * 4 + pieces * EVENT_AROUND_MAX, err) < 0)
+		return -1;
+	for (; b.len > 0; b = bytes_tail(b, most)) {
+		size_t at;
+
+		if (envelope_open(out, &at, err) < 0 ||
+		    event_put_output(out, from, bytes_head(b, most), err) < 0)
+			return -1;
+		envelope_close(out, at);
+	}
+	return 0;
+}
+
 static void on_output(struct process_listener *ln, enum process_output from, struct bytes b)
 {
 	struct rpc_feed *f = of_listener(ln);
-	AUTO(buf_done) struct buf json = BUF_MAX(EVENT_JSON_MAX);
-	size_t most = event_piece_max(from);
+	AUTO(buf_done) struct buf out = BUF_MAX(STREAM_QUEUE_MAX);
 	struct err err;
 
-	for (; b.len > 0; b = bytes_tail(b, most)) {
-		buf_clear(&json);
-		if (event_put_output(&json, from, bytes_head(b, most), &err) < 0)
-			rpc_stream_lose(&f->stream, &err);
-		else
-			rpc_stream_send(&f->stream, buf_view(&json));
-	}
+	if (put_output(&out, from, b, &err) < 0)
+		rpc_stream_lose(&f->stream, &err);
+	else
+		rpc_stream_send_buf(&f->stream, &out);
 	process_hold(ln, rpc_stream_full(&f->stream));
 }
 

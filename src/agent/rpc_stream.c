@@ -167,6 +167,29 @@ void rpc_stream_send(struct rpc_stream *s, struct bytes json)
 		timer_start(&s->beat, s->beat_ms);
 }
 
+int rpc_stream_prepare(struct buf *out, size_t n, struct err *err)
+{
+	uint8_t *room;
+
+	if (buf_reserve(out, HTTP_FRONT + n + RPC_TAIL, &room, err) < 0)
+		return -1;
+	memset(room, 0, HTTP_FRONT);
+	buf_claim(out, HTTP_FRONT);
+	return 0;
+}
+
+void rpc_stream_send_buf(struct rpc_stream *s, struct buf *envelopes)
+{
+	struct err err;
+
+	if (s->lost)
+		return;
+	if (begin(s->rq, &err) < 0 || http_send_buf(s->rq, envelopes, &err) < 0)
+		rpc_stream_lose(s, &err);
+	else
+		timer_start(&s->beat, s->beat_ms);
+}
+
 bool rpc_stream_full(struct rpc_stream *s)
 {
 	return http_queued(s->rq) > RPC_QUEUE_ENOUGH;

@@ -15,6 +15,7 @@ enum {
 	RPC_REQUEST_MAX = 4 * 1024 * 1024, /* of the one message, in bytes */
 	RPC_KEEPALIVE_MS = 15 * 1000,      /* at most, whatever the client asks for */
 	RPC_QUEUE_ENOUGH = 64 * 1024,      /* more than this to be sent: do not produce more */
+	RPC_TAIL = 2,                      /* behind the envelopes of one piece of the body */
 };
 
 struct rpc_stream;
@@ -41,6 +42,9 @@ bool rpc_stream_take(struct rpc_stream *s, struct loop *l, struct http_request *
 		     const struct rpc_stream_ops *ops, struct bytes keepalive) NODISCARD;
 
 void rpc_stream_send(struct rpc_stream *s, struct bytes json);
+/* The same without copies: whole envelopes, appended to what was prepared for n bytes of them. */
+int rpc_stream_prepare(struct buf *out, size_t n, struct err *err) NODISCARD;
+void rpc_stream_send_buf(struct rpc_stream *s, struct buf *envelopes); /* takes its memory */
 void rpc_stream_lose(struct rpc_stream *s, const struct err *why); /* it cannot be whole: reset */
 bool rpc_stream_full(struct rpc_stream *s);                        /* wait for on_drain */
 void rpc_stream_end(struct rpc_stream *s, struct bytes json);      /* with its last message */

@@ -64,6 +64,29 @@ static int send_chunk(struct stream *s, struct bytes piece, struct err *err)
 	return stream_write_buf(s, &b, err);
 }
 
+static int send_chunk_buf(struct stream *s, struct buf *piece, struct err *err)
+{
+	size_t room_left = stream_room(s), extra = 2 + LAST_ROOM;
+
+	if (room_left < extra || piece->len > room_left - extra)
+		return err_set(err, ERR_EXHAUSTED, 0, "no room for a piece of %zu bytes",
+			       piece->len);
+	chunked_fill_front(piece->ptr, piece->len - BODY_FRONT);
+	if (chunked_put_tail(piece, err) < 0)
+		return -1;
+	return stream_write_buf(s, piece, err);
+}
+
+int body_out_send_buf(struct body_out *b, struct stream *s, struct buf *piece, struct err *err)
+{
+	AUTO(buf_done) struct buf own = *piece;
+
+	*piece = (struct buf){ 0 };
+	if (b->kind == HTTP1_BODY_CHUNKED && !b->silent && own.len > BODY_FRONT)
+		return send_chunk_buf(s, &own, err);
+	return body_out_send(b, s, bytes_tail(buf_view(&own), BODY_FRONT), err);
+}
+
 int body_out_send(struct body_out *b, struct stream *s, struct bytes piece, struct err *err)
 {
 	if (piece.len == 0)

@@ -30,5 +30,10 @@ struct body_out {
 int body_out_send(struct body_out *b, struct stream *s, struct bytes piece,
 		  struct err *err) NODISCARD;
 
+/* The same without a copy where that can be, from behind BODY_FRONT bytes of `piece`; takes it. */
+enum { BODY_FRONT = CHUNKED_FRONT };
+int body_out_send_buf(struct body_out *b, struct stream *s, struct buf *piece,
+		      struct err *err) NODISCARD;
+
 /* ERR_INVALID: less than was promised. */
 int body_out_finish(struct body_out *b, struct stream *s, struct err *err) NODISCARD;

@@ -115,6 +115,17 @@ static int h1_send(struct http_request *base, struct bytes piece, struct err *er
 	return 0;
 }
 
+static int h1_send_buf(struct http_request *base, struct buf *piece, struct err *err)
+{
+	struct h1_request *rq = of(base);
+
+	static_assert((int)HTTP_FRONT == (int)BODY_FRONT, "two names for one size");
+	if (body_out_send_buf(&rq->out, rq->conn->s, piece, err) < 0)
+		return -1;
+	h1_watch_output(rq->conn);
+	return 0;
+}
+
 static enum stream_file h1_send_file(struct http_request *base, int file, size_t max, size_t *ret_n,
 				     struct err *err)
 {
@@ -236,6 +247,7 @@ const struct http_request_ops h1_request_ops = {
 	.body_pause = h1_body_pause,
 	.respond = h1_respond,
 	.send = h1_send,
+	.send_buf = h1_send_buf,
 	.send_file = h1_send_file,
 	.queued = h1_queued,
 	.finish = h1_finish,

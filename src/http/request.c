@@ -82,6 +82,12 @@ int http_send(struct http_request *rq, struct bytes piece, struct err *err)
 	return rq->ops->send(rq, piece, err);
 }
 
+int http_send_buf(struct http_request *rq, struct buf *piece, struct err *err)
+{
+	assert(rq->responded && piece->len >= HTTP_FRONT);
+	return rq->ops->send_buf(rq, piece, err);
+}
+
 enum stream_file http_send_file(struct http_request *rq, int file, size_t max, size_t *ret_n,
 				struct err *err)
 {

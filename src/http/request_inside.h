@@ -14,6 +14,7 @@ struct http_request_ops {
 	int (*respond)(struct http_request *rq, const struct http_response *r, struct bytes first,
 		       struct err *err);
 	int (*send)(struct http_request *rq, struct bytes piece, struct err *err);
+	int (*send_buf)(struct http_request *rq, struct buf *piece, struct err *err);
 	enum stream_file (*send_file)(struct http_request *rq, int file, size_t max, size_t *ret_n,
 				      struct err *err);
 	size_t (*queued)(struct http_request *rq);

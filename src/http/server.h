@@ -94,6 +94,9 @@ bool http_responded(const struct http_request *rq);
 /* A piece of the body. Refused (ERR_EXHAUSTED) when more than STREAM_QUEUE_MAX would wait: send
  * when http_queued() is low, else after on_drain. To a HEAD request nothing is sent. */
 int http_send(struct http_request *rq, struct bytes piece, struct err *err) NODISCARD;
+/* Without a copy: what is behind the first HTTP_FRONT bytes. Takes the memory, also on failure. */
+enum { HTTP_FRONT = 10 };
+int http_send_buf(struct http_request *rq, struct buf *piece, struct err *err) NODISCARD;
 size_t http_queued(struct http_request *rq);
 
 /* The next bytes of a file, as stream_send_file(). Only in a body whose length was promised. */

@@ -105,6 +105,16 @@ int chunked_put_head(struct buf *out, size_t n, struct err *err)
 	return buf_printf(out, err, "%zx\r\n", n);
 }
 
+void chunked_fill_front(uint8_t front[static CHUNKED_FRONT], size_t n)
+{
+	static const char digits[] = "0123456789abcdef";
+
+	assert(n > 0 && n <= UINT32_MAX);
+	for (size_t i = CHUNKED_FRONT - 2; i > 0; i--, n >>= 4)
+		front[i - 1] = (uint8_t)digits[n & 15];
+	memcpy(front + CHUNKED_FRONT - 2, "\r\n", 2);
+}
+
 int chunked_put_tail(struct buf *out, struct err *err)
 {
 	return buf_add(out, BYTES_LIT("\r\n"), err);

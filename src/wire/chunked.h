@@ -13,6 +13,7 @@ enum {
 	CHUNKED_DIGITS_MAX = 16,        /* of a chunk size: 64 bits */
 	CHUNKED_TRAILER_MAX = 8 * 1024, /* all trailer lines together, in bytes */
 	CHUNKED_HEAD_MAX = CHUNKED_DIGITS_MAX + 2,
+	CHUNKED_FRONT = 8 + 2,
 };
 
 enum chunked_state {
@@ -45,5 +46,7 @@ enum decode chunked_next(struct chunked *c, struct bytes *in, struct bytes *ret,
 
 /* A chunk is head, `n` bytes, tail; `n` is not 0, which would end the body. */
 int chunked_put_head(struct buf *out, size_t n, struct err *err) NODISCARD;
+/* The same in a fixed number of bytes, before a piece that is in memory already. */
+void chunked_fill_front(uint8_t front[static CHUNKED_FRONT], size_t n);
 int chunked_put_tail(struct buf *out, struct err *err) NODISCARD;
 int chunked_put_last(struct buf *out, struct err *err) NODISCARD; /* and no trailer */

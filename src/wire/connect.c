@@ -44,6 +44,22 @@ enum decode envelope_decode(struct bytes in, size_t max, struct envelope *ret, s
 	return DECODE_OK;
 }
 
+int envelope_open(struct buf *out, size_t *ret_at, struct err *err)
+{
+	*ret_at = out->len;
+	return buf_add(out, (struct bytes){ (const uint8_t[ENVELOPE_HEAD]){ 0 }, ENVELOPE_HEAD },
+		       err);
+}
+
+void envelope_close(struct buf *out, size_t at)
+{
+	size_t n = out->len - at - ENVELOPE_HEAD;
+
+	assert(n <= UINT32_MAX);
+	for (size_t i = ENVELOPE_HEAD - 1; i > 0; i--, n >>= 8)
+		out->ptr[at + i] = (uint8_t)n;
+}
+
 int envelope_put(struct buf *out, const struct envelope *e, struct err *err)
 {
 	size_t before = out->len;

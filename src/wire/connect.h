@@ -24,6 +24,10 @@ enum decode envelope_decode(struct bytes in, size_t max, struct envelope *ret, s
 			    struct err *err) NODISCARD;
 int envelope_put(struct buf *out, const struct envelope *e, struct err *err) NODISCARD;
 
+/* The same around what is appended between the two, for messages that should not be copied. */
+int envelope_open(struct buf *out, size_t *ret_at, struct err *err) NODISCARD;
+void envelope_close(struct buf *out, size_t at);
+
 enum connect_code { /* the values of gRPC, which the Connect protocol shares */
 		    CONNECT_CANCELED = 1,
 		    CONNECT_UNKNOWN,

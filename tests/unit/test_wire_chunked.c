@@ -191,6 +191,27 @@ static void chunks_are_written(void **state)
 		bytes_eq(buf_view(&b), BYTES_LIT("1a\r\nabcdefghijklmnopqrstuvwxyz\r\n0\r\n\r\n")));
 }
 
+static void a_front_has_one_length(void **state)
+{
+	static const struct {
+		const char *name;
+		size_t n;
+		struct bytes want;
+	} fronts[] = {
+		{ "one", 1, BYTES_LIT("00000001\r\n") },
+		{ "many", 0x1abcd, BYTES_LIT("0001abcd\r\n") },
+		{ "most", UINT32_MAX, BYTES_LIT("ffffffff\r\n") },
+	};
+
+	(void)state;
+	FOR_ROWS(row, fronts) {
+		uint8_t front[CHUNKED_FRONT];
+
+		chunked_fill_front(front, row->n);
+		assert_true(bytes_eq((struct bytes){ front, sizeof(front) }, row->want));
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -199,6 +220,7 @@ int main(void)
 		cmocka_unit_test(short_trailer_lines_count_whole),
 		cmocka_unit_test(the_end_stays_the_end),
 		cmocka_unit_test(chunks_are_written),
+		cmocka_unit_test(a_front_has_one_length),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -103,6 +103,28 @@ static void envelopes_are_encoded_whole_or_not_at_all(void **state)
 	}
 }
 
+static void an_envelope_can_be_put_around_what_is_there(void **state)
+{
+	AUTO(buf_done) struct buf out = BUF_MAX(512), long_text = BUF_MAX(512);
+	struct envelope e;
+	struct err err = { 0 };
+	size_t at, used;
+
+	(void)state;
+	assert_int_equal(buf_add(&out, BYTES_LIT("before"), &err), 0);
+	assert_int_equal(envelope_open(&out, &at, &err), 0);
+	for (int i = 0; i < 300; i++) {
+		assert_int_equal(buf_add(&out, BYTES_LIT("x"), &err), 0);
+		assert_int_equal(buf_add(&long_text, BYTES_LIT("x"), &err), 0);
+	}
+	envelope_close(&out, at);
+	assert_int_equal(envelope_decode(bytes_tail(buf_view(&out), 6), 512, &e, &used, &err),
+			 DECODE_OK);
+	assert_false(e.end);
+	assert_int_equal(used, 305);
+	assert_true(bytes_eq(e.body, buf_view(&long_text)));
+}
+
 static void a_message_must_fit_32_bits(void **state)
 {
 	AUTO(buf_done) struct buf out = BUF_MAX(16);
@@ -214,6 +236,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(envelopes_are_decoded),
 		cmocka_unit_test(envelopes_are_encoded_whole_or_not_at_all),
+		cmocka_unit_test(an_envelope_can_be_put_around_what_is_there),
 		cmocka_unit_test(a_message_must_fit_32_bits),
 		cmocka_unit_test(codes_have_names_and_statuses),
 		cmocka_unit_test(errors_are_built),
