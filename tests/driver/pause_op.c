@@ -26,6 +26,8 @@ struct pause_op {
 	struct watch answered;
 	int control, pages, state; /* -1: none */
 	bool go_on, boot, disk_only;
+	int64_t wait_ms; /* between `cont` and the identity */
+	struct timer waited;
 	json_t *answer;
 	struct err why;
 	char qmp_path[DRIVER_PATH_MAX];
@@ -39,6 +41,7 @@ static void pause_free(struct pause_op *p)
 	warden_call_cancel(&p->call);
 	warden_call_cancel(&p->socket);
 	watch_close(&p->answered);
+	timer_stop(&p->waited);
 	auto_close(&p->control);
 	auto_close(&p->pages);
 	auto_close(&p->state);
@@ -385,17 +388,33 @@ static void want_apply(struct restore_user *u)
 	start_copier(of_restore(u), WARDEN_APPLY, on_apply);
 }
 
+static void on_waited(struct timer *t)
+{
+	struct pause_op *p = CONTAINER_OF(t, struct pause_op, waited);
+
+	restore_identity(&p->s->restore, &p->s->identity);
+}
+
+static void on_waiting(struct restore_user *u)
+{
+	struct pause_op *p = of_restore(u);
+
+	timer_init(&p->waited, p->d->loop, on_waited);
+	timer_start(&p->waited, (uint64_t)p->wait_ms);
+}
+
 static void on_started(struct warden_call *call, const struct warden_reply *reply, int *fds,
 		       size_t n_fds, const struct err *failed)
 {
 	static const struct restore_user_ops ops = { .want_apply = want_apply,
 						     .want_socket = want_socket,
-						     .on_done = on_restored };
+						     .on_done = on_restored,
+						     .on_waiting = on_waiting };
 	struct pause_op *p = CONTAINER_OF(call, struct pause_op, call);
 	const struct restore_spec spec = { .qmp_path = p->qmp_path,
 					   .state_uri = WARDEN_STATE_URI,
 					   .agent = p->d->agent,
-					   .identity = &p->s->identity,
+					   .identity = p->wait_ms ? NULL : &p->s->identity,
 					   .check_health = true,
 					   .apply = !p->boot,
 					   .boot = p->boot };
@@ -449,7 +468,9 @@ void run_resume(struct op *o)
 		return;
 	if (p->s->machine.life.state != VM_NEW)
 		err_set(&err, ERR_EXISTS, 0, "%s is not paused", p->s->id);
-	else if (json_may_bool(o->args, "boot", &p->boot, &err) == 0 && !p->boot) {
+	else if (json_may_bool(o->args, "boot", &p->boot, &err) == 0 &&
+		 json_may_int(o->args, "waitMs", 0, RESTORE_MS, &p->wait_ms, &err) == 0 &&
+		 !p->boot) {
 		p->pages = open_path(o->args, "pages", O_RDONLY, &err);
 		p->state = p->pages < 0 ? -1 : open_path(o->args, "state", O_RDONLY, &err);
 	}
