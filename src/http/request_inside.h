@@ -32,7 +32,7 @@ struct http_request {
 	bool rests;              /* see http_request_rests() */
 	const struct addr *peer; /* of the connection; NULL: not known */
 	const struct http_conn *conn;
-	struct http1_head head;  /* borrows from memory of the version underneath */
+	struct http1_head head; /* borrows from memory of the version underneath */
 };
 
 struct http_conn_ops {
