@@ -3,6 +3,7 @@
 #include "copier/work.h"
 
 #include <errno.h>
+#include <sys/mman.h>
 #include <sys/stat.h>
 
 #include "base/crc32c.h"
@@ -22,6 +23,7 @@ struct save {
 	struct buf runs;
 	size_t filled; /* bytes of w->piece that wait to be written */
 	uint64_t *entries;
+	const uint8_t *was; /* the memory as the VM found it: all of the file */
 };
 
 static const uint8_t zeros[PAGES_BYTES];
@@ -84,12 +86,11 @@ static int take(struct save *s, uint64_t at, uint64_t first, size_t n, struct er
 				return -1;
 			continue;
 		}
-		if (work_read(w->mem, to, now * PAGES_BYTES, at, err) < 0 ||
-		    work_read(w->memory, w->other, now * PAGES_BYTES, first * PAGES_BYTES, err) < 0)
+		if (work_read(w->mem, to, now * PAGES_BYTES, at, err) < 0)
 			return err_wrap(err, "read memory");
 		for (size_t i = 0; i < now; i++)
 			if (keep_page(s, first + i, to + i * PAGES_BYTES,
-				      w->other + i * PAGES_BYTES, err) < 0)
+				      s->was + (first + i) * PAGES_BYTES, err) < 0)
 				return -1;
 		at += now * PAGES_BYTES;
 		first += now;
@@ -167,14 +168,21 @@ static int finish(struct save *s, struct copier_reply *ret, struct err *err)
 static int copy_pages(struct save *s, struct copier_reply *ret, struct err *err)
 {
 	struct mappings found;
+	void *was;
+	int rc = 0;
 
 	if (work_memory_bytes(s->w, &s->head.memory_bytes, err) < 0 ||
 	    mapping_find(s->w->maps, &s->w->file, s->head.memory_bytes, &found, err) < 0)
 		return -1;
-	for (size_t i = 0; i < found.n; i++)
-		if (walk_mapping(s, &found.all[i], err) < 0)
-			return -1;
-	return finish(s, ret, err);
+	/* mapped, not read: most pages that were written differ in their first bytes */
+	was = mmap(NULL, s->head.memory_bytes, PROT_READ, MAP_SHARED, s->w->memory, 0);
+	if (was == MAP_FAILED)
+		return err_set(err, ERR_EXHAUSTED, errno, "map the memory file");
+	s->was = was;
+	for (size_t i = 0; i < found.n && rc == 0; i++)
+		rc = walk_mapping(s, &found.all[i], err);
+	munmap(was, s->head.memory_bytes);
+	return rc < 0 ? -1 : finish(s, ret, err);
 }
 
 /* QEMU wrote it, under whatever influence: its length is bounded, its meaning is not asked for. */

@@ -8,7 +8,8 @@ import socket
 
 import pytest
 
-from protocol import FDS_MAX, Client, Gone, Request, State, Verb, WardenError, request
+from protocol import (FDS_MAX, VERSION, Client, Gone, Request, State, Verb, WardenError,
+                      request)
 from warden import is_alive, sizes, wait_for
 from warden_fixtures import use, probe_path
 
@@ -76,7 +77,7 @@ def test_wrong_size_ends_the_connection(warden, size):
             client.receive_any(5)
 
 
-@pytest.mark.parametrize("version", [0, 2, UINT32_MAX])
+@pytest.mark.parametrize("version", [0, VERSION - 1, VERSION + 1, UINT32_MAX])
 def test_wrong_version(warden, version):
     assert refused(warden.client.call, Verb.LIST, version=version) == "invalid"
 

@@ -9,9 +9,9 @@
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 
-#include "base/clock.h"
 #include "base/crc32c.h"
 #include "copier/pages.h"
 #include "copier/work.h"
@@ -693,6 +693,15 @@ static void changes_an_eighth(uint8_t *memory, size_t bytes)
 		(void)*(volatile uint8_t *)page(memory, i);
 }
 
+/* Of the processor: how long others kept it busy is no matter of this. */
+static uint64_t busy_us(void)
+{
+	struct timespec t;
+
+	assert_int_equal(clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &t), 0);
+	return (uint64_t)t.tv_sec * 1000000 + (uint64_t)t.tv_nsec / 1000;
+}
+
 static void how_long(void **state)
 {
 	const char *mib = getenv("COPIER_MIB");
@@ -706,15 +715,15 @@ static void how_long(void **state)
 
 	(void)state;
 	use(&x, &a);
-	begun = clock_mono_ns();
+	begun = busy_us();
 	assert_int_equal(work_copy(&x.w, &r, &err), 0);
-	save = (clock_mono_ns() - begun) / 1000;
+	save = busy_us() - begun;
 	use(&x, &b);
-	begun = clock_mono_ns();
+	begun = busy_us();
 	assert_int_equal(work_apply(&x.w, &r, &err), 0);
-	apply = (clock_mono_ns() - begun) / 1000;
-	print_message("    %lu MiB, %lu pages changed: save %lu us, apply %lu us\n", bytes >> 20,
-		      r.pages, save, apply);
+	apply = busy_us() - begun;
+	print_message("    %lu MiB, %lu pages changed: save %lu us, apply %lu us of a processor\n",
+		      bytes >> 20, r.pages, save, apply);
 	end(&a);
 	end(&b);
 	end_world(&x);

@@ -71,6 +71,24 @@ static void the_fast_way_equals_the_slow(void **state)
 		}
 }
 
+/* Long enough for stretches side by side, and for what is left after them. */
+static void the_fast_way_is_right_for_much(void **state)
+{
+	static const size_t lengths[] = { 12287, 12288, 12289, 24576, 24583, 50000 };
+	static uint8_t data[50003];
+
+	(void)state;
+	if (!crc32c_has_fast())
+		skip();
+	random_fill(data, sizeof(data));
+	for (size_t i = 0; i < COUNT(lengths); i++)
+		for (size_t from = 0; from < 3; from++) {
+			struct bytes b = { data + from, lengths[i] };
+
+			assert_int_equal(crc32c_fast(7, b), crc32c_slow(7, b));
+		}
+}
+
 static void pieces_equal_the_whole(void **state)
 {
 	uint8_t data[300];
@@ -181,6 +199,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(published_values),
 		cmocka_unit_test(the_fast_way_equals_the_slow),
+		cmocka_unit_test(the_fast_way_is_right_for_much),
 		cmocka_unit_test(pieces_equal_the_whole),
 		cmocka_unit_test(skipped_zeros_equal_real_ones),
 		cmocka_unit_test(holes_count_as_zeros),
