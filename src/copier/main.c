@@ -29,11 +29,12 @@ static work_fn *const apply_verbs[COPIER_VERBS] = { [COPIER_APPLY] = work_apply 
 static int prepare(struct work *w, struct err *err)
 {
 	const struct confine all = { .user = "", .syscalls = syscalls };
+	const int given = COPIER_AT;
 
-	*w = (struct work){ .control = COPIER_AT + COPIER_FD_CONTROL,
-			    .pages = COPIER_AT + COPIER_FD_PAGES,
-			    .memory = COPIER_AT + COPIER_FD_MEMORY,
-			    .state = COPIER_AT + COPIER_FD_STATE,
+	*w = (struct work){ .control = given + COPIER_FD_CONTROL,
+			    .pages = given + COPIER_FD_PAGES,
+			    .memory = given + COPIER_FD_MEMORY,
+			    .state = given + COPIER_FD_STATE,
 			    .mem = COPIER_AT_MEM,
 			    .maps = COPIER_AT_MAPS,
 			    .pagemap = COPIER_AT_PAGEMAP,

@@ -153,7 +153,6 @@ static void load(const struct bare *b, const char *id, struct steps *s)
 
 	say(l.fd, "{\"execute\":\"qmp_capabilities\"}\n"
 		  "{\"execute\":\"migrate-set-capabilities\",\"arguments\":{\"capabilities\":["
-		  "{\"capability\":\"x-ignore-shared\",\"state\":true},"
 		  "{\"capability\":\"events\",\"state\":true}]}}\n"
 		  "{\"execute\":\"migrate-incoming\",\"arguments\":{\"uri\":\"" WARDEN_STATE_URI
 		  "\"}}\n");
@@ -269,6 +268,21 @@ static void end(const struct bare *b, const char *id, int pidfd)
 		die("remove", &err);
 }
 
+/* A copy of the template's empty one, without a name. */
+static int make_overlay(const struct bare *b, const char *template_id)
+{
+	AUTO(auto_close) int from = -1;
+	char path[WARDEN_ID_MAX + 16];
+	struct err err = { 0 };
+	int fd = open(P_tmpdir, O_TMPFILE | O_RDWR | O_CLOEXEC, 0600);
+
+	snprintf(path, sizeof(path), "%s/overlay", template_id);
+	from = folder_open(b->templates, path, O_RDONLY, 0, &err);
+	if (fd < 0 || from < 0 || folder_copy(from, fd, &err) < 0)
+		die("overlay", &err);
+	return fd;
+}
+
 static void restore(const struct bare *b, const char *template_id)
 {
 	struct launch l = { .record = { .version = RECORD_VERSION,
@@ -289,6 +303,8 @@ static void restore(const struct bare *b, const char *template_id)
 	if (slot_make(b->set[SET_NFT].text, &l.slot, &err) < 0)
 		die("slot", &err);
 	mark(&s, "begin");
+	l.fds[WARDEN_FD_OVERLAY] = make_overlay(b, template_id);
+	l.n_fds = 1;
 	if (launch_job(&l, &r, &err) < 0)
 		die("launch", &err);
 	mark(&s, "launched");
