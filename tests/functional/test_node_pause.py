@@ -2,6 +2,7 @@
 
 import os
 import signal
+import subprocess
 import time
 
 import pytest
@@ -274,3 +275,54 @@ def copiers(host, box):
         except OSError:
             continue
     return found
+
+
+# --- a disk that fills ---
+
+ROOM_MIB, MORE_MIB = 64, 700
+
+
+class SmallHost(NodeHost):
+    """Its sandboxes' disks lie on a file system of their own, which is small."""
+
+    def __init__(self):
+        super().__init__(pool=0, disk_reserve_mib=4)
+        self.disk = self.base / "node"
+        self.disk.mkdir()
+        subprocess.run(["mount", "-t", "tmpfs", "-o", f"size={ROOM_MIB}m", "tmpfs", self.disk], check=True)
+
+    def resize(self, mib):
+        subprocess.run(["mount", "-o", f"remount,size={mib}m", self.disk], check=True)
+
+    def remove(self):
+        self.kill_node()
+        self.warden.stop_all()
+        subprocess.run(["umount", "-l", self.disk], check=True)
+        super().remove()
+
+
+@pytest.fixture
+def small():
+    with SmallHost() as h:
+        h.wait_template()
+        yield h
+
+
+def test_a_writer_waits_for_room_and_the_others_do_not(small):
+    host = small
+    writer, other = host.client.create(TEAM), host.client.create(TEAM)
+    host.run(writer, f"setsid head -c {ROOM_MIB * 2}M /dev/urandom > /root/big 2> /dev/null & echo $! > /root/pid")
+    wait_for(lambda: f"{writer.id} stands still" in host.log(), "it stands still", 120)
+    assert state(host, writer) == value(RUNNING) and host.alive(other)
+    assert "disk is full" in refused("exhausted", host.client.pause, TEAM, writer.id)
+    assert "disk is full" in refused("exhausted", host.client.create, TEAM)
+    host.resize(MORE_MIB)
+    done = "while kill -0 $(cat /root/pid) 2> /dev/null; do sleep 0.1; done; sync; stat -c %s /root/big"
+    assert host.run(writer, done) == str(ROOM_MIB * 2 * 1024 * 1024)
+    assert host.run(writer, "dmesg | grep -c 'I/O error' || :") == "0"
+    before = mark(host, writer)
+    host.client.pause(TEAM, writer.id)
+    host.client.connect(TEAM, writer.id, 300)
+    assert see(host, writer) == before
+    for b in (writer, other):
+        host.client.kill(TEAM, b.id)
