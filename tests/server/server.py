@@ -179,7 +179,7 @@ class Server:
                 "gateway_uid": self.users["gateway"], "gateway_gid": self.users["gateway"],
                 "kernel": link_or_copy(self.kernel, self.base / "vmlinux"),
                 "disk": link_or_copy(self.disk, self.base / "disk.raw"),
-                "vcpus": 1, "memory_mib": 512, "pool": 0, "slots": 2,
+                "cgroup": self.warden.cgroup, "vcpus": 1, "memory_mib": 512, "pool": 0, "slots": 2,
                 "sandboxes_max": self.warden.uids - 16}
 
     def gateway_settings(self):

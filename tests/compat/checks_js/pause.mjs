@@ -52,7 +52,7 @@ export async function ofAnUnknownOne() {
 
 export async function commandGoesOn(kit) {
   const box = await kit.create()
-  await box.commands.run('sleep 2; echo late > /tmp/late', { background: true, timeoutMs: 0 })
+  await box.commands.run('sleep 2; echo late > /tmp/soon; mv /tmp/soon /tmp/late', { background: true, timeoutMs: 0 })
   same(await box.pause(PATIENT), true)
   await box.connect(PATIENT)
   await until(() => box.files.exists('/tmp/late'), 'the command went on', 120_000)

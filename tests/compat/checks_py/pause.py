@@ -66,7 +66,7 @@ async def of_an_unknown_one(kit):
 
 async def command_goes_on(kit):
     box = await kit.create()
-    await box.commands.run("sleep 2; echo late > /tmp/late", background=True, timeout=0)
+    await box.commands.run("sleep 2; echo late > /tmp/soon; mv /tmp/soon /tmp/late", background=True, timeout=0)
     same(await box.pause(**PATIENT), True)
     await box.connect(**PATIENT)
 
