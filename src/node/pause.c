@@ -31,7 +31,8 @@ struct pausing {
 	struct save_user save_user;
 	struct save_result result;
 	bool begun, syncing, disk_synced, saved; /* begun: the guest may stand still */
-	uint64_t asked_ns, end_ns;
+	uint64_t end_ns;
+	uint64_t asked_ns, begun_ns, copied_ns, synced_ns, renamed_ns; /* when */
 };
 
 static void fail(struct pausing *p, const struct err *why);
@@ -144,6 +145,23 @@ static void answer(struct pausing *p)
 	step("pause.answer");
 }
 
+static uint64_t after_us(const struct pausing *p, uint64_t ns)
+{
+	return (ns - p->asked_ns) / 1000;
+}
+
+static void log_paused(const struct pausing *p)
+{
+	log_info("%s is paused: %" PRIu64 " bytes, stood still %" PRIu64
+		 " us until copied, copier %" PRIu64 " us; begun after %" PRIu64
+		 " us, copied %" PRIu64 ", synced %" PRIu64 ", renamed %" PRIu64
+		 ", durable %" PRIu64,
+		 p->sandbox->info.id, p->sandbox->saved_bytes, p->result.stopped_us,
+		 p->result.copied.took_us, after_us(p, p->begun_ns), after_us(p, p->copied_ns),
+		 after_us(p, p->synced_ns), after_us(p, p->renamed_ns),
+		 after_us(p, clock_mono_ns()));
+}
+
 static void on_noted(struct journal_write *w, const struct err *err)
 {
 	struct sandbox *s = CONTAINER_OF(w, struct sandbox, write);
@@ -158,10 +176,7 @@ static void on_noted(struct journal_write *w, const struct err *err)
 	}
 	events_add(&s->record.events, EVENT_INFO, "paused", "Sandbox paused");
 	step("pause.row");
-	log_info("%s is paused: %" PRIu64 " KiB, stood still after %" PRIu64 " us, all in %" PRIu64
-		 " ms",
-		 s->info.id, s->saved_bytes / 1024, p->result.stopped_us,
-		 (uint64_t)((clock_mono_ns() - p->asked_ns) / NSEC_PER_MSEC));
+	log_paused(p);
 	if (s->node->door)
 		door_tell_gone(s->node->door, s->info.id, s->info.generation - 1);
 	answer(p);
@@ -184,6 +199,7 @@ static void on_kept(struct files_call *c, struct files_opened *got, const struct
 		return;
 	}
 	step("pause.renamed");
+	p->renamed_ns = clock_mono_ns();
 	s->pages_crc = p->memory ? r->pages_crc : 0;
 	s->state_crc = p->memory ? r->state_crc : 0;
 	s->saved_bytes = p->memory ? r->pages_bytes + r->state_bytes : 0;
@@ -203,6 +219,7 @@ static void keep_it(struct pausing *p)
 	if (!p->saved || !p->disk_synced)
 		return;
 	step("pause.synced");
+	p->synced_ns = clock_mono_ns();
 	sandbox_files_order(p->sandbox, FILES_KEEP, &o);
 	o.memory = p->memory;
 	if (files_ask(p->sandbox->node->files, &p->files, &o, on_kept, &err) < 0)
@@ -246,6 +263,7 @@ static void on_copied(struct save_user *u, const struct save_result *r)
 
 	(void)r;
 	step("pause.copied");
+	p->copied_ns = clock_mono_ns();
 	if (sync_disk(p))
 		save_sync(&p->save);
 }
@@ -276,6 +294,7 @@ static void begin_save(struct pausing *p, int socket)
 
 	p->save_user.ops = &ops;
 	p->begun = true;
+	p->begun_ns = clock_mono_ns();
 	p->end_ns = s->info.end_ns;
 	if (save_start(&p->save, &s->machine, &spec, socket, take_fd(&p->control), &p->save_user,
 		       &err) < 0)
@@ -435,6 +454,7 @@ void pause_begin(struct sandbox *s, struct door_asked *asked, bool memory)
 			       .memory = memory,
 			       .control = -1,
 			       .asked_ns = clock_mono_ns() };
+	p->copied_ns = p->asked_ns; /* without memory nothing is copied */
 	s->pausing = p;
 	timer_stop(&s->timer);
 	sandbox_enter(&s->node->table, s, SANDBOX_PAUSING);

@@ -161,25 +161,38 @@ static void on_late(struct timer *t)
 
 /* --- it runs ------------------------------------------------------------------------------ */
 
+static uint64_t after_us(const struct sandbox *s, const char *step)
+{
+	return steps_find(&s->machine.steps, step) / 1000;
+}
+
+/* Its times; after a restart of node it is not known when it was asked for. */
+static void log_resumed(const struct sandbox *s)
+{
+	const struct resuming *r = s->resuming;
+
+	log_info("%s is resumed%s: started after %" PRIu64 " us, applied %" PRIu64
+		 ", loaded %" PRIu64 ", cont %" PRIu64 ", identity %" PRIu64 ", noted %" PRIu64,
+		 s->info.id, r && !r->memory ? " from its disk" : "", after_us(s, "started"),
+		 after_us(s, "applied"), after_us(s, "loaded"), after_us(s, "cont"),
+		 after_us(s, "identity"), r ? (clock_mono_ns() - r->asked_ns) / 1000 : 0);
+}
+
 static void on_noted(struct journal_write *w, const struct err *err)
 {
 	struct sandbox *s = CONTAINER_OF(w, struct sandbox, write);
 	struct node *n = s->node;
 	struct files_order o;
 	struct err mine;
-	uint64_t ms = 0;
 
 	if (err) /* the next node finds the row "waking" and the VM, which comes to the same */
 		log_error("%s: note that it runs: %s", s->info.id, err->msg);
-	if (s->resuming)
-		ms = (clock_mono_ns() - s->resuming->asked_ns) / NSEC_PER_MSEC;
 	events_add(&s->record.events, EVENT_INFO, "resumed", "Sandbox resumed");
 	step("resume.row");
 	sandbox_enter(&n->table, s, SANDBOX_RUNNING);
 	s->seen = n->look.number;
 	sandbox_set_deadline(s);
-	log_info("%s is resumed%s in %" PRIu64 " ms", s->info.id,
-		 s->resuming && !s->resuming->memory ? " from its disk" : "", ms);
+	log_resumed(s);
 	resume_cancel(s);
 	sandbox_files_order(s, FILES_RUNS, &o);
 	if (files_ask(n->files, NULL, &o, NULL, &mine) < 0)
