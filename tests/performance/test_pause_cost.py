@@ -29,9 +29,9 @@ WARM = 1
 STOPPED_MS, STOPPED_MS_PER_MB, STOPPED_ROOM = 5, 0.3, 1.1
 DURABLE_RATIO, DURABLE_MS = 1.2, 20
 RESUME_RATIO = 1.15
-# What is enforced, as multiples of these targets: 1.5 times what was measured with an emulated guest on two shared
-# cores. docs/specification.md has both.
-ENFORCED = {"stopped": 5.5, "durable": 5.7, "resumed": 2.1}
+# What is enforced, as multiples of these targets: 1.5 times the worst median that was measured with an emulated guest on
+# two busy cores. This finds what gets much worse; docs/specification.md says how far the targets are.
+ENFORCED = {"stopped": 6.2, "durable": 11, "resumed": 2.1}
 
 PAUSED = re.compile(r"(\w+) is paused: (?P<bytes>\d+) bytes, stood still (?P<stopped>\d+) us until copied, "
                     r"copier (?P<copier>\d+) us; begun after (?P<begun>\d+) us, copied (?P<copied>\d+), "
