@@ -1,6 +1,6 @@
 """Pause and resume at the engine's level: a sandbox goes through files and is the same, byte for byte.
 
-HOTCELL_PAUSE_CYCLES (5) and HOTCELL_PAUSE_MIB (16) set how often and how much. Figures are printed.
+HOTCELL_PAUSE_CYCLES (3) and HOTCELL_PAUSE_MIB (16) set how often and how much. Figures are printed.
 """
 
 import contextlib
@@ -16,7 +16,7 @@ import pytest
 from driver import DriverError
 from engine import Engine
 
-CYCLES = int(os.environ.get("HOTCELL_PAUSE_CYCLES", "5"))
+CYCLES = int(os.environ.get("HOTCELL_PAUSE_CYCLES", "3"))
 MIB = int(os.environ.get("HOTCELL_PAUSE_MIB", "16"))
 SKEW_US = 100_000  # the promise; what cannot be known better than that is not held against it
 FILE_BYTES = 700_000
