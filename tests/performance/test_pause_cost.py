@@ -24,7 +24,7 @@ from warden import build_dir
 PAIRS = int(os.environ.get("HOTCELL_PAUSE_PAIRS", "10"))
 CHANGED_MIB = [int(n) for n in os.environ.get("HOTCELL_CHANGED_MIB", "0,64").split(",")]
 PATIENCE = 600
-TRIES = 3  # a shared machine has bad moments
+TRIES = 5  # a shared machine has bad moments
 WARM = 1
 STOPPED_MS, STOPPED_MS_PER_MB, STOPPED_ROOM = 5, 0.3, 1.1
 DURABLE_RATIO, DURABLE_MS = 1.2, 20
