@@ -7,6 +7,7 @@
 #include "agent/range.h"
 #include "agent/user_path.h"
 #include "fuzz/must.h"
+#include "http/date.h"
 
 static void check_range(const struct http1_head *h, uint64_t size, int64_t mtime)
 {

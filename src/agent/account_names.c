@@ -46,14 +46,9 @@ static void search(struct bytes text, struct account_name *n)
 {
 	struct bytes line, name;
 
-	while (text.len > 0) {
-		if (!bytes_cut(&text, '\n', &line)) {
-			line = text;
-			text = (struct bytes){ 0 };
-		}
+	while (bytes_next(&text, '\n', &line))
 		if (line_has(line, n->id, &name) && bytes_to_str(name, n->name, sizeof(n->name)))
 			return;
-	}
 	snprintf(n->name, sizeof(n->name), "%u", n->id);
 }
 

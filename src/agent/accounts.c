@@ -7,18 +7,6 @@
 
 enum { PASSWD_FIELDS = 7, GROUP_FIELDS = 4, PATH_TEXT_MAX = 512 };
 
-/* Cut the next line off *text; the last one may lack its newline. */
-static bool next_line(struct bytes *text, struct bytes *ret)
-{
-	if (text->len == 0)
-		return false;
-	if (!bytes_cut(text, '\n', ret)) {
-		*ret = *text;
-		*text = (struct bytes){ 0 };
-	}
-	return true;
-}
-
 /* Exactly n fields. */
 static bool split(struct bytes line, struct bytes *fields, size_t n)
 {
@@ -79,7 +67,7 @@ static void parse_groups(struct bytes text, struct account *ret)
 	gid_t gid;
 
 	add_group(ret, ret->gid);
-	while (next_line(&text, &line))
+	while (bytes_next(&text, '\n', &line))
 		if (split(line, f, COUNT(f)) && is_member(f[3], name) && parse_id(f[2], &gid))
 			add_group(ret, gid);
 }
@@ -91,7 +79,7 @@ int account_parse(struct bytes passwd, struct bytes group, struct bytes name, st
 	struct account a = { 0 };
 
 	/* an empty name would match a line that begins with a colon */
-	while (name.len > 0 && next_line(&passwd, &line)) {
+	while (name.len > 0 && bytes_next(&passwd, '\n', &line)) {
 		if (!parse_user(line, name, &a))
 			continue;
 		parse_groups(group, &a);

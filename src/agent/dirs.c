@@ -27,13 +27,9 @@ static int walk(struct bytes path, const struct account *who)
 	char name[NAME_MAX + 1];
 	struct bytes segment;
 
-	while (dir >= 0 && path.len > 0) {
+	while (dir >= 0 && bytes_next(&path, '/', &segment)) {
 		int next;
 
-		if (!bytes_cut(&path, '/', &segment)) {
-			segment = path;
-			path = (struct bytes){ 0 };
-		}
 		if (segment.len == 0)
 			continue;
 		if (!bytes_to_str(segment, name, sizeof(name))) {

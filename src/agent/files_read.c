@@ -13,6 +13,7 @@
 #include "agent/files_request.h"
 #include "agent/range.h"
 #include "agent/reply.h"
+#include "http/date.h"
 
 enum {
 	PIECE_MAX = 64 * 1024,

@@ -229,11 +229,7 @@ int identity_hosts(struct bytes old, const char *hostname, struct buf *out, stru
 	struct bytes line;
 	bool done = false;
 
-	while (old.len > 0) {
-		if (!bytes_cut(&old, '\n', &line)) {
-			line = old;
-			old = (struct bytes){ 0 };
-		}
+	while (bytes_next(&old, '\n', &line)) {
 		if (is_own_line(line)) {
 			if (!done && buf_printf(out, err, "%s %s\n", own_address, hostname) < 0)
 				return -1;

@@ -25,11 +25,7 @@ int metrics_cpu(struct bytes stat, struct cpu_times *ret, struct err *err)
 	for (int i = 0; i < CPU_FIELDS; i++) {
 		uint64_t v;
 
-		if (!bytes_cut(&line, ' ', &word)) {
-			word = line;
-			line = (struct bytes){ 0 };
-		}
-		if (!bytes_to_u64(word, &v))
+		if (!bytes_next(&line, ' ', &word) || !bytes_to_u64(word, &v))
 			return err_set(err, ERR_INTERNAL, 0, "/proc/stat is not understood");
 		t.total += v;
 		t.busy += i == IDLE || i == IOWAIT ? 0 : v;

@@ -7,8 +7,6 @@
 
 #include "wire/http1_field.h"
 
-enum { HTTP_DATE_MAX = 40 }; /* with its NUL */
-
 enum range_kind {
 	RANGE_ALL,            /* 200 */
 	RANGE_PART,           /* 206: `from` and `length`, which is not 0 */
@@ -27,6 +25,3 @@ struct range range_of(const struct http1_head *h, uint64_t size, int64_t mtime);
 
 /* Would the client take the file as it is, without a coding? */
 bool range_takes_identity(const struct http1_head *h);
-
-void http_date_put(int64_t seconds, char ret[static HTTP_DATE_MAX]);
-bool http_date_parse(struct bytes text, int64_t *ret); /* the one form that is still written */

@@ -29,11 +29,7 @@ static bool clean(struct cleaner *c, struct bytes path)
 {
 	struct bytes segment;
 
-	while (path.len > 0) {
-		if (!bytes_cut(&path, '/', &segment)) {
-			segment = path;
-			path = (struct bytes){ 0 };
-		}
+	while (bytes_next(&path, '/', &segment)) {
 		if (bytes_eq(segment, BYTES_LIT("..")))
 			go_up(c);
 		else if (segment.len > 0 && !bytes_eq(segment, BYTES_LIT(".")) &&

@@ -8,27 +8,12 @@
 
 enum { PARAM_MAX = 512 };
 
-/* The value of a short parameter, empty when it is not there. */
-static int get(struct bytes query, const char *name, struct buf *out, struct err *err)
-{
-	bool found = false;
-
-	buf_clear(out);
-	if (target_find_param(query, name, out, &found, err) < 0)
-		return err_wrap(err, "%s", name);
-	return 0;
-}
-
 static int parse_states(struct bytes in, struct list_query *ret, struct err *err)
 {
 	struct bytes one;
 
 	ret->running = ret->paused = in.len == 0;
-	while (in.len > 0) {
-		if (!bytes_cut(&in, ',', &one)) {
-			one = in;
-			in.len = 0;
-		}
+	while (bytes_next(&in, ',', &one)) {
 		if (bytes_eq(one, BYTES_LIT("running")))
 			ret->running = true;
 		else if (bytes_eq(one, BYTES_LIT("paused")))
@@ -146,7 +131,7 @@ static int parse_metadata(struct bytes query, struct list_query *ret, struct err
 	struct bytes rest, pair;
 	uint8_t *room;
 
-	if (get(query, "metadata", &once, err) < 0)
+	if (target_param(query, "metadata", &once, err) < 0)
 		return -1;
 	if (once.len == 0)
 		return 0;
@@ -157,14 +142,9 @@ static int parse_metadata(struct bytes query, struct list_query *ret, struct err
 	if (buf_reserve(&ret->decoded, LIST_METADATA_MAX, &room, err) < 0)
 		return -1;
 	rest = buf_view(&twice);
-	while (rest.len > 0) {
-		if (!bytes_cut(&rest, '&', &pair)) {
-			pair = rest;
-			rest.len = 0;
-		}
+	while (bytes_next(&rest, '&', &pair))
 		if (add_pair(pair, ret, err) < 0)
 			return -1;
-	}
 	return 0;
 }
 
@@ -179,12 +159,16 @@ static int parse_all(struct bytes query, uint32_t limit, struct list_query *ret,
 {
 	AUTO(buf_done) struct buf v = BUF_MAX(PARAM_MAX);
 
-	if (get(query, "state", &v, err) < 0 || parse_states(buf_view(&v), ret, err) < 0 ||
-	    get(query, "order", &v, err) < 0 || parse_order(buf_view(&v), ret, err) < 0 ||
-	    get(query, "limit", &v, err) < 0 || parse_limit(buf_view(&v), limit, ret, err) < 0 ||
-	    get(query, "template", &v, err) < 0 || parse_template(buf_view(&v), ret, err) < 0 ||
-	    get(query, "startedAfter", &v, err) < 0 || parse_started(buf_view(&v), ret, err) < 0 ||
-	    get(query, "nextToken", &v, err) < 0 || parse_cursor(buf_view(&v), ret, err) < 0)
+	if (target_param(query, "state", &v, err) < 0 || parse_states(buf_view(&v), ret, err) < 0 ||
+	    target_param(query, "order", &v, err) < 0 || parse_order(buf_view(&v), ret, err) < 0 ||
+	    target_param(query, "limit", &v, err) < 0 ||
+	    parse_limit(buf_view(&v), limit, ret, err) < 0 ||
+	    target_param(query, "template", &v, err) < 0 ||
+	    parse_template(buf_view(&v), ret, err) < 0 ||
+	    target_param(query, "startedAfter", &v, err) < 0 ||
+	    parse_started(buf_view(&v), ret, err) < 0 ||
+	    target_param(query, "nextToken", &v, err) < 0 ||
+	    parse_cursor(buf_view(&v), ret, err) < 0)
 		return -1;
 	return parse_metadata(query, ret, err);
 }

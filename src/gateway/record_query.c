@@ -15,23 +15,13 @@ static const char *const levels[RECORD_LEVELS] = {
 	[RECORD_ERROR] = "error",
 };
 
-static int get(struct bytes query, const char *name, struct buf *out, struct err *err)
-{
-	bool found = false;
-
-	buf_clear(out);
-	if (target_find_param(query, name, out, &found, err) < 0)
-		return err_wrap(err, "%s", name);
-	return 0;
-}
-
 /* A number; *ret keeps what it held, and *ret_given is false, when it is not there. */
 static int get_number(struct bytes query, const char *name, uint64_t most, uint64_t *ret,
 		      bool *ret_given, struct err *err)
 {
 	AUTO(buf_done) struct buf v = BUF_MAX(PARAM_MAX);
 
-	if (get(query, name, &v, err) < 0)
+	if (target_param(query, name, &v, err) < 0)
 		return -1;
 	*ret_given = v.len > 0;
 	if (v.len > 0 && (!bytes_to_u64(buf_view(&v), ret) || *ret > most))
@@ -103,7 +93,7 @@ static int get_direction(struct bytes query, struct record_query *ret, struct er
 {
 	AUTO(buf_done) struct buf v = BUF_MAX(PARAM_MAX);
 
-	if (get(query, "direction", &v, err) < 0)
+	if (target_param(query, "direction", &v, err) < 0)
 		return -1;
 	ret->newest = !bytes_eq(buf_view(&v), BYTES_LIT("forward"));
 	if (ret->newest && v.len > 0 && !bytes_eq(buf_view(&v), BYTES_LIT("backward")))
@@ -115,7 +105,7 @@ static int get_level(struct bytes query, struct record_query *ret, struct err *e
 {
 	AUTO(buf_done) struct buf v = BUF_MAX(PARAM_MAX);
 
-	if (get(query, "level", &v, err) < 0)
+	if (target_param(query, "level", &v, err) < 0)
 		return -1;
 	if (v.len == 0)
 		return 0;
@@ -131,7 +121,7 @@ static int get_search(struct bytes query, struct record_query *ret, struct err *
 {
 	AUTO(buf_done) struct buf v = BUF_MAX(RECORD_SEARCH_MAX);
 
-	if (get(query, "search", &v, err) < 0 ||
+	if (target_param(query, "search", &v, err) < 0 ||
 	    !bytes_to_str(buf_view(&v), ret->search, sizeof(ret->search)))
 		return err_set(err, ERR_INVALID, 0, "search must be at most %d bytes",
 			       RECORD_SEARCH_MAX);

@@ -150,13 +150,9 @@ static void ask_next(struct api_call *c)
 	struct record_job *j = c->record;
 	struct bytes one;
 
-	if (j->rest.len == 0) {
+	if (!bytes_next(&j->rest, ',', &one)) {
 		api_answer(c, 200, json_pack("{s:O}", "sandboxes", j->found));
 		return;
-	}
-	if (!bytes_cut(&j->rest, ',', &one)) {
-		one = j->rest;
-		j->rest.len = 0;
 	}
 	if (++j->n_parts > RECORD_IDS_MAX)
 		api_fail(c, 400, "at most %d sandboxes at once", RECORD_IDS_MAX);

@@ -1,12 +1,12 @@
 /* h1_response.c - what leaves an HTTP/1.1 connection of a server. */
 #include <assert.h>
-#include <time.h>
 
 #include "base/clock.h"
 #include "http/h1_conn.h"
 #include "wire/http1_encode.h"
+#include "http/date.h"
 
-enum { HEAD_OUT_MAX = 64 * 1024, DATE_MAX = 64 };
+enum { HEAD_OUT_MAX = 64 * 1024 };
 
 static struct h1_request *of(struct http_request *rq)
 {
@@ -15,20 +15,12 @@ static struct h1_request *of(struct http_request *rq)
 
 static int put_date(struct buf *out, const struct http_response *r, struct err *err)
 {
-	time_t now = (time_t)(clock_wall_ns() / NSEC_PER_SEC);
-	static const char days[] = "SunMonTueWedThuFriSat";
-	static const char months[] = "JanFebMarAprMayJunJulAugSepOctNovDec";
-	char text[DATE_MAX];
-	struct tm tm;
+	char text[HTTP_DATE_MAX];
 
 	for (size_t i = 0; i < r->n_fields; i++)
 		if (bytes_eq_nocase(r->fields[i].name, BYTES_LIT("date")))
 			return 0; /* relayed, with the date of its origin */
-	if (!gmtime_r(&now, &tm))
-		return 0;
-	snprintf(text, sizeof(text), "%.3s, %02d %.3s %d %02d:%02d:%02d GMT", days + 3 * tm.tm_wday,
-		 tm.tm_mday, months + 3 * tm.tm_mon, 1900 + tm.tm_year, tm.tm_hour, tm.tm_min,
-		 tm.tm_sec);
+	http_date_put((int64_t)(clock_wall_ns() / NSEC_PER_SEC), text);
 	return http1_put_field(out, BYTES_LIT("date"), bytes_str(text), err);
 }
 

@@ -169,3 +169,13 @@ int target_find_param(struct bytes query, const char *name, struct buf *out, boo
 	*ret_found = found;
 	return 0;
 }
+
+int target_param(struct bytes query, const char *name, struct buf *out, struct err *err)
+{
+	bool found = false;
+
+	buf_clear(out);
+	if (target_find_param(query, name, out, &found, err) < 0)
+		return err_wrap(err, "%s", name);
+	return 0;
+}

@@ -37,3 +37,5 @@ int target_decode_param(struct bytes raw, struct buf *out, struct err *err) NODI
  * no error. There twice, or broken: an error. At most out->max bytes. */
 int target_find_param(struct bytes query, const char *name, struct buf *out, bool *ret_found,
 		      struct err *err) NODISCARD;
+/* The same into an emptied `out`, which stays empty when it is not there. */
+int target_param(struct bytes query, const char *name, struct buf *out, struct err *err) NODISCARD;

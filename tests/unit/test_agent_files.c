@@ -4,6 +4,7 @@
 #include "agent/file_metadata.h"
 #include "agent/gunzip.h"
 #include "agent/range.h"
+#include "http/date.h"
 
 /* --- gzip ----------------------------------------------------------------------------------- */
 
