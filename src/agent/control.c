@@ -71,7 +71,7 @@ static void on_identity_body(struct http_handler *h, struct bytes piece)
 	}
 }
 
-/* Their other ends were left behind in the network it was paused in. */
+/* Their other ends were left behind in the network it was paused or copied in. */
 static void part_from_clients(struct agent *a, const struct http_request *rq)
 {
 	processes_await(&a->processes);
@@ -93,7 +93,7 @@ static void assume(struct agent *a, struct http_request *rq, struct bytes json)
 		reply_fail(rq, 500, "%s", err.msg);
 		return;
 	}
-	if (id.resume && !id.in_place)
+	if ((id.resume && !id.in_place) || id.left_behind)
 		part_from_clients(a, rq);
 	reply_clock(rq);
 	if (id.stay_frozen)

@@ -28,6 +28,7 @@ struct identity {
 	bool stay_frozen; /* a rehearsal: the same message comes again, and then the thaw */
 	bool resume;      /* it is who it was: clock and entropy, and nothing else is set */
 	bool in_place;    /* with resume: it was only stopped, its connections are still good */
+	bool left_behind; /* it is a copy of one that had connections: they are not its own */
 	struct session session;
 };
 

@@ -105,7 +105,8 @@ static int take_rest(const json_t *v, const struct session *base, struct identit
 			       ? -1
 			       : check_host(v, base, err);
 	if (take_names(v, ret, err) < 0 ||
-	    json_may_bool(v, "stayFrozen", &ret->stay_frozen, err) < 0)
+	    json_may_bool(v, "stayFrozen", &ret->stay_frozen, err) < 0 ||
+	    json_may_bool(v, "leftBehind", &ret->left_behind, err) < 0)
 		return -1;
 	return session_parse(v, base, &ret->session, err);
 }

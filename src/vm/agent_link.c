@@ -162,6 +162,8 @@ int agent_link_identity(struct agent_link *l, const struct agent_identity *id,
 		return err_wrap(err, "agent: identity");
 	if (id->resume)
 		agent_link_prove(l, id->control_token);
+	else if (id->was_token[0])
+		agent_link_prove(l, id->was_token);
 	rc = ask(l,
 		 &(struct question){ .name = "identity",
 				     .method = "POST",
