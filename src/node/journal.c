@@ -9,23 +9,8 @@
 #include <signal.h>
 #include <sys/eventfd.h>
 
-#include "node/journal_db.h"
+#include "node/journal_inside.h"
 #include "net/watch.h"
-
-enum job_kind { JOB_PUT, JOB_REMOVE, JOB_BURY, JOB_FIND, JOB_LIST, JOB_PRUNE };
-
-struct journal_job {
-	struct journal_job *next;
-	enum job_kind kind;
-	struct journal_row row;       /* JOB_PUT; text is owned */
-	struct node_tombstone about;  /* the others: of it what they need */
-	struct node_tombstone *found; /* JOB_FIND, JOB_LIST: owned; room for `max` */
-	size_t max, n_found;
-	bool durable;
-	int rc; /* from the thread */
-	struct err err;
-	struct journal_write *write; /* the loop's alone; NULL: cancelled */
-};
 
 struct jobs { /* in the order asked */
 	struct journal_job *first, **last;
@@ -68,7 +53,7 @@ static bool is_search(const struct journal_job *job)
 	return job->kind == JOB_FIND || job->kind == JOB_LIST;
 }
 
-static void job_free(struct journal_job *job)
+void journal_job_free(struct journal_job *job)
 {
 	free(job->row.text);
 	free(job->found);
@@ -93,6 +78,10 @@ static int do_job(struct journal *j, struct journal_job *job, struct err *err)
 					     job->max, &job->n_found, err);
 	case JOB_PRUNE:
 		return journal_db_prune(j->db, t->ended_ns, TOMBSTONES_SLICE, &job->n_found, err);
+	case JOB_PUT_SNAPSHOT:
+		return journal_db_put_snapshot(j->db, &job->snapshot, err);
+	case JOB_REMOVE_SNAPSHOT:
+		return journal_db_remove_snapshot(j->db, job->snapshot.id, err);
 	}
 	abort();
 }
@@ -230,7 +219,7 @@ static void journal_free(struct journal *j)
 		struct journal_job *job = j->told.first;
 
 		j->told.first = job->next;
-		job_free(job);
+		journal_job_free(job);
 	}
 	free(j);
 }
@@ -255,15 +244,15 @@ static void on_rung(struct watch *rung, unsigned int events)
 		j->n_jobs--;
 		j->n_searches -= is_search(job);
 		tell(job);
-		job_free(job);
+		journal_job_free(job);
 	}
 	j->telling = false;
 	if (j->closed)
 		journal_free(j);
 }
 
-static int ask(struct journal *j, struct journal_job *job, struct journal_write *w,
-	       void (*on_done)(struct journal_write *w, const struct err *err))
+int journal_ask(struct journal *j, struct journal_job *job, struct journal_write *w,
+		void (*on_done)(struct journal_write *w, const struct err *err))
 {
 	assert(!w->journal && !j->closed);
 	*w = (struct journal_write){ .on_done = on_done, .journal = j, .job = job };
@@ -277,8 +266,8 @@ static int ask(struct journal *j, struct journal_job *job, struct journal_write 
 	return 0;
 }
 
-static int make_job(const struct journal *j, enum job_kind kind, struct journal_job **ret,
-		    struct err *err)
+int journal_job_make(const struct journal *j, enum job_kind kind, struct journal_job **ret,
+		     struct err *err)
 {
 	if (j->n_jobs >= JOURNAL_QUEUE_MAX)
 		return err_set(err, ERR_EXHAUSTED, 0, "journal: %d writes wait already",
@@ -296,7 +285,7 @@ int journal_put(struct journal *j, struct journal_write *w, const struct journal
 {
 	struct journal_job *job;
 
-	if (make_job(j, JOB_PUT, &job, err) < 0)
+	if (journal_job_make(j, JOB_PUT, &job, err) < 0)
 		return -1;
 	job->row = *row;
 	job->durable = durable;
@@ -304,11 +293,11 @@ int journal_put(struct journal *j, struct journal_write *w, const struct journal
 	if (row->text) {
 		job->row.text = strdup(row->text);
 		if (!job->row.text) {
-			job_free(job);
+			journal_job_free(job);
 			return err_set(err, ERR_EXHAUSTED, ENOMEM, "journal: no memory for a text");
 		}
 	}
-	return ask(j, job, w, on_done);
+	return journal_ask(j, job, w, on_done);
 }
 
 int journal_remove(struct journal *j, struct journal_write *w, const char *id,
@@ -316,80 +305,10 @@ int journal_remove(struct journal *j, struct journal_write *w, const char *id,
 {
 	struct journal_job *job;
 
-	if (make_job(j, JOB_REMOVE, &job, err) < 0)
+	if (journal_job_make(j, JOB_REMOVE, &job, err) < 0)
 		return -1;
 	snprintf(job->about.id, sizeof(job->about.id), "%s", id);
-	return ask(j, job, w, on_done);
-}
-
-int journal_bury(struct journal *j, struct journal_write *w, const struct node_tombstone *t,
-		 void (*on_done)(struct journal_write *w, const struct err *err), struct err *err)
-{
-	struct journal_job *job;
-
-	if (make_job(j, JOB_BURY, &job, err) < 0)
-		return -1;
-	job->about = *t;
-	return ask(j, job, w, on_done);
-}
-
-int journal_prune(struct journal *j, struct journal_write *w, uint64_t before_ns,
-		  void (*on_done)(struct journal_write *w, const struct err *err), struct err *err)
-{
-	struct journal_job *job;
-
-	if (make_job(j, JOB_PRUNE, &job, err) < 0)
-		return -1;
-	job->about.ended_ns = before_ns;
-	return ask(j, job, w, on_done);
-}
-
-static int search(struct journal *j, struct journal_search *s, enum job_kind kind,
-		  const struct node_tombstone *about, size_t max, journal_found_fn *on_found,
-		  struct err *err)
-{
-	struct journal_job *job;
-
-	if (j->n_searches >= JOURNAL_SEARCHES_MAX)
-		return err_set(err, ERR_EXHAUSTED, 0, "journal: %d searches wait already",
-			       JOURNAL_SEARCHES_MAX);
-	if (make_job(j, kind, &job, err) < 0)
-		return -1;
-	job->about = *about;
-	job->max = max;
-	job->found = calloc(max, sizeof(*job->found));
-	if (!job->found) {
-		job_free(job);
-		return err_set(err, ERR_EXHAUSTED, ENOMEM, "journal: no memory for a search");
-	}
-	s->on_found = on_found;
-	return ask(j, job, &s->write, NULL);
-}
-
-int journal_find_ended(struct journal *j, struct journal_search *s, const char *team,
-		       const char *id, journal_found_fn *on_found, struct err *err)
-{
-	struct node_tombstone about = { 0 };
-
-	snprintf(about.team, sizeof(about.team), "%s", team);
-	snprintf(about.id, sizeof(about.id), "%s", id);
-	return search(j, s, JOB_FIND, &about, 1, on_found, err);
-}
-
-int journal_list_ended(struct journal *j, struct journal_search *s, const char *team,
-		       uint64_t after_ns, const char *id, journal_found_fn *on_found,
-		       struct err *err)
-{
-	struct node_tombstone about = { .ended_ns = after_ns };
-
-	snprintf(about.team, sizeof(about.team), "%s", team);
-	snprintf(about.id, sizeof(about.id), "%s", id);
-	return search(j, s, JOB_LIST, &about, TOMBSTONES_PAGE, on_found, err);
-}
-
-void journal_search_cancel(struct journal_search *s)
-{
-	journal_write_cancel(&s->write);
+	return journal_ask(j, job, w, on_done);
 }
 
 void journal_write_cancel(struct journal_write *w)
@@ -409,6 +328,22 @@ int journal_each(struct journal *j, journal_each_fn *each, void *context, struct
 	rc = journal_db_each(j->db, each, context, err);
 	pthread_mutex_unlock(&j->db_lock);
 	return rc;
+}
+
+int journal_each_snapshot(struct journal *j, journal_each_snapshot_fn *each, void *context,
+			  struct err *err)
+{
+	int rc;
+
+	pthread_mutex_lock(&j->db_lock);
+	rc = journal_db_each_snapshot(j->db, each, context, err);
+	pthread_mutex_unlock(&j->db_lock);
+	return rc;
+}
+
+size_t journal_searching(const struct journal *j)
+{
+	return j->n_searches;
 }
 
 /* Signals are the loop's: the thread has none. */

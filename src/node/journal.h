@@ -33,6 +33,8 @@ struct journal_row {
 	uint64_t run_boot_ns, end_boot_ns;
 	char idempotency[NODE_ID_MAX + 1]; /* of the create that made it; may be empty */
 	uint64_t request_print;            /* and what that create asked for */
+	char base_id[NODE_ID_MAX + 1];     /* the template below the snapshot it was made of, which
+					    * is sandbox.template_id; empty: no snapshot */
 	enum journal_state state;
 	uint32_t slot;
 	char *text; /* JSON, NUL-terminated; may be NULL. Borrowed by calls, see each */

@@ -49,6 +49,7 @@ static const struct column {
 	MEMBER("end_boot_ns", COL_U64, end_boot_ns),
 	MEMBER("idempotency", COL_TEXT, idempotency),
 	MEMBER("request_print", COL_U64, request_print),
+	MEMBER("base_id", COL_TEXT, base_id),
 #undef MEMBER
 };
 static_assert(sizeof(enum journal_state) == sizeof(uint32_t), "a state is kept as a number");
@@ -80,6 +81,12 @@ static const char *const migrations[] = {
 	" ended_ns INTEGER NOT NULL, reason INTEGER NOT NULL) STRICT;"
 	"CREATE INDEX tombstone_all ON tombstone (ended_ns, id);"
 	"CREATE INDEX tombstone_team ON tombstone (team, ended_ns, id)",
+	"ALTER TABLE sandbox ADD COLUMN base_id TEXT NOT NULL DEFAULT '';"
+	"CREATE TABLE snapshot (id TEXT PRIMARY KEY, team TEXT NOT NULL, base_id TEXT NOT NULL,"
+	" parent TEXT NOT NULL, source TEXT NOT NULL, name TEXT NOT NULL, tag TEXT NOT NULL,"
+	" control_token TEXT NOT NULL, created_ns INTEGER NOT NULL, memory_bytes INTEGER NOT NULL,"
+	" disk_bytes INTEGER NOT NULL, vcpus INTEGER NOT NULL, memory_mib INTEGER NOT NULL,"
+	" disk_mib INTEGER NOT NULL, layers INTEGER NOT NULL, hidden INTEGER NOT NULL) STRICT",
 };
 static_assert(COUNT(migrations) == JOURNAL_SCHEMA, "a change of the tables is a migration");
 
@@ -249,7 +256,7 @@ static int set_up(struct journal_db *d, struct err *err)
 	if (journal_db_prepare(d, "BEGIN IMMEDIATE", &d->begin, err) < 0 ||
 	    journal_db_prepare(d, "COMMIT", &d->commit, err) < 0 || prepare_put(d, err) < 0 ||
 	    journal_db_prepare(d, sql_remove, &d->remove, err) < 0 ||
-	    tombstones_db_open(d, err) < 0)
+	    tombstones_db_open(d, err) < 0 || snapshots_db_open(d, err) < 0)
 		return -1;
 	sqlite3_wal_hook(d->db, on_commit, d); /* in place of SQLite's own checkpoints */
 	return 0;
@@ -311,6 +318,7 @@ void journal_db_close(struct journal_db *d)
 	sqlite3_finalize(d->put);
 	sqlite3_finalize(d->remove);
 	tombstones_db_close(d);
+	snapshots_db_close(d);
 	sqlite3_close(d->db);
 	/* last: to close any descriptor of the file ends SQLite's locks on it */
 	auto_close(&d->lock);

@@ -1,10 +1,10 @@
 /* journal_db.h - the journal's file: all of its SQL. Blocks; used by one thread at a time. */
 #pragma once
 
-#include "node/journal.h"
+#include "node/journal_snapshots.h"
 
 enum {
-	JOURNAL_SCHEMA = 2,            /* PRAGMA user_version */
+	JOURNAL_SCHEMA = 3,            /* PRAGMA user_version */
 	JOURNAL_BUSY_MS = 2000,        /* for somebody who looks at the file with other tools */
 	JOURNAL_WAL_PAGES = 2000,      /* of 4 KiB; more are moved into the file at leisure */
 	JOURNAL_WAL_PAGES_MAX = 16000, /* and these at once */
@@ -39,6 +39,13 @@ int journal_db_list_ended(struct journal_db *d, const char *team, uint64_t after
 /* Drops up to `max` that ended before. *ret_n: how many. */
 int journal_db_prune(struct journal_db *d, uint64_t before_ns, size_t max, size_t *ret_n,
 		     struct err *err) NODISCARD;
+
+/* snapshots_db.c */
+int journal_db_put_snapshot(struct journal_db *d, const struct journal_snapshot *row,
+			    struct err *err) NODISCARD;
+int journal_db_remove_snapshot(struct journal_db *d, const char *id, struct err *err) NODISCARD;
+int journal_db_each_snapshot(struct journal_db *d, journal_each_snapshot_fn *each, void *context,
+			     struct err *err) NODISCARD;
 
 int journal_db_wal_pages(const struct journal_db *d); /* since the last checkpoint */
 void journal_db_checkpoint(struct journal_db *d);     /* a failure only means that it comes later */

@@ -10,6 +10,7 @@ struct journal_db {
 	sqlite3 *db;
 	sqlite3_stmt *begin, *commit, *put, *remove;
 	sqlite3_stmt *bury, *shorten, *find, *list, *list_all, *prune; /* tombstones_db.c */
+	sqlite3_stmt *put_snapshot, *remove_snapshot;                  /* snapshots_db.c */
 	int lock; /* flock: one node per journal; others may look */
 	int wal_pages;
 	bool full_sync, damaged;
@@ -26,3 +27,5 @@ bool journal_db_text(sqlite3_stmt *s, int column, char *ret, size_t size);
 
 int tombstones_db_open(struct journal_db *d, struct err *err) NODISCARD;
 void tombstones_db_close(struct journal_db *d);
+int snapshots_db_open(struct journal_db *d, struct err *err) NODISCARD;
+void snapshots_db_close(struct journal_db *d);

@@ -1,0 +1,37 @@
+/* journal_inside.h - what the files of the journal share; nobody else includes it. */
+#pragma once
+
+#include "node/journal_db.h"
+
+enum job_kind {
+	JOB_PUT,
+	JOB_REMOVE,
+	JOB_BURY,
+	JOB_FIND,
+	JOB_LIST,
+	JOB_PRUNE,
+	JOB_PUT_SNAPSHOT,
+	JOB_REMOVE_SNAPSHOT,
+};
+
+struct journal_job {
+	struct journal_job *next;
+	enum job_kind kind;
+	struct journal_row row;       /* JOB_PUT; text is owned */
+	struct node_tombstone about;  /* the others: of it what they need */
+	struct node_tombstone *found; /* JOB_FIND, JOB_LIST: owned; room for `max` */
+	size_t max, n_found;
+	struct journal_snapshot snapshot; /* JOB_PUT_SNAPSHOT; of a removal its id */
+	bool durable;
+	int rc; /* from the thread */
+	struct err err;
+	struct journal_write *write; /* the loop's alone; NULL: cancelled */
+};
+
+int journal_job_make(const struct journal *j, enum job_kind kind, struct journal_job **ret,
+		     struct err *err) NODISCARD;
+void journal_job_free(struct journal_job *job);
+/* Takes the job. */
+int journal_ask(struct journal *j, struct journal_job *job, struct journal_write *w,
+		void (*on_done)(struct journal_write *w, const struct err *err)) NODISCARD;
+size_t journal_searching(const struct journal *j);

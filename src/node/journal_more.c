@@ -1,0 +1,100 @@
+/* journal_more.c - what else is written: tombstones, snapshots. */
+#include <errno.h>
+
+#include "base/bytes.h"
+#include "node/journal_inside.h"
+
+int journal_bury(struct journal *j, struct journal_write *w, const struct node_tombstone *t,
+		 void (*on_done)(struct journal_write *w, const struct err *err), struct err *err)
+{
+	struct journal_job *job;
+
+	if (journal_job_make(j, JOB_BURY, &job, err) < 0)
+		return -1;
+	job->about = *t;
+	return journal_ask(j, job, w, on_done);
+}
+
+int journal_prune(struct journal *j, struct journal_write *w, uint64_t before_ns,
+		  void (*on_done)(struct journal_write *w, const struct err *err), struct err *err)
+{
+	struct journal_job *job;
+
+	if (journal_job_make(j, JOB_PRUNE, &job, err) < 0)
+		return -1;
+	job->about.ended_ns = before_ns;
+	return journal_ask(j, job, w, on_done);
+}
+
+static int search(struct journal *j, struct journal_search *s, enum job_kind kind,
+		  const struct node_tombstone *about, size_t max, journal_found_fn *on_found,
+		  struct err *err)
+{
+	struct journal_job *job;
+
+	if (journal_searching(j) >= JOURNAL_SEARCHES_MAX)
+		return err_set(err, ERR_EXHAUSTED, 0, "journal: %d searches wait already",
+			       JOURNAL_SEARCHES_MAX);
+	if (journal_job_make(j, kind, &job, err) < 0)
+		return -1;
+	job->about = *about;
+	job->max = max;
+	job->found = calloc(max, sizeof(*job->found));
+	if (!job->found) {
+		journal_job_free(job);
+		return err_set(err, ERR_EXHAUSTED, ENOMEM, "journal: no memory for a search");
+	}
+	s->on_found = on_found;
+	return journal_ask(j, job, &s->write, NULL);
+}
+
+int journal_find_ended(struct journal *j, struct journal_search *s, const char *team,
+		       const char *id, journal_found_fn *on_found, struct err *err)
+{
+	struct node_tombstone about = { 0 };
+
+	snprintf(about.team, sizeof(about.team), "%s", team);
+	snprintf(about.id, sizeof(about.id), "%s", id);
+	return search(j, s, JOB_FIND, &about, 1, on_found, err);
+}
+
+int journal_list_ended(struct journal *j, struct journal_search *s, const char *team,
+		       uint64_t after_ns, const char *id, journal_found_fn *on_found,
+		       struct err *err)
+{
+	struct node_tombstone about = { .ended_ns = after_ns };
+
+	snprintf(about.team, sizeof(about.team), "%s", team);
+	snprintf(about.id, sizeof(about.id), "%s", id);
+	return search(j, s, JOB_LIST, &about, TOMBSTONES_PAGE, on_found, err);
+}
+
+void journal_search_cancel(struct journal_search *s)
+{
+	journal_write_cancel(&s->write);
+}
+
+int journal_put_snapshot(struct journal *j, struct journal_write *w,
+			 const struct journal_snapshot *row, journal_done_fn *on_done,
+			 struct err *err)
+{
+	struct journal_job *job;
+
+	if (journal_job_make(j, JOB_PUT_SNAPSHOT, &job, err) < 0)
+		return -1;
+	job->snapshot = *row;
+	job->durable = true;
+	return journal_ask(j, job, w, on_done);
+}
+
+int journal_remove_snapshot(struct journal *j, struct journal_write *w, const char *id,
+			    journal_done_fn *on_done, struct err *err)
+{
+	struct journal_job *job;
+
+	if (journal_job_make(j, JOB_REMOVE_SNAPSHOT, &job, err) < 0)
+		return -1;
+	snprintf(job->snapshot.id, sizeof(job->snapshot.id), "%s", id);
+	job->durable = true;
+	return journal_ask(j, job, w, on_done);
+}

@@ -1,0 +1,33 @@
+/* journal_snapshots.h - the rows of snapshots: each is written when its folder is whole. */
+#pragma once
+
+#include "node/journal.h"
+
+struct journal_snapshot {
+	char id[NODE_ID_MAX + 1];
+	char team[NODE_ID_MAX + 1];
+	char base_id[NODE_ID_MAX + 1];                    /* the template at the bottom, warden's */
+	char parent[NODE_ID_MAX + 1];                     /* of what its source was made */
+	char source[NODE_ID_MAX + 1];                     /* the sandbox it was taken of */
+	char name[NODE_ID_MAX + 1], tag[NODE_ID_MAX + 1]; /* name: may be empty */
+	/* of its source: whoever wakes a copy proves with it that it is the same host */
+	char control_token[NODE_ID_MAX + 1];
+	uint64_t created_ns;               /* since 1970 */
+	uint64_t memory_bytes, disk_bytes; /* that it takes of the disk, shared blocks too */
+	uint32_t vcpus, memory_mib, disk_mib;
+	uint32_t layers; /* of its disk, above the template's */
+	uint32_t hidden; /* 1: nobody may ask for it; it goes with the last that was made of it */
+};
+
+/* Insert or replace, durable. Failure (-1): on_done will not come. */
+int journal_put_snapshot(struct journal *j, struct journal_write *w,
+			 const struct journal_snapshot *row, journal_done_fn *on_done,
+			 struct err *err) NODISCARD;
+int journal_remove_snapshot(struct journal *j, struct journal_write *w, const char *id,
+			    journal_done_fn *on_done, struct err *err) NODISCARD;
+
+/* All, the oldest first; blocks (at start only). */
+typedef int journal_each_snapshot_fn(const struct journal_snapshot *row, void *context,
+				     struct err *err);
+int journal_each_snapshot(struct journal *j, journal_each_snapshot_fn *each, void *context,
+			  struct err *err) NODISCARD;

@@ -1,0 +1,115 @@
+/* snapshots_db.c - the table of snapshots. */
+#include "base/bytes.h"
+#include "node/journal_db_inside.h"
+
+enum { SQL_MAX = 1024 };
+
+/* All columns: texts first, then numbers. */
+static const struct column {
+	const char *name;
+	size_t at, size;
+} columns[] = {
+#define MEMBER(m) \
+	{ #m, offsetof(struct journal_snapshot, m), sizeof(((struct journal_snapshot *)0)->m) }
+	MEMBER(id),         MEMBER(team),         MEMBER(base_id),    MEMBER(parent),
+	MEMBER(source),     MEMBER(name),         MEMBER(tag),        MEMBER(control_token),
+	MEMBER(created_ns), MEMBER(memory_bytes), MEMBER(disk_bytes), MEMBER(vcpus),
+	MEMBER(memory_mib), MEMBER(disk_mib),     MEMBER(layers),     MEMBER(hidden),
+};
+enum { TEXTS = 8 };
+
+static const char sql_remove[] = "DELETE FROM snapshot WHERE id = ?";
+
+static int prepare(struct journal_db *d, const char *before, const char *after, sqlite3_stmt **ret,
+		   struct err *err)
+{
+	AUTO(buf_done) struct buf sql = BUF_MAX(SQL_MAX);
+
+	if (buf_printf(&sql, err, "%s", before) < 0)
+		return -1;
+	for (size_t i = 0; i < COUNT(columns); i++)
+		if (buf_printf(&sql, err, "%s%s", i ? ", " : "", columns[i].name) < 0)
+			return -1;
+	if (buf_printf(&sql, err, "%s%c", after, '\0') < 0)
+		return -1;
+	return journal_db_prepare(d, (const char *)sql.ptr, ret, err);
+}
+
+int snapshots_db_open(struct journal_db *d, struct err *err)
+{
+	char values[2 * COUNT(columns) + 16] = ") VALUES (?";
+
+	for (size_t i = 1, n = strlen(values); i < COUNT(columns); i++, n += 2)
+		memcpy(values + n, ",?", 3);
+	memcpy(values + strlen(values), ")", 2);
+	if (prepare(d, "INSERT OR REPLACE INTO snapshot (", values, &d->put_snapshot, err) < 0)
+		return -1;
+	return journal_db_prepare(d, sql_remove, &d->remove_snapshot, err);
+}
+
+void snapshots_db_close(struct journal_db *d)
+{
+	sqlite3_finalize(d->put_snapshot);
+	sqlite3_finalize(d->remove_snapshot);
+}
+
+int journal_db_put_snapshot(struct journal_db *d, const struct journal_snapshot *row,
+			    struct err *err)
+{
+	for (size_t i = 0; i < COUNT(columns); i++) {
+		const char *from = (const char *)row + columns[i].at;
+		uint64_t number = 0;
+
+		if (i < TEXTS) {
+			(void)sqlite3_bind_text(d->put_snapshot, (int)i + 1, from, -1,
+						SQLITE_STATIC);
+			continue;
+		}
+		memcpy(&number, from, columns[i].size); /* the low bytes come first */
+		(void)sqlite3_bind_int64(d->put_snapshot, (int)i + 1, (sqlite3_int64)number);
+	}
+	return journal_db_run(d, d->put_snapshot, "put a snapshot", err);
+}
+
+int journal_db_remove_snapshot(struct journal_db *d, const char *id, struct err *err)
+{
+	(void)sqlite3_bind_text(d->remove_snapshot, 1, id, -1, SQLITE_STATIC);
+	return journal_db_run(d, d->remove_snapshot, "remove a snapshot", err);
+}
+
+static bool take(sqlite3_stmt *s, struct journal_snapshot *r)
+{
+	*r = (struct journal_snapshot){ 0 };
+	for (size_t i = 0; i < COUNT(columns); i++) {
+		char *to = (char *)r + columns[i].at;
+		uint64_t number = (uint64_t)sqlite3_column_int64(s, (int)i);
+
+		if (i >= TEXTS)
+			memcpy(to, &number, columns[i].size);
+		else if (!journal_db_text(s, (int)i, to, columns[i].size))
+			return false;
+	}
+	return true;
+}
+
+int journal_db_each_snapshot(struct journal_db *d, journal_each_snapshot_fn *each, void *context,
+			     struct err *err)
+{
+	struct journal_snapshot row;
+	sqlite3_stmt *s = NULL;
+	int rc, result = 0;
+
+	if (prepare(d, "SELECT ", " FROM snapshot ORDER BY created_ns, id", &s, err) < 0)
+		return -1;
+	while ((rc = sqlite3_step(s)) == SQLITE_ROW && result == 0) {
+		if (take(s, &row))
+			result = each(&row, context, err);
+		else
+			result =
+				err_set(err, ERR_INTERNAL, 0, "journal: a snapshot makes no sense");
+	}
+	if (result == 0 && rc != SQLITE_DONE)
+		result = journal_db_failed(d, "read snapshots", err);
+	sqlite3_finalize(s);
+	return result;
+}
