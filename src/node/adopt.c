@@ -43,6 +43,13 @@ static void load_fields(struct sandbox *s, const struct journal_row *row)
 	memcpy(s->key_id, row->key_id, sizeof(s->key_id));
 	memcpy(s->machine_id, row->machine_id, sizeof(s->machine_id));
 	memcpy(s->boot_id, row->boot_id, sizeof(s->boot_id));
+	memcpy(s->base_id, row->base_id[0] ? row->base_id : row->sandbox.template_id,
+	       sizeof(s->base_id));
+	s->snapshot = row->base_id[0] ? snapshots_by_id(s->node, s->info.template_id) : NULL;
+	if (s->snapshot)
+		snapshot_hold(s->snapshot);
+	else if (row->base_id[0])
+		log_error("%s: its snapshot %s is gone", s->info.id, s->info.template_id);
 }
 
 static int tidy(struct sandbox *s, enum files_verb verb, struct err *err)

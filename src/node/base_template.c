@@ -102,9 +102,9 @@ static int open_folder(const struct node *n, const char *id, struct err *err)
 static bool in_use(const struct node *n, const char *id)
 {
 	for (const struct sandbox *s = n->table.all; s; s = s->next)
-		if (strcmp(s->info.template_id, id) == 0)
+		if (strcmp(s->base_id, id) == 0)
 			return true;
-	return false;
+	return snapshots_need(n, id);
 }
 
 static void on_old_dropped(struct warden_ask *a, const struct warden_reply *reply, int *fds,

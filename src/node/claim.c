@@ -48,6 +48,8 @@ static int put(struct sandbox *s, struct journal_write *w, enum journal_state st
 	memcpy(row.key_id, s->key_id, sizeof(row.key_id));
 	memcpy(row.machine_id, s->machine_id, sizeof(row.machine_id));
 	memcpy(row.boot_id, s->boot_id, sizeof(row.boot_id));
+	if (strcmp(s->base_id, s->info.template_id) != 0)
+		memcpy(row.base_id, s->base_id, sizeof(row.base_id));
 	return journal_put(s->node->journal, w, &row, durable, on_done, err);
 }
 

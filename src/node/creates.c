@@ -1,13 +1,13 @@
 /* creates.c - admission, the queue, and who gets which sandbox. */
-#include "node/creates.h"
+#include "node/admission.h"
 
 #include <assert.h>
 #include <errno.h>
 
 #include "base/log.h"
-#include "node/create_text.h"
-#include "node/limits.h"
+#include "node/fork.h"
 #include "node/node.h"
+#include "node/start.h"
 
 static void turn(struct timer *t);
 
@@ -22,7 +22,16 @@ static void create_free(struct create *c)
 		c->all_next->all_prev = c->all_prev;
 	json_decref(c->env);
 	free(c->text);
+	snapshot_release(c->snapshot);
 	free(c);
+}
+
+static void answer(struct create *c, const struct node_reply *r)
+{
+	if (c->fork)
+		fork_answer(c->fork, c->fork_at, r);
+	else
+		door_answer(c->asked, r, (struct bytes){ 0 }, NULL, 0);
 }
 
 static void enqueue(struct create *c, bool first)
@@ -50,7 +59,7 @@ static void refuse(struct create *c, const struct err *why)
 	dequeue(c);
 	repeats_failed(c, why);
 	memcpy(r.msg, why->msg, sizeof(r.msg));
-	door_answer(c->asked, &r, (struct bytes){ 0 }, NULL, 0);
+	answer(c, &r);
 	create_free(c);
 }
 
@@ -105,102 +114,7 @@ static void on_impatient(struct timer *t)
 	}
 }
 
-/* --- admission ---------------------------------------------------------------------------- */
-
-/* On their way from SLOT to RESTORING, as creates are, and nobody waits for them in the queue. */
-static size_t resuming(const struct node *n)
-{
-	return n->n_resuming;
-}
-
-/* Sandboxes that are somebody's and have a VM, or are promised to somebody. */
-static size_t owned(const struct node *n)
-{
-	const size_t *in = n->table.in_state;
-
-	return in[SANDBOX_RUNNING] + in[SANDBOX_PAUSING] + in[SANDBOX_WAKING] + resuming(n) +
-	       n->creates.claimed + n->creates.n;
-}
-
-static size_t starting(const struct node *n)
-{
-	const size_t *in = n->table.in_state;
-
-	return in[SANDBOX_NOTED] + in[SANDBOX_SLOT] + in[SANDBOX_STARTING] + in[SANDBOX_RESTORING] -
-	       resuming(n);
-}
-
-/* What keeps this host's processors busy: claims too, and they go first. */
-static size_t busy(const struct node *n)
-{
-	return starting(n) + n->creates.claimed + n->resumes.n;
-}
-
-static int admit_one(const struct node *n, struct err *err)
-{
-	if (n->stopping)
-		return err_set(err, ERR_UNAVAILABLE, 0, "node is being stopped");
-	if (owned(n) >= n->set[SET_SANDBOXES_MAX].number)
-		return err_set(err, ERR_EXHAUSTED, 0, "this host holds %zu sandboxes, as it may",
-			       owned(n));
-	return 0;
-}
-
-int creates_room(const struct node *n, struct err *err)
-{
-	if (admit_one(n, err) < 0)
-		return -1;
-	return memory_watch_allow(&n->memory, 1 + starting(n) + resuming(n), err);
-}
-
-static int admit(const struct node *n, struct err *err)
-{
-	size_t waiting = n->creates.n, begun = starting(n);
-	size_t pooled = n->table.in_state[SANDBOX_WAITING];
-
-	if (admit_one(n, err) < 0)
-		return -1;
-	if (waiting >= CREATES_MAX)
-		return err_set(err, ERR_EXHAUSTED, 0, "%zu creates wait already", waiting);
-	if (n->base.state == BASE_FAILED)
-		return err_set(err, ERR_UNAVAILABLE, 0, "template %s: %.200s", BASE_ALIAS,
-			       n->base.why.msg);
-	if (pooled > waiting)
-		return 0; /* it is there, and measured */
-	/* those begun are not all there yet, those who wait are not begun */
-	return memory_watch_allow(&n->memory, 1 + (waiting > begun ? waiting : begun), err);
-}
-
-/* What its key may have, of sandboxes and of the queue. It is not counted yet. */
-static int allow(struct create *c, const struct node_request *rq, struct err *err)
-{
-	size_t waiting = creates_waiting(&c->node->creates, c);
-
-	if (limits_allow(c->node, rq->team, rq->key_id, &rq->limits, err) < 0) {
-		c->limited = true;
-		return -1;
-	}
-	if (waiting >= CREATES_KEY_MAX)
-		return err_set(err, ERR_EXHAUSTED, 0, "%zu of your creates wait already", waiting);
-	return 0;
-}
-
-static int accept_create(struct create *c, const struct node_request *rq, struct bytes text,
-			 struct err *err)
-{
-	if (!base_is(c->node, rq->template_id))
-		return err_set(err, ERR_NOT_FOUND, 0, "template '%s' not found", rq->template_id);
-	memcpy(c->team, rq->team, sizeof(c->team));
-	memcpy(c->key_id, rq->key_id, sizeof(c->key_id));
-	if (lease_check(rq->timeout_s, c->node->set[SET_TIMEOUT_MAX_S].number, err) < 0 ||
-	    allow(c, rq, err) < 0 || admit(c->node, err) < 0)
-		return -1;
-	c->timeout_s = rq->timeout_s;
-	c->flags = rq->flags & (NODE_SECURE | NODE_AUTO_PAUSE | NODE_AUTO_RESUME | NODE_NO_MEMORY);
-	if (create_text_split(text, NODE_TEXT_MAX, &c->env, &c->text, err) < 0)
-		return -1;
-	return repeats_begin(c->node, c, rq, text, err);
-}
+/* --- new ones ----------------------------------------------------------------------------- */
 
 static void link_all(struct create *c)
 {
@@ -213,6 +127,27 @@ static void link_all(struct create *c)
 	q->all = c;
 }
 
+static struct create *make_create(struct node *n, struct door_asked *asked)
+{
+	struct create *c = calloc(1, sizeof(*c));
+
+	if (!c)
+		return NULL;
+	c->node = n;
+	c->asked = asked;
+	c->since_ms = loop_now_ms(n->loop);
+	timer_init(&c->patience, n->loop, on_impatient);
+	return c;
+}
+
+static void begin_waiting(struct create *c)
+{
+	link_all(c);
+	enqueue(c, false);
+	be_patient(c);
+	creates_soon(c->node);
+}
+
 void creates_ask(struct node *n, struct door_asked *asked, const struct node_request *rq,
 		 struct bytes text)
 {
@@ -221,24 +156,30 @@ void creates_ask(struct node *n, struct door_asked *asked, const struct node_req
 
 	if (repeats_take(n, asked, rq, text))
 		return;
-	c = calloc(1, sizeof(*c));
+	c = make_create(n, asked);
 	if (!c) {
 		err_set(&err, ERR_EXHAUSTED, ENOMEM, "a create");
 		door_refuse(asked, &err);
 		return;
 	}
-	c->node = n;
-	c->asked = asked;
-	c->since_ms = loop_now_ms(n->loop);
-	timer_init(&c->patience, n->loop, on_impatient);
-	if (accept_create(c, rq, text, &err) < 0) {
+	if (admission_create(c, rq, text, &err) < 0)
 		refuse(c, &err);
-		return;
-	}
-	link_all(c);
-	enqueue(c, false);
-	be_patient(c);
-	creates_soon(n);
+	else
+		begin_waiting(c);
+}
+
+void creates_fork(struct node *n, const struct create_copy *of)
+{
+	struct create *c = make_create(n, NULL);
+	struct node_reply none = { .code = ERR_EXHAUSTED, .msg = "no memory for a create" };
+	struct err err;
+
+	if (!c)
+		fork_answer(of->fork, of->at, &none);
+	else if (admission_copy(c, of, &err) < 0)
+		refuse(c, &err);
+	else
+		begin_waiting(c);
 }
 
 /* --- what sandboxes report ---------------------------------------------------------------- */
@@ -278,6 +219,7 @@ void creates_failed(struct sandbox *s, const struct err *why)
 
 	if (c) {
 		n->creates.claimed--;
+		n->creates.bound -= s->snapshot && s->state < SANDBOX_WAITING;
 		enqueue(c, true);
 		be_patient(c);
 	} else if (s->state < SANDBOX_WAITING) {
@@ -297,7 +239,7 @@ void creates_done(struct sandbox *s)
 
 	s->node->creates.claimed--;
 	repeats_done(c, s);
-	door_answer(c->asked, &r, (struct bytes){ 0 }, NULL, 0);
+	answer(c, &r);
 	create_free(c);
 	creates_soon(s->node);
 }
@@ -308,9 +250,12 @@ static void give_out(struct node *n)
 {
 	struct creates *q = &n->creates;
 
-	while (q->first && q->ready) {
-		struct create *c = q->first;
+	for (struct create *c, *next = q->first; q->ready && (c = next);) {
 		struct sandbox *s = q->ready;
+
+		next = c->next;
+		if (c->snapshot)
+			continue;
 
 		creates_unready(s);
 		creates_take(q, c);
@@ -344,6 +289,47 @@ static void end_outdated(struct node *n)
 	}
 }
 
+void creates_bound_ready(struct sandbox *s)
+{
+	s->node->creates.bound--;
+	sandbox_claim(s, s->create);
+}
+
+/* The next that wants a copy of a snapshot. */
+static struct create *first_copy(const struct creates *q)
+{
+	struct create *c = q->first;
+
+	while (c && !c->snapshot)
+		c = c->next;
+	return c;
+}
+
+static bool begin_copy(struct node *n, struct create *c)
+{
+	struct creates *q = &n->creates;
+	struct err err;
+
+	creates_take(q, c);
+	if (sandbox_begin_copy(n, c, &err)) {
+		q->claimed++;
+		q->bound++;
+		return true;
+	}
+	log_error("begin a copy of %s: %s", c->snapshot->row.id, err.msg);
+	refuse(c, &err);
+	return false;
+}
+
+static size_t copies_waiting(const struct creates *q)
+{
+	size_t n = 0;
+
+	for (const struct create *c = q->first; c; c = c->next)
+		n += c->snapshot != NULL;
+	return n;
+}
+
 static bool begin(struct node *n, bool for_pool)
 {
 	struct err err;
@@ -358,15 +344,15 @@ static bool begin(struct node *n, bool for_pool)
 
 static bool pool_lacks(struct node *n)
 {
-	size_t pooled = n->table.in_state[SANDBOX_WAITING] + starting(n);
+	size_t pooled = n->table.in_state[SANDBOX_WAITING] + admission_starting(n);
 	struct err unused;
 
 	/* a claim under way is somebody's waiting time: what is only for later waits, too */
 	if (n->creates.n > 0 || n->creates.claimed > 0 || n->stopping ||
 	    pooled >= n->set[SET_POOL].number ||
-	    owned(n) + pooled >= n->set[SET_SANDBOXES_MAX].number)
+	    admission_owned(n) + pooled >= n->set[SET_SANDBOXES_MAX].number)
 		return false;
-	return memory_watch_allow(&n->memory, 1 + starting(n), &unused) == 0;
+	return memory_watch_allow(&n->memory, 1 + admission_starting(n), &unused) == 0;
 }
 
 static void start_more(struct node *n)
@@ -374,18 +360,21 @@ static void start_more(struct node *n)
 	uint64_t max = n->set[SET_STARTS_MAX].number;
 	struct creates *q = &n->creates;
 
-	while (busy(n) < max && starting(n) < q->n)
+	while (admission_busy(n) < max && first_copy(q))
+		if (!begin_copy(n, first_copy(q)))
+			return;
+	while (admission_busy(n) < max && admission_starting(n) < q->n - copies_waiting(q))
 		if (!begin(n, false))
 			return;
 	if (loop_now_ms(n->loop) < q->pool_rests_until_ms) {
 		timer_start(&q->turn, CREATE_POOL_REST_MS);
 		return;
 	}
-	while (busy(n) < max && pool_lacks(n))
+	while (admission_busy(n) < max && pool_lacks(n))
 		if (!begin(n, true))
 			return;
 	/* memory may come back without a word */
-	if (busy(n) < max && n->table.in_state[SANDBOX_WAITING] < n->set[SET_POOL].number)
+	if (admission_busy(n) < max && n->table.in_state[SANDBOX_WAITING] < n->set[SET_POOL].number)
 		timer_start(&q->turn, MEMORY_MEASURE_MS);
 }
 

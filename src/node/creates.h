@@ -30,7 +30,10 @@ struct create {
 	struct door_asked *asked;
 	char team[NODE_ID_MAX + 1], key_id[NODE_ID_MAX + 1];
 	uint32_t timeout_s, flags;
-	struct repeat *repeat; /* repeats.h; NULL: it has no name */
+	struct repeat *repeat;     /* repeats.h; NULL: it has no name */
+	struct snapshot *snapshot; /* held; what it wants a copy of; NULL: of the template */
+	struct fork *fork;         /* who is told; NULL: `asked` */
+	size_t fork_at;
 	json_t *env;
 	char *text;
 	unsigned int tries;
@@ -50,7 +53,8 @@ struct creates {
 	size_t n_served;
 	struct create *all;                  /* waiting or being done */
 	struct sandbox *ready, **ready_last; /* the pool: those WAITING, the oldest first */
-	size_t claimed; /* creates that have a sandbox and are not answered yet */
+	size_t claimed; /* creates that have a sandbox and are not answered yet; of these, */
+	size_t bound;   /* those whose sandbox was begun for them and is not ready yet */
 	struct timer turn;
 	uint64_t pool_rests_until_ms;
 };
@@ -66,13 +70,23 @@ void creates_close(struct node *n); /* forgets those who wait */
 
 void creates_ask(struct node *n, struct door_asked *asked, const struct node_request *rq,
 		 struct bytes text);
+struct create_copy { /* one of a fork's; borrowed for the call */
+	struct fork *fork;
+	size_t at;
+	struct snapshot *snapshot;
+	const struct node_request *request;
+	uint32_t flags;
+	const char *text, *env; /* may be NULL */
+};
+void creates_fork(struct node *n, const struct create_copy *of);
 void creates_soon(struct node *n); /* something changed: see what can be done, from the loop */
 /* Could one more be resumed now? */
 int creates_room(const struct node *n, struct err *err) NODISCARD;
 void creates_refuse_all(struct node *n, const struct err *why);
 
-void creates_ready(struct sandbox *s);   /* it has come to WAITING */
-void creates_unready(struct sandbox *s); /* it was WAITING and is no more */
+void creates_ready(struct sandbox *s);       /* it has come to WAITING */
+void creates_bound_ready(struct sandbox *s); /* the same, of one begun for its create */
+void creates_unready(struct sandbox *s);     /* it was WAITING and is no more */
 /* It failed before it ran. Who was to have it waits again, or is told. */
 void creates_failed(struct sandbox *s, const struct err *why);
 /* It runs: the answer. Takes the create. */

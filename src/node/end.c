@@ -14,6 +14,7 @@
 #include "node/pause.h"
 #include "node/resume.h"
 #include "node/rouse.h"
+#include "node/snapshots.h"
 #include "node/start.h"
 #include "node/step.h"
 #include "node/waits.h"
@@ -46,6 +47,7 @@ static void stop_all(struct sandbox *s)
 	files_cancel(&s->files);
 	if (s->disk >= 0)
 		close(take_fd(&s->disk));
+	files_opened_close(&s->below);
 	slots_cancel(&s->slot_wait);
 	warden_call_cancel(&s->call);
 	warden_ask_cancel(&s->ask);
@@ -103,10 +105,13 @@ static void on_removed(struct journal_write *w, const struct err *err)
 		timer_start(&s->timer, END_ROW_AGAIN_MS);
 		return;
 	}
+	struct snapshot *made_of = s->snapshot;
+
 	step("kill.row");
 	answer_killers(s);
 	step("kill.answer");
 	sandbox_free(s);
+	snapshot_release(made_of);
 	creates_soon(n);
 }
 
@@ -149,7 +154,7 @@ static void on_files_removed(struct files_call *c, struct files_opened *got, con
 
 static void remove_files(struct sandbox *s)
 {
-	struct files_opened none = { -1, -1, -1, -1 };
+	struct files_opened none = FILES_NONE;
 	struct files_order o;
 	struct err err;
 
@@ -162,7 +167,10 @@ void sandbox_files_order(const struct sandbox *s, enum files_verb verb, struct f
 {
 	*ret = (struct files_order){ .verb = verb };
 	memcpy(ret->id, s->info.id, sizeof(ret->id));
-	memcpy(ret->template_id, s->info.template_id, sizeof(ret->template_id));
+	memcpy(ret->template_id, s->base_id, sizeof(ret->template_id));
+	if (strcmp(s->base_id, s->info.template_id) != 0)
+		memcpy(ret->snapshot_id, s->info.template_id, sizeof(ret->snapshot_id));
+	ret->verify = s->snapshot && !s->snapshot->verified;
 }
 
 /* --- its VM ------------------------------------------------------------------------------- */

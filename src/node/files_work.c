@@ -19,10 +19,19 @@
 enum { FILES_READ_SIZE = 64 * 1024, MIB = 1024 * 1024 };
 
 static const char *const names[] = {
-	[FILES_MAKE] = "make its folder",     [FILES_SAVE] = "open files to save it",
-	[FILES_SYNC] = "sync its disk",       [FILES_KEEP] = "keep what was saved",
-	[FILES_LOAD] = "open what was saved", [FILES_RUNS] = "drop what was saved",
-	[FILES_PAUSED] = "drop a save",       [FILES_REMOVE] = "remove its folder",
+	[FILES_MAKE] = "make its folder",
+	[FILES_SAVE] = "open files to save it",
+	[FILES_SYNC] = "sync its disk",
+	[FILES_KEEP] = "keep what was saved",
+	[FILES_LOAD] = "open what was saved",
+	[FILES_RUNS] = "drop what was saved",
+	[FILES_PAUSED] = "drop a save",
+	[FILES_REMOVE] = "remove its folder",
+	[FILES_SNAP_OPEN] = "open files to copy it",
+	[FILES_SNAP_DISK] = "copy its disk",
+	[FILES_SNAP_JOIN] = "make a snapshot",
+	[FILES_SNAP_KEEP] = "keep a snapshot",
+	[FILES_SNAP_DROP] = "remove a snapshot",
 };
 
 const char *files_verb_name(enum files_verb v)
@@ -50,7 +59,7 @@ static int open_folder(const struct files_work *w, struct err *err)
 	return folder_open(w->root, w->order.id, O_RDONLY | O_DIRECTORY, 0, err);
 }
 
-static int open_template(const struct files_work *w, struct err *err)
+int files_work_template(const struct files_work *w, struct err *err)
 {
 	char path[FILES_FOLDER_MAX + 128];
 	int fd;
@@ -86,20 +95,35 @@ static int make(struct files_work *w, struct err *err)
 
 	if (files_work_room(w->root, w->reserve_mib, err) < 0)
 		return -1;
-	template = open_template(w, err);
+	template = files_work_template(w, err);
 	if (template <0)
 		return -1;
 	folder = folder_make(w->root, w->order.id, 0700, err);
 	if (folder < 0)
 		return -1;
 	w->opened.disk = overlay_file_make(template, folder, "disk", err);
-	return w->opened.disk < 0 ? -1 : 0;
+	if (w->opened.disk < 0)
+		return -1;
+	return w->order.snapshot_id[0] ? snapshot_work_open(w, true, err) : 0;
+}
+
+/* What its own was mapped from. */
+static int open_memory(struct files_work *w, bool check, struct err *err)
+{
+	AUTO(auto_close) int template = -1;
+
+	if (w->order.snapshot_id[0])
+		return snapshot_work_open(w, false, err);
+	template = files_work_template(w, err);
+	if (template <0 || (check && files_work_check_host(w, template, err) < 0))
+		return -1;
+	w->opened.memory = folder_open(template, "memory", O_RDONLY, 0, err);
+	return w->opened.memory < 0 ? -1 : 0;
 }
 
 static int save(struct files_work *w, struct err *err)
 {
 	const int flags = O_RDWR | O_CREAT | O_TRUNC;
-	AUTO(auto_close) int template = -1;
 	AUTO(auto_close) int folder = open_folder(w, err);
 	struct files_opened *o = &w->opened;
 
@@ -107,11 +131,7 @@ static int save(struct files_work *w, struct err *err)
 		return -1;
 	if (!w->order.memory)
 		return 0;
-	template = open_template(w, err);
-	if (template <0)
-		return -1;
-	o->memory = folder_open(template, "memory", O_RDONLY, 0, err);
-	if (o->memory < 0)
+	if (open_memory(w, false, err) < 0)
 		return -1;
 	o->pages = folder_open(folder, "pages.new", flags, 0600, err);
 	if (o->pages < 0)
@@ -171,12 +191,12 @@ static int crc_of(int fd, uint32_t *ret, struct err *err)
 }
 
 /* Device state loaded by another QEMU or on another processor is undefined inside the guest. */
-static int check_host(const struct files_work *w, int template, struct err *err)
+int files_work_check_host(const struct files_work *w, int folder, struct err *err)
 {
 	enum manifest_reason reason = MANIFEST_OK;
 	struct manifest m;
 
-	if (template_manifest_read(template, &m, err) < 0)
+	if (template_manifest_read(folder, &m, err) < 0)
 		return -1;
 	if (manifest_check(&m, &w->order.here, &reason, err) < 0)
 		return err_wrap(err,
@@ -188,14 +208,10 @@ static int check_host(const struct files_work *w, int template, struct err *err)
 
 static int load_memory(struct files_work *w, int folder, struct err *err)
 {
-	AUTO(auto_close) int template = open_template(w, err);
 	struct files_opened *o = &w->opened;
 	uint32_t crc;
 
-	if (template <0 || check_host(w, template, err) < 0)
-		return -1;
-	o->memory = folder_open(template, "memory", O_RDONLY, 0, err);
-	if (o->memory < 0)
+	if (open_memory(w, true, err) < 0)
 		return -1;
 	o->pages = folder_open(folder, "pages", O_RDONLY, 0, err);
 	if (o->pages < 0)
@@ -219,7 +235,10 @@ static int load(struct files_work *w, struct err *err)
 	w->opened.disk = folder_open(folder, "disk", O_RDWR, 0, err);
 	if (w->opened.disk < 0)
 		return -1;
-	return w->order.memory ? load_memory(w, folder, err) : 0;
+	if (w->order.memory)
+		return load_memory(w, folder, err);
+	/* it boots on the same layers */
+	return w->order.snapshot_id[0] ? snapshot_work_open(w, true, err) : 0;
 }
 
 static int tidy(struct files_work *w, bool runs, struct err *err)
@@ -264,22 +283,32 @@ int files_work_do(struct files_work *w, struct err *err)
 	case FILES_REMOVE:
 		rc = folder_remove(w->root, w->order.id, err);
 		break;
+	case FILES_SNAP_OPEN:
+	case FILES_SNAP_DISK:
+	case FILES_SNAP_JOIN:
+	case FILES_SNAP_KEEP:
+	case FILES_SNAP_DROP:
+		rc = snapshot_work_do(w, err);
+		break;
 	}
 	if (rc < 0 && err->sys == ENOSPC)
 		err->code = ERR_EXHAUSTED;
 	return rc;
 }
 
-int files_work_make(struct files_work *w, const struct files_order *o, int root,
+int files_work_make(struct files_work *w, const struct files_order *o, int root, int snapshots,
 		    const char *state_dir, uint64_t reserve_mib, struct err *err)
 {
-	*w = (struct files_work){ .order = *o,
-				  .opened = { -1, -1, -1, -1 },
-				  .reserve_mib = reserve_mib };
+	*w = (struct files_work){ .order = *o, .opened = FILES_NONE, .reserve_mib = reserve_mib };
 	snprintf(w->state_dir, sizeof(w->state_dir), "%s", state_dir);
 	w->root = fcntl(root, F_DUPFD_CLOEXEC, 0);
 	if (w->root < 0)
 		return err_set(err, ERR_EXHAUSTED, errno, "a descriptor");
+	w->snapshots = fcntl(snapshots, F_DUPFD_CLOEXEC, 0);
+	if (w->snapshots < 0) {
+		close(w->root);
+		return err_set(err, ERR_EXHAUSTED, errno, "a descriptor");
+	}
 	return 0;
 }
 
@@ -289,11 +318,32 @@ static void close_one(int *fd)
 	*fd = -1;
 }
 
+void files_opened_close(struct files_opened *o)
+{
+	close_one(&o->disk);
+	close_one(&o->pages);
+	close_one(&o->memory);
+	close_one(&o->state);
+	for (size_t i = 0; i < o->n_layers; i++)
+		close_one(&o->layers[i]);
+	o->n_layers = 0;
+}
+
+size_t files_opened_give(struct files_opened *o, int *fds)
+{
+	size_t n = 0;
+
+	fds[n++] = take_fd(&o->state);
+	fds[n++] = take_fd(&o->memory);
+	for (size_t i = 0; i < o->n_layers; i++)
+		fds[n++] = take_fd(&o->layers[i]);
+	o->n_layers = 0;
+	return n;
+}
+
 void files_work_done(struct files_work *w)
 {
-	close_one(&w->opened.disk);
-	close_one(&w->opened.pages);
-	close_one(&w->opened.memory);
-	close_one(&w->opened.state);
+	files_opened_close(&w->opened);
 	close_one(&w->root);
+	close_one(&w->snapshots);
 }

@@ -7,15 +7,22 @@
 struct files_work { /* owned by one thread at a time */
 	struct files_order order;
 	struct files_opened opened;
-	int root; /* a descriptor of its own */
+	int root, snapshots; /* descriptors of its own */
 	char state_dir[FILES_FOLDER_MAX];
 	uint64_t reserve_mib;
 };
 
-int files_work_make(struct files_work *w, const struct files_order *o, int root,
+int files_work_make(struct files_work *w, const struct files_order *o, int root, int snapshots,
 		    const char *state_dir, uint64_t reserve_mib, struct err *err) NODISCARD;
 int files_work_do(struct files_work *w, struct err *err) NODISCARD; /* blocks */
 void files_work_done(struct files_work *w);
 
 int files_work_room(int root, uint64_t reserve_mib, struct err *err) NODISCARD;
 const char *files_verb_name(enum files_verb v); /* "make its folder" */
+
+/* snapshot_work.c: the verbs SNAP_*. */
+int snapshot_work_do(struct files_work *w, struct err *err) NODISCARD;
+/* What is above the template: state, memory, layers, each looked at first. */
+int snapshot_work_open(struct files_work *w, bool with_state, struct err *err) NODISCARD;
+int files_work_template(const struct files_work *w, struct err *err) NODISCARD;
+int files_work_check_host(const struct files_work *w, int folder, struct err *err) NODISCARD;

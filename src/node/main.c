@@ -10,7 +10,9 @@
 #include "base/log.h"
 #include "jail/confine.h"
 #include "net/signals.h"
+#include "node/fork.h"
 #include "node/node.h"
+#include "node/snapshot_take.h"
 #include "node/step.h"
 #include "node/syscalls.h"
 
@@ -203,8 +205,9 @@ static int set_up(struct daemon *d, struct err *err)
 	open_parts(n);
 	if (confine_folder(n->set[SET_DATA_DIR].text, n->set[SET_USER].text, err) < 0 ||
 	    open_door(n, err) < 0 || give_up_power(n, err) < 0 || open_files(n, err) < 0 ||
-	    open_journal(n, err) < 0 || journal_each(n->journal, load_row, n, err) < 0 ||
-	    files_sweep(n->files, has_row, n, err) < 0)
+	    open_journal(n, err) < 0 || snapshots_load(n, err) < 0 ||
+	    journal_each(n->journal, load_row, n, err) < 0 ||
+	    files_sweep(n->files, has_row, n, err) < 0 || snapshots_sweep(n, err) < 0)
 		return -1;
 	ended_begin(n);
 	log_info("%zu sandboxes in the journal", n->table.n);
@@ -218,6 +221,7 @@ static void take_down(struct daemon *d)
 	timer_stop(&d->stop);
 	signal_close(&d->term);
 	signal_close(&d->interrupt);
+	n->snapshots.closed = true;
 	door_close(TAKE(n->door));
 	requests_close(n);
 	creates_close(n);
@@ -228,6 +232,9 @@ static void take_down(struct daemon *d)
 	repeats_close(n);
 	while (n->table.all)
 		sandbox_free(n->table.all);
+	takings_close(n);
+	forks_close(n);
+	snapshots_close(n);
 	files_close(TAKE(n->files));
 	turns_close(&n->saves);
 	turns_close(&n->resumes);

@@ -12,6 +12,7 @@
 #include "node/settings.h"
 #include "node/signed.h"
 #include "node/slots.h"
+#include "node/snapshots.h"
 #include "node/turns.h"
 #include "node/vm_group.h"
 
@@ -45,6 +46,9 @@ struct node {
 	struct signed_searches searches;
 	struct ended ended;
 	struct repeats repeats;
+	struct snapshots snapshots;
+	struct taking *takings; /* snapshot_take.c */
+	struct fork *forks;     /* fork.c */
 	struct vm_groups groups;
 	struct timer metrics_turn;
 	struct node_job *jobs; /* requests.c: what is under way for a gateway */

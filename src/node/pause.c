@@ -1,6 +1,6 @@
 /* pause.c - saving a sandbox, and what happens when that fails. */
 /* #syscalls: socketpair close */
-#include "node/pause.h"
+#include "node/pause_inside.h"
 
 #include <errno.h>
 #include <inttypes.h>
@@ -11,31 +11,10 @@
 #include "node/monitor.h"
 #include "node/node.h"
 #include "node/rouse.h"
+#include "node/snapshot_take.h"
 #include "node/start.h"
 #include "node/step.h"
 #include "node/waits.h"
-#include "vm/save.h"
-
-struct pausing {
-	struct sandbox *sandbox;
-	struct door_asked *asked; /* NULL: nobody, its time is over */
-	bool memory;
-	struct turn turn;
-	struct timer link; /* until warden is there */
-	uint64_t link_until_ms;
-	struct files_call files;
-	int control; /* our end of the copier's socket; -1: none */
-	struct warden_call call;
-	struct warden_ask ask;
-	struct save save;
-	struct save_user save_user;
-	struct save_result result;
-	bool begun, syncing, disk_synced, saved; /* begun: the guest may stand still */
-	uint64_t end_ns;
-	uint64_t asked_ns, begun_ns, copied_ns, synced_ns, renamed_ns; /* when */
-};
-
-static void fail(struct pausing *p, const struct err *why);
 
 static struct pausing *of_save(struct save_user *u)
 {
@@ -53,18 +32,30 @@ static void let_go(struct pausing *p)
 	warden_call_cancel(&p->call);
 	warden_ask_cancel(&p->ask);
 	save_cancel(&p->save);
+	thaw_cancel(&p->thaw);
+	agent_identity_done(&p->identity);
 	if (p->control >= 0)
 		close(take_fd(&p->control));
+	if (p->thaw_socket >= 0)
+		close(take_fd(&p->thaw_socket));
 	p->sandbox->pausing = NULL;
 	free(p);
 }
 
 void pause_cancel(struct sandbox *s)
 {
+	struct taking *taking;
+	struct err err;
+
 	if (!s->pausing)
 		return;
+	taking = TAKE(s->pausing->taking);
 	journal_write_cancel(&s->write);
 	let_go(s->pausing);
+	if (taking) {
+		requests_not_found(s->info.id, &err);
+		taking_failed(taking, &err);
+	}
 }
 
 struct door_asked *pause_take_asked(struct sandbox *s)
@@ -95,12 +86,17 @@ void pause_undone(struct sandbox *s)
 	waits_serve(s);
 }
 
-static void fail(struct pausing *p, const struct err *why)
+void pause_fail(struct pausing *p, const struct err *why)
 {
 	struct sandbox *s = p->sandbox;
 	struct door_asked *asked = TAKE(p->asked);
 	bool begun = p->begun, files = p->turn.has;
 	struct err err = *why;
+
+	if (p->taking) {
+		pause_copy_failed(p, why);
+		return;
+	}
 
 	if (err.code == ERR_EXISTS) /* of something else: it is not paused already */
 		err.code = ERR_INTERNAL;
@@ -171,7 +167,7 @@ static void on_noted(struct journal_write *w, const struct err *err)
 		s->info.state = NODE_RUNNING;
 		s->info.ended_ns = 0;
 		s->info.generation--;
-		fail(p, err);
+		pause_fail(p, err);
 		return;
 	}
 	events_add(&s->record.events, EVENT_INFO, "paused", "Sandbox paused");
@@ -195,7 +191,7 @@ static void on_kept(struct files_call *c, struct files_opened *got, const struct
 
 	(void)got;
 	if (failed) {
-		fail(p, failed);
+		pause_fail(p, failed);
 		return;
 	}
 	step("pause.renamed");
@@ -223,7 +219,7 @@ static void keep_it(struct pausing *p)
 	sandbox_files_order(p->sandbox, FILES_KEEP, &o);
 	o.memory = p->memory;
 	if (files_ask(p->sandbox->node->files, &p->files, &o, on_kept, &err) < 0)
-		fail(p, &err);
+		pause_fail(p, &err);
 }
 
 /* --- saving ------------------------------------------------------------------------------- */
@@ -234,7 +230,7 @@ static void on_disk_synced(struct files_call *c, struct files_opened *got, const
 
 	(void)got;
 	if (err) {
-		fail(p, err);
+		pause_fail(p, err);
 		return;
 	}
 	p->disk_synced = true;
@@ -253,7 +249,7 @@ static bool sync_disk(struct pausing *p)
 	sandbox_files_order(p->sandbox, FILES_SYNC, &o);
 	if (files_ask(p->sandbox->node->files, &p->files, &o, on_disk_synced, &err) == 0)
 		return true;
-	fail(p, &err);
+	pause_fail(p, &err);
 	return false;
 }
 
@@ -261,7 +257,11 @@ static void on_copied(struct save_user *u, const struct save_result *r)
 {
 	struct pausing *p = of_save(u);
 
-	(void)r;
+	p->stopped_ns = clock_mono_ns() - r->stopped_us * 1000;
+	if (p->taking) {
+		pause_copy_disk(p);
+		return;
+	}
 	step("pause.copied");
 	p->copied_ns = clock_mono_ns();
 	if (sync_disk(p))
@@ -273,7 +273,7 @@ static void on_saved(struct save_user *u, const struct save_result *r, const str
 	struct pausing *p = of_save(u);
 
 	if (err) {
-		fail(p, err);
+		pause_fail(p, err);
 		return;
 	}
 	p->result = *r;
@@ -298,7 +298,13 @@ static void begin_save(struct pausing *p, int socket)
 	p->end_ns = s->info.end_ns;
 	if (save_start(&p->save, &s->machine, &spec, socket, take_fd(&p->control), &p->save_user,
 		       &err) < 0)
-		fail(p, &err);
+		pause_fail(p, &err);
+}
+
+/* One to freeze it, and one ahead of time to let it go on. */
+static uint32_t sockets_wanted(const struct pausing *p)
+{
+	return p->taking ? 2 : 1;
 }
 
 static void on_socket(struct warden_ask *a, const struct warden_reply *reply, int *fds,
@@ -309,18 +315,20 @@ static void on_socket(struct warden_ask *a, const struct warden_reply *reply, in
 
 	(void)reply;
 	if (failed) {
-		fail(p, failed);
-	} else if (n_fds != 1) {
+		pause_fail(p, failed);
+	} else if (n_fds != sockets_wanted(p)) {
 		err_set(&err, ERR_INTERNAL, 0, "warden sent %zu sockets", n_fds);
-		fail(p, &err);
+		pause_fail(p, &err);
 	} else {
+		if (p->taking)
+			p->thaw_socket = take_fd(&fds[1]);
 		begin_save(p, take_fd(&fds[0]));
 	}
 }
 
 static void ask_socket(struct pausing *p)
 {
-	struct warden_request rq = { .verb = WARDEN_SOCKETS, .count = 1 };
+	struct warden_request rq = { .verb = WARDEN_SOCKETS, .count = sockets_wanted(p) };
 
 	memcpy(rq.id, p->sandbox->info.id, sizeof(rq.id));
 	warden_again(&p->sandbox->node->warden, &p->ask, &rq, PAUSE_SOCKET_MS, on_socket);
@@ -335,10 +343,11 @@ static void on_copier(struct warden_call *c, const struct warden_reply *reply, i
 
 	(void)reply, (void)fds, (void)n_fds;
 	if (err) {
-		fail(p, err);
+		pause_fail(p, err);
 		return;
 	}
-	step("pause.copier");
+	if (!p->taking)
+		step("pause.copier");
 	ask_socket(p);
 }
 
@@ -350,7 +359,7 @@ static void start_copier(struct pausing *p, struct files_opened *got)
 
 	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0, ends) < 0) {
 		err_set(&err, ERR_EXHAUSTED, errno, "a socket for the copier");
-		fail(p, &err);
+		pause_fail(p, &err);
 		return;
 	}
 	p->control = ends[0];
@@ -361,7 +370,7 @@ static void start_copier(struct pausing *p, struct files_opened *got)
 	memcpy(rq.id, p->sandbox->info.id, sizeof(rq.id));
 	if (warden_once_fds(&p->sandbox->node->warden, &p->call, &rq, fds, COPIER_FDS,
 			    WARDEN_CALL_MS, on_copier, &err) < 0)
-		fail(p, &err);
+		pause_fail(p, &err);
 }
 
 static void on_files(struct files_call *c, struct files_opened *got, const struct err *err)
@@ -369,7 +378,7 @@ static void on_files(struct files_call *c, struct files_opened *got, const struc
 	struct pausing *p = CONTAINER_OF(c, struct pausing, files);
 
 	if (err)
-		fail(p, err);
+		pause_fail(p, err);
 	else if (p->memory)
 		start_copier(p, got);
 	else
@@ -381,16 +390,19 @@ static void open_files(struct pausing *p)
 	struct files_order o;
 	struct err err;
 
-	sandbox_files_order(p->sandbox, FILES_SAVE, &o);
+	if (p->taking)
+		taking_order(p->taking, FILES_SNAP_OPEN, &o);
+	else
+		sandbox_files_order(p->sandbox, FILES_SAVE, &o);
 	o.memory = p->memory;
 	if (files_ask(p->sandbox->node->files, &p->files, &o, on_files, &err) < 0)
-		fail(p, &err);
+		pause_fail(p, &err);
 }
 
 static void on_monitor(struct sandbox *s, const struct err *err)
 {
 	if (err)
-		fail(s->pausing, err);
+		pause_fail(s->pausing, err);
 	else
 		open_files(s->pausing);
 }
@@ -401,7 +413,7 @@ static void want_monitor(struct pausing *p)
 	int there = monitor_want(p->sandbox, on_monitor, &err);
 
 	if (there < 0)
-		fail(p, &err);
+		pause_fail(p, &err);
 	else if (there > 0)
 		open_files(p);
 }
@@ -416,7 +428,7 @@ static void wait_for_warden(struct timer *t)
 		want_monitor(p);
 	} else if (loop_now_ms(n->loop) >= p->link_until_ms) {
 		err_set(&err, ERR_UNAVAILABLE, 0, "warden is not running on this host");
-		fail(p, &err);
+		pause_fail(p, &err);
 	} else {
 		timer_start(&p->link, PAUSE_LOOK_MS);
 	}
@@ -430,7 +442,7 @@ static void on_turn(struct turn *t)
 
 	if (p->sandbox->monitor.disk_full) { /* its guest cannot write back what it holds */
 		err_set(&err, ERR_EXHAUSTED, ENOSPC, "the host's disk is full");
-		fail(p, &err);
+		pause_fail(p, &err);
 		return;
 	}
 	timer_init(&p->link, l, wait_for_warden);
@@ -438,26 +450,38 @@ static void on_turn(struct turn *t)
 	wait_for_warden(&p->link);
 }
 
-void pause_begin(struct sandbox *s, struct door_asked *asked, bool memory)
+struct pausing *pause_start(struct sandbox *s, struct err *err)
 {
 	struct pausing *p = calloc(1, sizeof(*p));
-	struct err err;
 
 	if (!p) {
-		err_set(&err, ERR_EXHAUSTED, ENOMEM, "pause %s", s->info.id);
-		if (asked)
-			door_refuse(asked, &err);
-		return;
+		err_set(err, ERR_EXHAUSTED, ENOMEM, "pause %s", s->info.id);
+		return NULL;
 	}
 	*p = (struct pausing){ .sandbox = s,
-			       .asked = asked,
-			       .memory = memory,
+			       .memory = true,
 			       .control = -1,
+			       .thaw_socket = -1,
 			       .asked_ns = clock_mono_ns() };
 	p->copied_ns = p->asked_ns; /* without memory nothing is copied */
 	s->pausing = p;
 	timer_stop(&s->timer);
 	sandbox_enter(&s->node->table, s, SANDBOX_PAUSING);
-	step("pause.asked");
 	turn_take(&s->node->saves, &p->turn, on_turn);
+	return p;
+}
+
+void pause_begin(struct sandbox *s, struct door_asked *asked, bool memory)
+{
+	struct err err;
+	struct pausing *p = pause_start(s, &err);
+
+	if (!p) {
+		if (asked)
+			door_refuse(asked, &err);
+		return;
+	}
+	p->asked = asked;
+	p->memory = memory;
+	step("pause.asked");
 }

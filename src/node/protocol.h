@@ -13,11 +13,12 @@
 #include "node/verbs.h"
 
 enum {
-	NODE_VERSION = 2,
+	NODE_VERSION = 3,
 	NODE_ID_MAX = 63, /* of a sandbox, a team, a template, an alias, a token */
 	NODE_TEXT_MAX = 48 * 1024,
 	NODE_MESSAGE_MAX = 160 * 1024, /* a whole datagram */
 	NODE_FDS_MAX = 4,
+	NODE_FORK_MAX = 100,
 	NODE_TIMEOUT_MAX_S = 30 * 24 * 3600, /* of any setting timeout_max_s */
 };
 
@@ -33,7 +34,8 @@ struct node_request {
 	char team[NODE_ID_MAX + 1];
 	char id[NODE_ID_MAX + 1];
 	char template_id[NODE_ID_MAX + 1];
-	char key_id[NODE_ID_MAX + 1]; /* whose limits count; may be empty */
+	char template_tag[NODE_ID_MAX + 1]; /* of the template; may be empty */
+	char key_id[NODE_ID_MAX + 1];       /* whose limits count; may be empty */
 	/* NODE_CREATE: the same again, of the same team, is the same sandbox while it lives, for a
 	 * day. ERR_EXISTS: it was used for another request */
 	char idempotency[NODE_ID_MAX + 1];
@@ -88,4 +90,11 @@ struct node_tombstone {
 	char template_id[NODE_ID_MAX + 1];
 	uint64_t started_ns, ended_ns;
 	uint32_t reason; /* enum node_reason */
+};
+
+/* NODE_FORK: what follows the reply is `count` of these, one for each copy. */
+struct node_forked {
+	uint32_t code; /* enum err_code, 0: it runs */
+	char msg[256];
+	struct node_sandbox sandbox;
 };

@@ -98,6 +98,7 @@ uint64_t repeats_print(const struct node_request *rq, struct bytes text)
 	sha256_init(&h);
 	sha256_add(&h,
 		   (struct bytes){ (const uint8_t *)rq->template_id, strlen(rq->template_id) + 1 });
+	sha256_add(&h, bytes_str(rq->template_tag));
 	sha256_add(&h, (struct bytes){ (const uint8_t *)numbers, sizeof(numbers) });
 	sha256_add(&h, text);
 	sha256_end(&h, digest);

@@ -19,6 +19,9 @@ static const unsigned int needs[NODE_VERBS] = {
 	[NODE_METRICS] = NEEDS_ID,
 	[NODE_LOGS] = NEEDS_ID,
 	[NODE_SOCKETS] = NEEDS_ID | NEEDS_COUNT,
+	[NODE_SNAPSHOT] = NEEDS_ID,
+	[NODE_SNAPSHOT_DELETE] = NEEDS_TEMPLATE,
+	[NODE_FORK] = NEEDS_ID,
 };
 
 static int check_string(const char *s, size_t size, bool needed, const char *name, struct err *err)
@@ -41,6 +44,7 @@ static int check_strings(const struct node_request *rq, struct err *err)
 
 	if (check_string(rq->team, sizeof(rq->team), need & NEEDS_TEAM, "team", err) < 0 ||
 	    check_string(rq->id, sizeof(rq->id), need & NEEDS_ID, "id", err) < 0 ||
+	    check_string(rq->template_tag, sizeof(rq->template_tag), false, "tag", err) < 0 ||
 	    check_string(rq->key_id, sizeof(rq->key_id), false, "key_id", err) < 0 ||
 	    check_string(rq->idempotency, sizeof(rq->idempotency), false, "idempotency", err) < 0)
 		return -1;
@@ -55,6 +59,9 @@ static int check_numbers(const struct node_request *rq, struct err *err)
 	if ((needs[rq->verb] & NEEDS_COUNT) && (rq->count == 0 || rq->count > NODE_FDS_MAX))
 		return err_set(err, ERR_INVALID, 0, "a count of %u, expected 1 to %d", rq->count,
 			       NODE_FDS_MAX);
+	if (rq->verb == NODE_FORK && (rq->count == 0 || rq->count > NODE_FORK_MAX))
+		return err_set(err, ERR_INVALID, 0, "a count of %u, expected 1 to %d", rq->count,
+			       NODE_FORK_MAX);
 	return 0;
 }
 

@@ -3,9 +3,11 @@
 
 #include "base/clock.h"
 #include "base/log.h"
+#include "node/fork.h"
 #include "node/node.h"
 #include "node/pause.h"
 #include "node/requests.h"
+#include "node/snapshot_take.h"
 #include "node/waits.h"
 
 enum { LIST_ENTRIES_MAX = 256 };
@@ -382,14 +384,25 @@ static void verb_sockets(struct node *n, struct door_asked *a, const struct node
 /* --- the table ---------------------------------------------------------------------------- */
 
 static verb_fn *const verbs[NODE_VERBS] = {
-	[NODE_CREATE] = creates_ask,   [NODE_GET] = verb_get,
-	[NODE_KILL] = verb_kill,       [NODE_TIMEOUT] = verb_timeout,
-	[NODE_CONNECT] = verb_connect, [NODE_PAUSE] = requests_pause,
-	[NODE_RESUME] = verb_connect,  [NODE_LIST] = verb_list,
-	[NODE_SOCKETS] = verb_sockets, [NODE_TEMPLATES] = verb_templates,
-	[NODE_STATUS] = verb_status,   [NODE_SIGNED] = signed_ask,
-	[NODE_ENDED] = ended_list,     [NODE_METRICS] = metrics_ask,
+	[NODE_CREATE] = creates_ask,
+	[NODE_GET] = verb_get,
+	[NODE_KILL] = verb_kill,
+	[NODE_TIMEOUT] = verb_timeout,
+	[NODE_CONNECT] = verb_connect,
+	[NODE_PAUSE] = requests_pause,
+	[NODE_RESUME] = verb_connect,
+	[NODE_LIST] = verb_list,
+	[NODE_SOCKETS] = verb_sockets,
+	[NODE_TEMPLATES] = verb_templates,
+	[NODE_STATUS] = verb_status,
+	[NODE_SIGNED] = signed_ask,
+	[NODE_ENDED] = ended_list,
+	[NODE_METRICS] = metrics_ask,
 	[NODE_LOGS] = events_ask,
+	[NODE_SNAPSHOT] = snapshot_ask,
+	[NODE_SNAPSHOTS] = snapshots_list,
+	[NODE_SNAPSHOT_DELETE] = snapshots_delete,
+	[NODE_FORK] = fork_ask,
 };
 
 static void on_request(struct door_user *u, struct door_asked *a, const struct node_request *rq,

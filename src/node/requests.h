@@ -12,5 +12,7 @@ struct sandbox *requests_find(struct node *n, const struct node_request *rq, str
 
 /* requests_rest.c: of a sandbox that is paused, or on its way to or from there. */
 verb_fn requests_pause;
+/* One to be copied, now or when it has come to rest. NULL: *err; ERR_EXISTS: it is paused. */
+struct sandbox *requests_to_copy(struct node *n, const struct node_request *rq, struct err *err);
 void requests_resume(struct sandbox *s, struct door_asked *a, const struct node_request *rq);
 void requests_traffic(struct sandbox *s, struct door_asked *a, const struct node_request *rq);

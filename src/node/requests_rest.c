@@ -37,6 +37,21 @@ void requests_pause(struct node *n, struct door_asked *a, const struct node_requ
 		waits_add(s, a, rq);
 }
 
+struct sandbox *requests_to_copy(struct node *n, const struct node_request *rq, struct err *err)
+{
+	struct sandbox *s = requests_find(n, rq, err);
+
+	if (s && s->state == SANDBOX_ENDING) {
+		requests_not_found(rq->id, err);
+		return NULL;
+	}
+	if (s && rests(s) && !s->waits) {
+		err_set(err, ERR_EXISTS, 0, "Sandbox %s is paused", rq->id);
+		return NULL;
+	}
+	return s;
+}
+
 /* It is, or will be, paused; `timeout_s` from when it runs. */
 static void resume(struct sandbox *s, struct door_asked *a, const struct node_request *rq,
 		   uint32_t timeout_s)

@@ -2,6 +2,7 @@
 #include "node/resume.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <inttypes.h>
 
 #include "base/clock.h"
@@ -30,12 +31,6 @@ struct resuming {
 	uint64_t links_until_ms; /* by the loop's clock */
 };
 
-static void close_fd(int *fd)
-{
-	if (*fd >= 0)
-		close(take_fd(fd));
-}
-
 static void count_loaded(struct sandbox *s, struct resuming *r)
 {
 	if (!r->loaded)
@@ -53,10 +48,7 @@ void resume_cancel(struct sandbox *s)
 	turn_leave(&r->turn);
 	timer_stop(&r->late);
 	apply_cancel(&r->apply);
-	close_fd(&r->got.disk);
-	close_fd(&r->got.pages);
-	close_fd(&r->got.memory);
-	close_fd(&r->got.state);
+	files_opened_close(&r->got);
 	agent_identity_done(&r->identity);
 	free(r);
 }
@@ -299,6 +291,13 @@ size_t resume_fds(struct sandbox *s, int *fds, uint32_t *ret_flags)
 
 	fds[WARDEN_FD_OVERLAY] = take_fd(&r->got.disk);
 	*ret_flags = r->memory ? 0 : (uint32_t)WARDEN_BOOT;
+	if (s->snapshot) {
+		int memory = fcntl(r->got.memory, F_DUPFD_CLOEXEC, 0); /* its pages come later */
+		size_t n = 1 + files_opened_give(&r->got, fds + 1);
+
+		r->got.memory = memory;
+		return n;
+	}
 	if (!r->memory)
 		return 1;
 	fds[WARDEN_FD_STATE] = take_fd(&r->got.state);
@@ -324,8 +323,10 @@ static void on_files(struct files_call *c, struct files_opened *got, const struc
 		fail(r, err);
 		return;
 	}
-	r->got = (struct files_opened){ take_fd(&got->disk), take_fd(&got->pages),
-					take_fd(&got->memory), take_fd(&got->state) };
+	r->got = *got;
+	*got = FILES_NONE;
+	if (s->snapshot)
+		s->snapshot->verified = true;
 	start_take_slot(s);
 }
 
@@ -393,7 +394,7 @@ int resume_begin(struct sandbox *s, uint32_t timeout_s, bool memory, struct err 
 	*r = (struct resuming){ .sandbox = s,
 				.timeout_s = timeout_s,
 				.memory = memory && s->saved_bytes > 0,
-				.got = { -1, -1, -1, -1 },
+				.got = FILES_NONE,
 				.asked_ns = clock_mono_ns() };
 	if (resume_identity(s, r->memory, &r->identity, err) < 0) {
 		free(r);

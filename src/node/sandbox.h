@@ -52,27 +52,28 @@ enum sandbox_state {
 struct sandbox {
 	struct node *node;
 	enum sandbox_state state;
-	struct node_sandbox info; /* all zero but id and sizes until it is claimed */
+	struct node_sandbox info;      /* all zero but id and sizes until it is claimed */
+	char base_id[NODE_ID_MAX + 1]; /* its template, or the one below its snapshot */
+	struct snapshot *snapshot;     /* held; NULL: made of the template itself */
 	char control_token[NODE_ID_MAX + 1];
 	char machine_id[NODE_ID_MAX + 1], boot_id[NODE_ID_MAX + 1];
 	char *text; /* JSON, without envVars; NULL: none */
 	char *env;  /* envVars as JSON, for when it boots from its disk; NULL: none */
-	/* of what is saved; bytes 0: nothing but its disk */
-	uint32_t pages_crc, state_crc;
-	uint64_t saved_bytes;
-	struct lease lease; /* until when it runs; info.end_ns is the same, for people */
+	uint32_t pages_crc, state_crc; /* of what is saved */
+	uint64_t saved_bytes;          /* 0: nothing but its disk */
+	struct lease lease;            /* until when it runs; info.end_ns is the same, for people */
 	struct agent_identity identity;
 	char key_id[NODE_ID_MAX + 1]; /* by which it was made; may be empty */
 	struct repeat *repeat;        /* repeats.h; NULL: its create had no name */
 	struct create *create;        /* whose it becomes; NULL: nobody's, or done */
 	uint32_t slot;
-	bool for_pool; /* nobody waited when it was begun */
-	bool started;  /* warden may have a VM of this id */
+	bool for_pool, started; /* nobody waited when it was begun; warden may have its VM */
 	unsigned int rehearsals;
 	uint64_t seen; /* by which look at warden's list */
 	struct journal_write write;
 	struct files_call files;
-	int disk; /* until warden has it; -1: none */
+	int disk;                  /* until warden has it; -1: none */
+	struct files_opened below; /* of its snapshot, the same */
 	struct slot_wait slot_wait;
 	struct warden_call call;
 	struct warden_ask ask;
@@ -82,9 +83,9 @@ struct sandbox {
 	struct restore_user restore_user;
 	struct timer timer;        /* RUNNING: the deadline. PARKING, ENDING: when to try again */
 	struct kill_wait *killers; /* asked for its end and wait for it */
-	struct sandbox_wait *waits, **waits_last; /* in the order they came */
-	size_t n_waits;
-	struct pausing *pausing;   /* pause.c */
+	struct sandbox_wait *waits, **waits_last; /* in the order they came, */
+	size_t n_waits;                           /* so many */
+	struct pausing *pausing;                  /* pause.c */
 	uint64_t pause_after_ns;   /* it could not be paused: not again by itself before */
 	struct resuming *resuming; /* resume.c: from the wish to the answer */
 	struct rousing *rousing;   /* rouse.c */
@@ -116,5 +117,4 @@ void sandbox_end(struct sandbox *s, enum node_reason reason, const char *why);
 void sandbox_end_asked(struct sandbox *s, struct door_asked *asked);
 void sandbox_free(struct sandbox *s); /* at node's own end: nothing is told to anybody */
 
-/* The deadline of a RUNNING one is its lease. */
-void sandbox_set_deadline(struct sandbox *s);
+void sandbox_set_deadline(struct sandbox *s); /* of a RUNNING one: its lease */

@@ -24,7 +24,8 @@ struct files {
 	struct loop *loop;
 	char state_dir[FILES_FOLDER_MAX];
 	uint64_t reserve_mib;
-	int root; /* data_dir/sandboxes */
+	int root;      /* data_dir/sandboxes */
+	int snapshots; /* data_dir/snapshots */
 	struct files_job *running[FILES_AT_ONCE];
 	struct files_job *first, **last; /* waiting */
 	size_t n_waiting;
@@ -125,7 +126,7 @@ static void begin(struct files *f, struct files_job *j, struct files_job **place
 	*place = NULL;
 	log_error("a sandbox's files: %s", err.msg);
 	if (c) {
-		struct files_opened none = { -1, -1, -1, -1 };
+		struct files_opened none = FILES_NONE;
 
 		c->job = NULL;
 		c->on_done(c, &none, &err);
@@ -157,7 +158,8 @@ int files_ask(struct files *f, struct files_call *c, const struct files_order *o
 	j = calloc(1, sizeof(*j));
 	if (!j)
 		return err_set(err, ERR_EXHAUSTED, ENOMEM, "a job with files");
-	if (files_work_make(&j->do_it, o, f->root, f->state_dir, f->reserve_mib, err) < 0) {
+	if (files_work_make(&j->do_it, o, f->root, f->snapshots, f->state_dir, f->reserve_mib,
+			    err) < 0) {
 		free(j);
 		return -1;
 	}
@@ -205,22 +207,38 @@ int files_room(const struct files *f, struct err *err)
 	return files_work_room(f->root, f->reserve_mib, err);
 }
 
+static int open_root(const char *data_dir, const char *name, struct err *err)
+{
+	char path[FILES_FOLDER_MAX];
+	int n = snprintf(path, sizeof(path), "%s/%s", data_dir, name), fd;
+
+	if (n < 0 || (size_t)n >= sizeof(path))
+		return err_set(err, ERR_INVALID, 0, "path too long");
+	if (mkdir(path, 0700) < 0 && errno != EEXIST)
+		return err_set(err, ERR_INTERNAL, errno, "make %s", path);
+	fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	if (fd < 0)
+		return err_set(err, ERR_INTERNAL, errno, "open %s", path);
+	return fd;
+}
+
 int files_open(struct loop *l, const char *data_dir, const char *state_dir, uint64_t reserve_mib,
 	       struct files **ret, struct err *err)
 {
 	AUTO(auto_free) struct files *f = calloc(1, sizeof(*f));
-	char path[FILES_FOLDER_MAX];
-	int n = snprintf(path, sizeof(path), "%s/sandboxes", data_dir);
+	AUTO(auto_close) int root = -1;
 
 	if (!f)
 		return err_set(err, ERR_EXHAUSTED, ENOMEM, "allocate the folders");
-	if (n < 0 || (size_t)n >= sizeof(path) || strlen(state_dir) >= sizeof(f->state_dir))
+	if (strlen(state_dir) >= sizeof(f->state_dir))
 		return err_set(err, ERR_INVALID, 0, "path too long");
-	if (mkdir(path, 0700) < 0 && errno != EEXIST)
-		return err_set(err, ERR_INTERNAL, errno, "make %s", path);
-	f->root = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	if (f->root < 0)
-		return err_set(err, ERR_INTERNAL, errno, "open %s", path);
+	root = open_root(data_dir, "sandboxes", err);
+	if (root < 0)
+		return -1;
+	f->snapshots = open_root(data_dir, "snapshots", err);
+	if (f->snapshots < 0)
+		return -1;
+	f->root = take_fd(&root);
 	f->loop = l;
 	f->reserve_mib = reserve_mib;
 	f->last = &f->first;
@@ -261,6 +279,34 @@ int files_sweep(struct files *f, files_keep_fn *keep, void *context, struct err 
 	return 0;
 }
 
+static int sweep_snapshot(int dir, const char *name, void *context, struct err *err)
+{
+	struct sweep *w = context;
+
+	if (w->keep(name, w->context))
+		return 0;
+	w->n++;
+	return folder_remove(dir, name, err);
+}
+
+int files_sweep_snapshots(struct files *f, files_keep_fn *keep, void *context, struct err *err)
+{
+	struct sweep w = { f, keep, context, 0 };
+
+	if (folder_each(f->snapshots, sweep_snapshot, &w, err) < 0)
+		return err_wrap(err, "sweep the folders of snapshots");
+	if (w.n > 0)
+		log_info("%zu folders of no snapshot are removed", w.n);
+	return 0;
+}
+
+bool files_has_snapshot(const struct files *f, const char *id)
+{
+	struct stat st;
+
+	return fstatat(f->snapshots, id, &st, AT_SYMLINK_NOFOLLOW) == 0 && S_ISDIR(st.st_mode);
+}
+
 void files_close(struct files *f)
 {
 	if (!f)
@@ -276,5 +322,6 @@ void files_close(struct files *f)
 		free_job(&j->work);
 	}
 	close(f->root);
+	close(f->snapshots);
 	free(f);
 }

@@ -12,6 +12,7 @@
 #include "net/timer.h"
 #include "node/protocol.h"
 #include "vm/manifest_check.h"
+#include "warden/protocol.h"
 
 enum {
 	FILES_AT_ONCE = 8,      /* threads */
@@ -28,19 +29,36 @@ enum files_verb {
 	FILES_RUNS,   /* it runs: what was saved is of no use any more */
 	FILES_PAUSED, /* it is paused: what was being saved is of no use any more */
 	FILES_REMOVE, /* all of it */
+	/* Of a snapshot that is made, `into`: */
+	FILES_SNAP_OPEN, /* is there room? its folder; as SAVE */
+	FILES_SNAP_DISK, /* the sandbox's disk as its uppermost layer */
+	FILES_SNAP_JOIN, /* one memory, all layers, a manifest; synced */
+	FILES_SNAP_KEEP, /* takes its name, for good -> memory_bytes, disk_bytes */
+	FILES_SNAP_DROP, /* gone, made or half made */
 };
 
 struct files_order {
 	enum files_verb verb;
 	char id[NODE_ID_MAX + 1], template_id[NODE_ID_MAX + 1];
-	bool memory;                /* SAVE, KEEP, LOAD: not the disk alone */
-	uint32_t state_crc;         /* LOAD */
-	struct manifest_facts here; /* LOAD with its memory: what it must fit */
+	char snapshot_id[NODE_ID_MAX + 1]; /* what it was made of, above the template; or empty */
+	char into[NODE_ID_MAX + 1];        /* SNAP_*: the snapshot that is made */
+	uint32_t layer;                    /* SNAP_*: the number of its own */
+	bool verify;                       /* MAKE, LOAD: read all of the snapshot's files */
+	bool memory;                       /* SAVE, KEEP, LOAD: not the disk alone */
+	uint32_t state_crc;                /* LOAD */
+	struct manifest_facts here;        /* MAKE, LOAD with a memory: what it must fit */
 };
 
 struct files_opened { /* -1: not opened. The callee takes what it wants, the rest is closed */
 	int disk, pages, memory, state;
+	int layers[WARDEN_LAYERS_MAX]; /* of the snapshot; so many: */
+	size_t n_layers;
+	uint64_t memory_bytes, disk_bytes; /* SNAP_KEEP */
 };
+#define FILES_NONE (struct files_opened){ .disk = -1, .pages = -1, .memory = -1, .state = -1 }
+void files_opened_close(struct files_opened *o);
+/* For RESTORE: what is above the template, in its order behind the overlay; taken. How many. */
+size_t files_opened_give(struct files_opened *o, int *fds);
 
 struct files;
 struct files_job;
@@ -55,6 +73,9 @@ int files_open(struct loop *l, const char *data_dir, const char *state_dir, uint
 	       struct files **ret, struct err *err) NODISCARD;
 typedef bool files_keep_fn(const char *id, void *context);
 int files_sweep(struct files *f, files_keep_fn *keep, void *context, struct err *err) NODISCARD;
+int files_sweep_snapshots(struct files *f, files_keep_fn *keep, void *context,
+			  struct err *err) NODISCARD;
+bool files_has_snapshot(const struct files *f, const char *id);
 void files_close(struct files *f); /* no callback follows; NULL is fine */
 
 /* Failure (-1): on_done will not come. `c` NULL: a failure is only logged. */

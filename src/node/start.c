@@ -71,6 +71,11 @@ static void on_waiting(struct restore_user *u)
 {
 	struct sandbox *s = CONTAINER_OF(u, struct sandbox, restore_user);
 
+	if (s->create) { /* it was begun for that one */
+		sandbox_enter(&s->node->table, s, SANDBOX_WAITING);
+		creates_bound_ready(s);
+		return;
+	}
 	/* nobody waits: there is time to go through it once, which makes the claim quick */
 	if (s->rehearsals < SANDBOX_REHEARSALS && s->node->creates.n == 0) {
 		s->rehearsals++;
@@ -143,7 +148,7 @@ static size_t give_fds(struct sandbox *s, int *fds, uint32_t *ret_flags)
 	if (s->resuming)
 		return resume_fds(s, fds, ret_flags);
 	fds[WARDEN_FD_OVERLAY] = take_fd(&s->disk);
-	return 1;
+	return s->snapshot ? 1 + files_opened_give(&s->below, fds + 1) : 1;
 }
 
 static void launch(struct sandbox *s)
@@ -159,7 +164,7 @@ static void launch(struct sandbox *s)
 	rq.sizes.memory_mib = s->info.memory_mib;
 	rq.sizes.disk_mib = s->info.disk_mib;
 	snprintf(rq.id, sizeof(rq.id), "%s", s->info.id);
-	snprintf(rq.template_id, sizeof(rq.template_id), "%s", s->info.template_id);
+	snprintf(rq.template_id, sizeof(rq.template_id), "%s", s->base_id);
 	sandbox_enter(&s->node->table, s, SANDBOX_STARTING);
 	if (warden_once_fds(&s->node->warden, &s->call, &rq, fds, n, WARDEN_CALL_MS, on_started,
 			    &err) < 0)
@@ -194,6 +199,11 @@ static void on_made(struct files_call *c, struct files_opened *got, const struct
 		return;
 	}
 	s->disk = take_fd(&got->disk);
+	if (s->snapshot) {
+		s->below = *got;
+		*got = FILES_NONE;
+		s->snapshot->verified = true;
+	}
 	step(STEP_OF(s, "files"));
 	steps_add(&s->machine.steps, "files");
 	if (s->slot != WARDEN_NO_SLOT)
@@ -214,6 +224,7 @@ static void on_noted(struct journal_write *w, const struct err *failed)
 	steps_add(&s->machine.steps, "noted");
 	sandbox_enter(&s->node->table, s, SANDBOX_SLOT);
 	sandbox_files_order(s, FILES_MAKE, &o);
+	base_facts_here(s->node, &o.here);
 	if (files_ask(s->node->files, &s->files, &o, on_made, &err) < 0)
 		fail(s, &err);
 	else
@@ -233,6 +244,7 @@ struct sandbox *sandbox_make(struct node *n, struct err *err)
 	s->node = n;
 	s->slot = WARDEN_NO_SLOT;
 	s->disk = -1;
+	s->below = FILES_NONE;
 	return s;
 }
 
@@ -250,32 +262,69 @@ static void describe(struct sandbox *s)
 	i->memory_mib = s->node->sizes.memory_mib;
 	i->disk_mib = base->disk_mib;
 	i->generation = 1;
+	snprintf(s->base_id, sizeof(s->base_id), "%s", base->id);
 }
 
-struct sandbox *sandbox_begin(struct node *n, bool for_pool, struct err *err)
+static void describe_copy(struct sandbox *s, const struct journal_snapshot *of)
+{
+	struct node_sandbox *i = &s->info;
+
+	memcpy(i->template_id, of->id, sizeof(i->template_id));
+	memcpy(i->alias, of->name, sizeof(i->alias));
+	memcpy(s->base_id, of->base_id, sizeof(s->base_id));
+	i->vcpus = of->vcpus;
+	i->memory_mib = of->memory_mib;
+	i->disk_mib = of->disk_mib;
+}
+
+static int draw_identity(struct sandbox *s, struct err *err)
+{
+	if (agent_identity_make(&s->identity, bytes_str(s->info.id), bytes_str(s->info.template_id),
+				err) < 0)
+		return -1;
+	snprintf(s->control_token, sizeof(s->control_token), "%.*s", NODE_ID_MAX,
+		 s->identity.control_token);
+	snprintf(s->machine_id, sizeof(s->machine_id), "%s", s->identity.machine_id);
+	snprintf(s->boot_id, sizeof(s->boot_id), "%s", s->identity.boot_id);
+	if (s->snapshot)
+		snprintf(s->identity.was_token, sizeof(s->identity.was_token), "%s",
+			 s->snapshot->row.control_token);
+	return 0;
+}
+
+static struct sandbox *begin(struct node *n, bool for_pool, struct create *c, struct err *err)
 {
 	struct sandbox *s = sandbox_make(n, err);
 
 	if (!s)
 		return NULL;
 	describe(s);
+	if (c) {
+		s->create = c;
+		s->snapshot = c->snapshot;
+		describe_copy(s, &c->snapshot->row);
+	}
 	s->for_pool = for_pool;
 	steps_begin(&s->machine.steps);
-	if (agent_identity_make(&s->identity, bytes_str(s->info.id), bytes_str(s->info.template_id),
-				err) < 0) {
-		free(s);
-		return NULL;
-	}
-	snprintf(s->control_token, sizeof(s->control_token), "%.*s", NODE_ID_MAX,
-		 s->identity.control_token);
-	snprintf(s->machine_id, sizeof(s->machine_id), "%s", s->identity.machine_id);
-	snprintf(s->boot_id, sizeof(s->boot_id), "%s", s->identity.boot_id);
-	if (sandbox_note(s, &s->write, for_pool ? JOURNAL_POOLED : JOURNAL_CREATING, on_noted,
+	if (draw_identity(s, err) < 0 ||
+	    sandbox_note(s, &s->write, for_pool ? JOURNAL_POOLED : JOURNAL_CREATING, on_noted,
 			 err) < 0) {
 		agent_identity_done(&s->identity);
 		free(s);
 		return NULL;
 	}
+	if (s->snapshot)
+		snapshot_hold(s->snapshot);
 	table_add(&n->table, s);
 	return s;
+}
+
+struct sandbox *sandbox_begin(struct node *n, bool for_pool, struct err *err)
+{
+	return begin(n, for_pool, NULL, err);
+}
+
+struct sandbox *sandbox_begin_copy(struct node *n, struct create *c, struct err *err)
+{
+	return begin(n, false, c, err);
 }

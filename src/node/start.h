@@ -5,6 +5,8 @@
 
 /* start.c: it has what it needs of its files. */
 void start_take_slot(struct sandbox *s);
+/* start.c: a copy of the create's snapshot, for that create alone. NULL: *err. */
+struct sandbox *sandbox_begin_copy(struct node *n, struct create *c, struct err *err) NODISCARD;
 struct sandbox *sandbox_make(struct node *n, struct err *err) NODISCARD; /* in no table yet */
 /* end.c: what is to be done with its files. */
 void sandbox_files_order(const struct sandbox *s, enum files_verb verb, struct files_order *ret);

@@ -2,7 +2,8 @@
 #pragma once
 
 enum node_verb {
-	NODE_CREATE,  /* team, template_id (or alias), timeout_s, flags, text -> sandbox */
+	NODE_CREATE,  /* team, template_id (or alias; or a snapshot's id or name) and template_tag,
+			 timeout_s,  flags, text -> sandbox */
 	NODE_GET,     /* team, id -> sandbox, text; ended: ERR_NOT_FOUND, tombstone in reply */
 	NODE_KILL,    /* team, id; answered when it is gone; a paused one, too */
 	NODE_TIMEOUT, /* team, id, timeout_s from now; longer or shorter, capped -> sandbox */
@@ -26,6 +27,13 @@ enum node_verb {
 	NODE_STATUS,    /* -> text: a JSON object: counts and limits of this host */
 	NODE_SIGNED,    /* flags, text: the query of a signed URL (no JSON) -> the sandbox whose
 			 * token signed it. When it ends is not looked at: the agent does */
+	NODE_SNAPSHOT,  /* team, id, template_id: its name, or "", template_tag -> text: a JSON
+			 * object. The  sandbox goes on. ERR_EXISTS: it is paused */
+	NODE_SNAPSHOTS, /* team, filters: id (of the source), template_id and tag; after_ns: those
+			 * made before, count -> text: a JSON array, the newest first */
+	NODE_SNAPSHOT_DELETE, /* team, template_id, tag. ERR_INVALID: sandboxes were made of it */
+	NODE_FORK, /* team, id, timeout_s, count, limits of key_id -> count of struct node_forked.
+		    * ERR_EXISTS: it is paused */
 	NODE_VERBS,
 };
 

@@ -186,7 +186,11 @@ static inline void mock_create(struct mock *m, struct door_asked *a, const struc
 	struct mock_sandbox *b;
 
 	if (strcmp(rq->template_id, "base") != 0) {
-		mock_refuse(a, ERR_NOT_FOUND, "no such template here");
+		mock_refuse(a, ERR_NOT_FOUND, "template 'none' not found");
+		return;
+	}
+	if (strcmp(rq->template_tag, "v2") == 0) {
+		mock_refuse(a, ERR_NOT_FOUND, "tag 'v2' does not exist for template 'base'");
 		return;
 	}
 	if (rq->timeout_s > 24 * 3600) {

@@ -1,0 +1,16 @@
+/* fork.h - several copies of a running sandbox at once: one snapshot that nobody sees, and as many
+ * creates from it. It goes with the last of them.
+ */
+#pragma once
+
+#include "node/sandbox.h"
+
+struct fork;
+
+/* NODE_FORK */
+void fork_ask(struct node *n, struct door_asked *a, const struct node_request *rq,
+	      struct bytes text);
+void forks_close(struct node *n); /* at node's own end */
+
+/* For creates.c: the answer to one of its creates. */
+void fork_answer(struct fork *f, size_t at, const struct node_reply *r);

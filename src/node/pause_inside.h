@@ -1,0 +1,39 @@
+/* pause_inside.h - what pause.c and pause_copy.c share; nobody else includes it. */
+#pragma once
+
+#include "node/node.h"
+#include "node/pause.h"
+#include "node/snapshot_take.h"
+#include "vm/save.h"
+#include "vm/thaw.h"
+
+struct pausing {
+	struct sandbox *sandbox;
+	struct door_asked *asked; /* NULL: nobody, its time is over */
+	bool memory;
+	struct turn turn;
+	struct timer link; /* until warden is there */
+	uint64_t link_until_ms;
+	struct files_call files;
+	int control; /* our end of the copier's socket; -1: none */
+	struct warden_call call;
+	struct warden_ask ask;
+	struct save save;
+	struct save_user save_user;
+	struct save_result result;
+	struct taking *taking; /* it is to be copied, and goes on. NULL: paused, or copied */
+	int thaw_socket;       /* to let it go on; -1: none */
+	struct thaw thaw;
+	struct agent_identity identity;          /* for the thaw */
+	bool begun, syncing, disk_synced, saved; /* begun: the guest may stand still */
+	uint64_t end_ns, stopped_ns;
+	uint64_t asked_ns, begun_ns, copied_ns, synced_ns, renamed_ns; /* when */
+};
+
+/* pause.c: it waits for its turn from here on. */
+struct pausing *pause_start(struct sandbox *s, struct err *err) NODISCARD;
+void pause_fail(struct pausing *p, const struct err *why);
+
+/* pause_copy.c, of one with p->taking: its memory is copied; something failed. */
+void pause_copy_disk(struct pausing *p);
+void pause_copy_failed(struct pausing *p, const struct err *why);

@@ -1,0 +1,270 @@
+/* snapshot_take.c - from copied files to a snapshot that others may be made of. */
+#include "node/snapshot_take.h"
+
+#include <errno.h>
+#include <inttypes.h>
+
+#include "base/clock.h"
+#include "base/log.h"
+#include "base/random.h"
+#include "node/node.h"
+#include "node/pause.h"
+#include "node/requests.h"
+#include "node/start.h"
+#include "node/step.h"
+#include "node/waits.h"
+
+struct taking {
+	struct node *node;
+	struct taking_user *user;
+	struct journal_snapshot row;
+	char memory_of[NODE_ID_MAX + 1]; /* the snapshot below; empty: the template */
+	struct files_call files;
+	struct journal_write write;
+	uint64_t asked_ns;
+	struct taking *next, **prev;
+};
+
+/* --- its end ------------------------------------------------------------------------------ */
+
+static void taking_free(struct taking *t)
+{
+	files_cancel(&t->files);
+	journal_write_cancel(&t->write);
+	*t->prev = t->next;
+	if (t->next)
+		t->next->prev = t->prev;
+	explicit_bzero(&t->row, sizeof(t->row));
+	free(t);
+}
+
+void takings_close(struct node *n)
+{
+	struct err err;
+
+	err_set(&err, ERR_UNAVAILABLE, 0, "node is being stopped");
+	while (n->takings) {
+		struct taking_user *u = n->takings->user;
+
+		taking_free(n->takings);
+		u->on_taken(u, NULL, &err);
+	}
+}
+
+void taking_failed(struct taking *t, const struct err *why)
+{
+	struct taking_user *u = t->user;
+	struct node *n = t->node;
+	struct files_order o;
+	struct err err;
+
+	log_warn("%s: no snapshot of it: %s", t->row.source, why->msg);
+	taking_order(t, FILES_SNAP_DROP, &o);
+	if (files_ask(n->files, NULL, &o, NULL, &err) < 0) /* the next node does */
+		log_error("drop snapshot %s: %s", t->row.id, err.msg);
+	taking_free(t);
+	u->on_taken(u, NULL, why);
+}
+
+/* --- from files to a row ------------------------------------------------------------------ */
+
+static void on_noted(struct journal_write *w, const struct err *failed)
+{
+	struct taking *t = CONTAINER_OF(w, struct taking, write);
+	struct taking_user *u = t->user;
+	struct snapshot *p;
+	struct err err;
+
+	if (failed) {
+		taking_failed(t, failed);
+		return;
+	}
+	step("snapshot.row");
+	p = snapshots_add(t->node, &t->row);
+	if (!p) { /* the next node has it */
+		err_set(&err, ERR_EXHAUSTED, ENOMEM, "a snapshot");
+		taking_free(t);
+		u->on_taken(u, NULL, &err);
+		return;
+	}
+	p->verified = true;
+	log_info("snapshot %s of %s: %" PRIu64 " KiB memory, %" PRIu64 " KiB disk, in %" PRIu64
+		 " ms",
+		 t->row.id, t->row.source, t->row.memory_bytes / 1024, t->row.disk_bytes / 1024,
+		 (uint64_t)((clock_mono_ns() - t->asked_ns) / NSEC_PER_MSEC));
+	taking_free(t);
+	snapshots_rename_older(p);
+	u->on_taken(u, p, NULL);
+}
+
+static void on_kept(struct files_call *c, struct files_opened *got, const struct err *failed)
+{
+	struct taking *t = CONTAINER_OF(c, struct taking, files);
+	struct err err;
+
+	if (failed) {
+		taking_failed(t, failed);
+		return;
+	}
+	step("snapshot.renamed");
+	t->row.memory_bytes = got->memory_bytes;
+	t->row.disk_bytes = got->disk_bytes;
+	if (journal_put_snapshot(t->node->journal, &t->write, &t->row, on_noted, &err) < 0)
+		taking_failed(t, &err);
+}
+
+static void on_synced(struct files_call *c, struct files_opened *got, const struct err *failed)
+{
+	struct taking *t = CONTAINER_OF(c, struct taking, files);
+	struct files_order o;
+	struct err err;
+
+	(void)got;
+	if (failed) {
+		taking_failed(t, failed);
+		return;
+	}
+	step("snapshot.synced");
+	taking_order(t, FILES_SNAP_KEEP, &o);
+	if (files_ask(t->node->files, &t->files, &o, on_kept, &err) < 0)
+		taking_failed(t, &err);
+}
+
+void taking_copied(struct taking *t)
+{
+	struct files_order o;
+	struct err err;
+
+	step("snapshot.copied");
+	taking_order(t, FILES_SNAP_JOIN, &o);
+	if (files_ask(t->node->files, &t->files, &o, on_synced, &err) < 0)
+		taking_failed(t, &err);
+}
+
+/* --- the beginning ------------------------------------------------------------------------ */
+
+/* What works on the sandbox's files is in line with its other jobs; the rest is not. */
+void taking_order(const struct taking *t, enum files_verb verb, struct files_order *ret)
+{
+	bool of_sandbox = verb == FILES_SNAP_OPEN || verb == FILES_SNAP_DISK;
+
+	*ret = (struct files_order){ .verb = verb, .memory = true };
+	memcpy(ret->id, of_sandbox ? t->row.source : t->row.id, sizeof(ret->id));
+	memcpy(ret->template_id, t->row.base_id, sizeof(ret->template_id));
+	memcpy(ret->snapshot_id, t->memory_of, sizeof(ret->snapshot_id));
+	memcpy(ret->into, t->row.id, sizeof(ret->into));
+	ret->layer = t->row.layers;
+}
+
+static void describe(struct taking *t, const struct sandbox *s, const char *name, const char *tag,
+		     bool hidden)
+{
+	struct journal_snapshot *r = &t->row;
+
+	random_name(r->id, SNAPSHOT_ID_LENGTH);
+	memcpy(r->team, s->info.team, sizeof(r->team));
+	memcpy(r->base_id, s->base_id, sizeof(r->base_id));
+	memcpy(r->parent, s->info.template_id, sizeof(r->parent));
+	memcpy(r->source, s->info.id, sizeof(r->source));
+	memcpy(r->control_token, s->control_token, sizeof(r->control_token));
+	snprintf(r->name, sizeof(r->name), "%s", name);
+	snprintf(r->tag, sizeof(r->tag), "%s", tag[0] ? tag : SNAPSHOT_TAG);
+	r->created_ns = clock_wall_ns();
+	r->vcpus = s->info.vcpus;
+	r->memory_mib = s->info.memory_mib;
+	r->disk_mib = s->info.disk_mib;
+	r->layers = 1 + (s->snapshot ? s->snapshot->row.layers : 0);
+	r->hidden = hidden;
+	if (s->snapshot)
+		memcpy(t->memory_of, s->snapshot->row.id, sizeof(t->memory_of));
+}
+
+int taking_begin(struct sandbox *s, const char *name, const char *tag, bool hidden,
+		 struct taking_user *u, struct err *err)
+{
+	struct node *n = s->node;
+	struct taking *t;
+
+	if (s->snapshot && s->snapshot->row.layers >= WARDEN_LAYERS_MAX)
+		return err_set(err, ERR_INVALID, 0,
+			       "its disk has %d layers already, as many as there may be",
+			       WARDEN_LAYERS_MAX);
+	if (n->snapshots.n >= SNAPSHOTS_MAX)
+		return err_set(err, ERR_EXHAUSTED, 0, "this host holds %d snapshots, as it may",
+			       SNAPSHOTS_MAX);
+	t = calloc(1, sizeof(*t));
+	if (!t)
+		return err_set(err, ERR_EXHAUSTED, ENOMEM, "a snapshot");
+	*t = (struct taking){ .node = n, .user = u, .asked_ns = clock_mono_ns() };
+	describe(t, s, name, tag, hidden);
+	t->next = n->takings;
+	if (t->next)
+		t->next->prev = &t->next;
+	t->prev = &n->takings;
+	n->takings = t;
+	if (pause_for_copy(s, t, err) < 0) {
+		taking_free(t);
+		return -1;
+	}
+	return 0;
+}
+
+/* --- the verb ----------------------------------------------------------------------------- */
+
+struct snapshot_asked {
+	struct taking_user user;
+	struct node *node;
+	struct door_asked *asked;
+};
+
+static void on_taken(struct taking_user *u, struct snapshot *p, const struct err *failed)
+{
+	struct snapshot_asked *q = CONTAINER_OF(u, struct snapshot_asked, user);
+	AUTO(buf_done) struct buf out = BUF_MAX(NODE_TEXT_MAX);
+	AUTO(json_decrefp) json_t *v = p ? snapshot_json(p) : NULL;
+	struct err err = failed ? *failed : (struct err){ 0 };
+
+	if (p && (json_encode(v, &out, &err) < 0))
+		p = NULL;
+	if (!q->node->door) {
+		free(q);
+		return;
+	}
+	if (p)
+		door_answer(q->asked, &(struct node_reply){ 0 }, buf_view(&out), NULL, 0);
+	else
+		door_refuse(q->asked, &err);
+	free(q);
+}
+
+static void take(struct sandbox *s, struct door_asked *a, const struct node_request *rq)
+{
+	struct snapshot_asked *q = calloc(1, sizeof(*q));
+	struct err err;
+
+	if (!q) {
+		err_set(&err, ERR_EXHAUSTED, ENOMEM, "a snapshot");
+		door_refuse(a, &err);
+		return;
+	}
+	*q = (struct snapshot_asked){ { on_taken }, s->node, a };
+	if (taking_begin(s, rq->template_id, rq->template_tag, false, &q->user, &err) < 0) {
+		free(q);
+		door_refuse(a, &err);
+	}
+}
+
+void snapshot_ask(struct node *n, struct door_asked *a, const struct node_request *rq,
+		  struct bytes text)
+{
+	struct err err;
+	struct sandbox *s = requests_to_copy(n, rq, &err);
+
+	(void)text;
+	if (!s)
+		ended_refuse(n, a, rq, &err);
+	else if (s->state == SANDBOX_RUNNING)
+		take(s, a, rq);
+	else
+		waits_add(s, a, rq);
+}

@@ -1,0 +1,30 @@
+/* snapshot_take.h - a running sandbox is copied, and goes on.
+ *
+ *	as a pause up to: copied -> disk copied -> it goes on
+ *	meanwhile: one memory file -> manifest -> synced -> renamed -> row -> whoever asked is told
+ *
+ * Up to "it goes on" it is pause.c's; the rest is the taking's alone.
+ */
+#pragma once
+
+#include "node/snapshots.h"
+
+struct taking;
+struct taking_user {
+	/* Once. `p` is the taker's to hold if it wants to keep it. */
+	void (*on_taken)(struct taking_user *u, struct snapshot *p, const struct err *err);
+};
+
+/* Of a RUNNING one. `name` may be empty; hidden: for a fork. Failure (-1): nothing follows. */
+int taking_begin(struct sandbox *s, const char *name, const char *tag, bool hidden,
+		 struct taking_user *u, struct err *err) NODISCARD;
+void takings_close(struct node *n); /* at node's own end */
+
+/* NODE_SNAPSHOT */
+void snapshot_ask(struct node *n, struct door_asked *a, const struct node_request *rq,
+		  struct bytes text);
+
+/* For pause.c. */
+void taking_order(const struct taking *t, enum files_verb verb, struct files_order *ret);
+void taking_copied(struct taking *t); /* all is in its files; the sandbox is no longer needed */
+void taking_failed(struct taking *t, const struct err *why); /* before that */

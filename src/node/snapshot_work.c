@@ -1,0 +1,442 @@
+/* snapshot_work.c - the folder of a snapshot: made, kept, opened. On a thread of its own.
+ *
+ * The file of pages was written by a copier under the guest's influence: it is read as any other
+ * input, and what it does not describe completely is refused.
+ */
+/* #syscalls: mkdirat openat openat2 fcntl fstat newfstatat fsync pread64 pwrite64 renameat
+ *renameat2 unlinkat linkat ftruncate fallocate fchmod lseek copy_file_range ioctl getdents64 mmap
+ *	munmap close */
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <linux/falloc.h>
+#include <stdio.h>
+#include <sys/stat.h>
+
+#include "base/clock.h"
+#include "base/crc32c.h"
+#include "base/folder.h"
+#include "copier/pages.h"
+#include "node/files_work.h"
+#include "vm/checksum.h"
+#include "vm/template_job.h"
+
+enum { PIECE = 1024 * 1024, NAME_SIZE = NODE_ID_MAX + 16 };
+
+static void new_name(const struct files_work *w, char ret[static NAME_SIZE])
+{
+	snprintf(ret, NAME_SIZE, ".new-%s", w->order.into);
+}
+
+static int open_new(const struct files_work *w, struct err *err)
+{
+	char name[NAME_SIZE];
+
+	new_name(w, name);
+	return folder_open(w->snapshots, name, O_RDONLY | O_DIRECTORY, 0, err);
+}
+
+static int open_below(const struct files_work *w, struct err *err)
+{
+	int fd = folder_open(w->snapshots, w->order.snapshot_id, O_RDONLY | O_DIRECTORY, 0, err);
+
+	return fd < 0 ? err_wrap(err, "snapshot %s", w->order.snapshot_id) : fd;
+}
+
+/* --- opened by those made of it ----------------------------------------------------------- */
+
+static int compare(int fd, const struct checksum *want, const char *name, bool whole,
+		   struct err *err)
+{
+	static const atomic_bool never;
+	struct checksum got;
+	struct stat st;
+
+	if (fstat(fd, &st) < 0 || (uint64_t)st.st_size != want->length)
+		return err_set(err, ERR_MISMATCH, 0, "%s is not as long as its manifest says",
+			       name);
+	if (!whole)
+		return 0;
+	if (checksum_file(fd, &never, &got, err) < 0)
+		return -1;
+	if (lseek(fd, 0, SEEK_SET) < 0) /* QEMU reads on from where it stands */
+		return err_set(err, ERR_INTERNAL, errno, "rewind %s", name);
+	if (!checksum_eq(&got, want))
+		return err_set(err, ERR_MISMATCH, 0, "%s is damaged: CRC %08x, not %08x", name,
+			       got.crc, want->crc);
+	return 0;
+}
+
+/* From the lowest upwards, as many as there are. */
+static int open_layers(struct files_work *w, int folder, struct err *err)
+{
+	struct files_opened *o = &w->opened;
+
+	while (o->n_layers < WARDEN_LAYERS_MAX) {
+		char name[NAME_SIZE];
+		int fd;
+
+		snprintf(name, sizeof(name), "layer%zu", o->n_layers + 1);
+		fd = folder_open(folder, name, O_RDONLY, 0, err);
+		if (fd < 0 && err->sys == ENOENT && o->n_layers > 0)
+			return 0;
+		if (fd < 0)
+			return -1;
+		o->layers[o->n_layers++] = fd;
+	}
+	return 0;
+}
+
+static int check_files(const struct files_work *w, const struct manifest *m, struct err *err)
+{
+	const struct files_opened *o = &w->opened;
+	bool all = w->order.verify;
+
+	if (o->state >= 0 && compare(o->state, &m->files[MANIFEST_STATE_FILE], "state", true, err))
+		return -1;
+	if (compare(o->memory, &m->files[MANIFEST_MEMORY_FILE], "memory", all, err) < 0)
+		return -1;
+	return compare(o->layers[o->n_layers - 1], &m->files[MANIFEST_OVERLAY_FILE], "its disk",
+		       all, err);
+}
+
+int snapshot_work_open(struct files_work *w, bool with_state, struct err *err)
+{
+	AUTO(auto_close) int folder = open_below(w, err);
+	struct files_opened *o = &w->opened;
+	bool loads = w->order.verb == FILES_MAKE || w->order.verb == FILES_LOAD;
+	struct manifest m;
+
+	if (folder < 0)
+		return -1;
+	o->memory = folder_open(folder, "memory", O_RDONLY, 0, err);
+	if (o->memory < 0 || !loads)
+		return o->memory < 0 ? -1 : 0;
+	if (with_state) {
+		o->state = folder_open(folder, "state", O_RDONLY, 0, err);
+		if (o->state < 0)
+			return -1;
+	}
+	if ((w->order.memory && files_work_check_host(w, folder, err) < 0) ||
+	    template_manifest_read(folder, &m, err) < 0 || open_layers(w, folder, err) < 0 ||
+	    check_files(w, &m, err) < 0)
+		return err_wrap(err, "snapshot %s", w->order.snapshot_id);
+	return 0;
+}
+
+/* --- made --------------------------------------------------------------------------------- */
+
+/* The memory of what its source was made of. */
+static int memory_below(const struct files_work *w, struct err *err)
+{
+	AUTO(auto_close)
+	int folder = w->order.snapshot_id[0] ? open_below(w, err) : files_work_template(w, err);
+
+	return folder < 0 ? -1 : folder_open(folder, "memory", O_RDONLY, 0, err);
+}
+
+static int make(struct files_work *w, struct err *err)
+{
+	const int flags = O_RDWR | O_CREAT | O_EXCL;
+	AUTO(auto_close) int folder = -1;
+	struct files_opened *o = &w->opened;
+	char name[NAME_SIZE];
+
+	if (files_work_room(w->root, w->reserve_mib, err) < 0)
+		return -1;
+	new_name(w, name);
+	folder = folder_make(w->snapshots, name, 0700, err);
+	if (folder < 0)
+		return -1;
+	o->memory = memory_below(w, err);
+	if (o->memory < 0)
+		return -1;
+	o->pages = folder_open(folder, "pages", flags, 0600, err);
+	if (o->pages < 0)
+		return -1;
+	o->state = folder_open(folder, "state", flags, 0600, err);
+	return o->state < 0 ? -1 : 0;
+}
+
+static int copy_disk(struct files_work *w, struct err *err)
+{
+	AUTO(auto_close)
+	int source = folder_open(w->root, w->order.id, O_RDONLY | O_DIRECTORY, 0, err);
+	AUTO(auto_close) int disk = source < 0 ? -1 : folder_open(source, "disk", O_RDONLY, 0, err);
+	AUTO(auto_close) int folder = disk < 0 ? -1 : open_new(w, err);
+	AUTO(auto_close) int layer = -1;
+	char name[NAME_SIZE];
+
+	if (folder < 0)
+		return -1;
+	snprintf(name, sizeof(name), "layer%u", w->order.layer);
+	layer = folder_open(folder, name, O_RDWR | O_CREAT | O_EXCL, 0600, err);
+	return layer < 0 ? -1 : folder_copy(disk, layer, err);
+}
+
+/* --- one memory --------------------------------------------------------------------------- */
+
+struct join {
+	int pages, memory;
+	struct pages_head head;
+	struct pages_run *runs; /* owned */
+	uint8_t *piece;         /* owned */
+	uint64_t at;            /* in the file of pages */
+	uint32_t crc;
+};
+
+static void join_done(struct join *j)
+{
+	free(j->runs);
+	free(j->piece);
+	auto_close(&j->pages);
+	auto_close(&j->memory);
+}
+
+static int read_all(int fd, void *to, size_t n, uint64_t at, struct err *err)
+{
+	uint8_t *p = to;
+
+	while (n > 0) {
+		ssize_t k = pread(fd, p, n, (off_t)at);
+
+		if (k <= 0)
+			return err_set(err, ERR_INTERNAL, k < 0 ? errno : 0,
+				       "read the copied pages");
+		p += k;
+		at += (uint64_t)k;
+		n -= (size_t)k;
+	}
+	return 0;
+}
+
+static int write_all(int fd, const uint8_t *p, size_t n, uint64_t at, struct err *err)
+{
+	while (n > 0) {
+		ssize_t k = pwrite(fd, p, n, (off_t)at);
+
+		if (k < 0)
+			return err_set(err, ERR_INTERNAL, errno, "write the memory");
+		p += k;
+		at += (uint64_t)k;
+		n -= (size_t)k;
+	}
+	return 0;
+}
+
+static int read_table(struct join *j, struct err *err)
+{
+	struct stat pages, memory;
+	size_t bytes;
+
+	if (fstat(j->pages, &pages) < 0 || fstat(j->memory, &memory) < 0)
+		return err_set(err, ERR_INTERNAL, errno, "look at the copied pages");
+	if (read_all(j->pages, &j->head, sizeof(j->head), 0, err) < 0 ||
+	    pages_head_check(&j->head, (uint64_t)pages.st_size, (uint64_t)memory.st_size, err) < 0)
+		return -1;
+	bytes = j->head.runs * sizeof(struct pages_run);
+	j->runs = malloc(bytes ? bytes : 1);
+	j->piece = calloc(1, PIECE);
+	if (!j->runs || !j->piece)
+		return err_set(err, ERR_EXHAUSTED, ENOMEM, "the table of pages");
+	if (read_all(j->pages, j->runs, bytes, pages_table_at(&j->head), err) < 0)
+		return -1;
+	if (crc32c(0, (struct bytes){ (const uint8_t *)j->runs, bytes }) != j->head.runs_crc)
+		return err_set(err, ERR_INVALID, 0, "the table of pages is damaged");
+	return pages_runs_check(&j->head, j->runs, err);
+}
+
+static int write_zeros(struct join *j, uint64_t at, uint64_t bytes, struct err *err)
+{
+	if (fallocate(j->memory, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, (off_t)at,
+		      (off_t)bytes) == 0)
+		return 0;
+	memset(j->piece, 0, PIECE);
+	for (uint64_t done = 0; done < bytes;) {
+		size_t n = bytes - done < PIECE ? (size_t)(bytes - done) : PIECE;
+
+		if (write_all(j->memory, j->piece, n, at + done, err) < 0)
+			return -1;
+		done += n;
+	}
+	return 0;
+}
+
+static int write_run(struct join *j, const struct pages_run *r, struct err *err)
+{
+	uint64_t at = r->first * PAGES_BYTES, bytes = (uint64_t)r->count * PAGES_BYTES;
+
+	if (r->flags & PAGES_ZERO)
+		return write_zeros(j, at, bytes, err);
+	for (uint64_t done = 0; done < bytes;) {
+		size_t n = bytes - done < PIECE ? (size_t)(bytes - done) : PIECE;
+
+		if (read_all(j->pages, j->piece, n, j->at, err) < 0 ||
+		    write_all(j->memory, j->piece, n, at + done, err) < 0)
+			return -1;
+		j->crc = crc32c(j->crc, (struct bytes){ j->piece, n });
+		j->at += n;
+		done += n;
+	}
+	return 0;
+}
+
+static int write_runs(struct join *j, struct err *err)
+{
+	j->at = PAGES_DATA_AT;
+	for (uint64_t i = 0; i < j->head.runs; i++)
+		if (write_run(j, &j->runs[i], err) < 0)
+			return -1;
+	if (j->crc != j->head.data_crc)
+		return err_set(err, ERR_INVALID, 0, "the copied pages are damaged");
+	return 0;
+}
+
+static int join_memory(struct files_work *w, int folder, struct err *err)
+{
+	AUTO(join_done) struct join j = { .pages = -1, .memory = -1 };
+	AUTO(auto_close) int below = memory_below(w, err);
+
+	if (below < 0)
+		return -1;
+	j.memory = folder_open(folder, "memory", O_RDWR | O_CREAT | O_EXCL, 0600, err);
+	if (j.memory < 0)
+		return -1;
+	j.pages = folder_open(folder, "pages", O_RDONLY, 0, err);
+	if (j.pages < 0 || folder_copy(below, j.memory, err) < 0 || read_table(&j, err) < 0)
+		return -1;
+	if (write_runs(&j, err) < 0)
+		return -1;
+	if (unlinkat(folder, "pages", 0) < 0)
+		return err_set(err, ERR_INTERNAL, errno, "remove the copied pages");
+	return 0;
+}
+
+/* --- layers, manifest --------------------------------------------------------------------- */
+
+/* The same files, under a name of its own: whichever snapshot goes first, the other is whole. */
+static int link_layers(const struct files_work *w, int folder, struct err *err)
+{
+	AUTO(auto_close) int below = -1;
+
+	if (!w->order.snapshot_id[0])
+		return 0;
+	below = open_below(w, err);
+	if (below < 0)
+		return -1;
+	for (uint32_t i = 1; i < w->order.layer; i++) {
+		char name[NAME_SIZE];
+
+		snprintf(name, sizeof(name), "layer%u", i);
+		if (linkat(below, name, folder, name, 0) < 0)
+			return err_set(err, ERR_INTERNAL, errno, "link %s", name);
+	}
+	return 0;
+}
+
+/* Nobody writes it any more, VMs read it. */
+static int seal(int folder, const char *name, struct checksum *ret, struct err *err)
+{
+	static const atomic_bool never;
+	AUTO(auto_close) int fd = folder_open(folder, name, O_RDONLY, 0, err);
+
+	if (fd < 0)
+		return -1;
+	if (fchmod(fd, 0444) < 0 || fsync(fd) < 0)
+		return err_set(err, ERR_INTERNAL, errno, "sync %s", name);
+	return checksum_file(fd, &never, ret, err);
+}
+
+static int write_manifest(int folder, const struct manifest *m, struct err *err)
+{
+	AUTO(buf_done) struct buf text = BUF_MAX(MANIFEST_BYTES_MAX);
+	AUTO(auto_close) int fd = -1;
+
+	if (manifest_put(m, &text, err) < 0)
+		return -1;
+	fd = folder_open(folder, "manifest", O_WRONLY | O_CREAT | O_EXCL, 0444, err);
+	if (fd < 0 || write_all(fd, text.ptr, text.len, 0, err) < 0)
+		return -1;
+	return fsync(fd) < 0 ? err_set(err, ERR_INTERNAL, errno, "sync the manifest") : 0;
+}
+
+/* As the one below, but for its own files: the machine is the same. */
+static int describe(struct files_work *w, int folder, struct err *err)
+{
+	AUTO(auto_close)
+	int below = w->order.snapshot_id[0] ? open_below(w, err) : files_work_template(w, err);
+	char layer[NAME_SIZE];
+	struct manifest m;
+
+	if (below < 0 || template_manifest_read(below, &m, err) < 0)
+		return -1;
+	snprintf(layer, sizeof(layer), "layer%u", w->order.layer);
+	snprintf(m.template_id, sizeof(m.template_id), "%s", w->order.into);
+	manifest_time(clock_wall_ns(), m.created);
+	if (seal(folder, "memory", &m.files[MANIFEST_MEMORY_FILE], err) < 0 ||
+	    seal(folder, "state", &m.files[MANIFEST_STATE_FILE], err) < 0 ||
+	    seal(folder, layer, &m.files[MANIFEST_OVERLAY_FILE], err) < 0)
+		return -1;
+	return write_manifest(folder, &m, err);
+}
+
+static int join_all(struct files_work *w, struct err *err)
+{
+	AUTO(auto_close) int folder = open_new(w, err);
+
+	if (folder < 0 || join_memory(w, folder, err) < 0 || link_layers(w, folder, err) < 0 ||
+	    describe(w, folder, err) < 0)
+		return -1;
+	return fsync(folder) < 0 ? err_set(err, ERR_INTERNAL, errno, "sync its folder") : 0;
+}
+
+/* --- kept, removed ------------------------------------------------------------------------ */
+
+static uint64_t allocated(int folder, const char *name)
+{
+	struct stat st;
+
+	if (fstatat(folder, name, &st, AT_SYMLINK_NOFOLLOW) < 0)
+		return 0;
+	return (uint64_t)st.st_blocks * 512;
+}
+
+static int keep(struct files_work *w, struct err *err)
+{
+	AUTO(auto_close) int folder = open_new(w, err);
+	AUTO(auto_close) int above = openat(w->snapshots, "..", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	char name[NAME_SIZE], layer[NAME_SIZE];
+
+	if (folder < 0)
+		return -1;
+	new_name(w, name);
+	snprintf(layer, sizeof(layer), "layer%u", w->order.layer);
+	if (renameat(w->snapshots, name, w->snapshots, w->order.into) < 0)
+		return err_set(err, ERR_INTERNAL, errno, "rename a snapshot");
+	if (fsync(w->snapshots) < 0 || above < 0 || fsync(above) < 0)
+		return err_set(err, ERR_INTERNAL, errno, "sync a folder");
+	w->opened.memory_bytes = allocated(folder, "memory") + allocated(folder, "state");
+	w->opened.disk_bytes = allocated(folder, layer);
+	return 0;
+}
+
+static int drop(struct files_work *w, struct err *err)
+{
+	char name[NAME_SIZE];
+
+	new_name(w, name);
+	if (folder_remove(w->snapshots, name, err) < 0)
+		return -1;
+	return folder_remove(w->snapshots, w->order.into, err);
+}
+
+int snapshot_work_do(struct files_work *w, struct err *err)
+{
+	static int (*const verbs[])(struct files_work *, struct err *) = {
+		[FILES_SNAP_OPEN] = make,     [FILES_SNAP_DISK] = copy_disk,
+		[FILES_SNAP_JOIN] = join_all, [FILES_SNAP_KEEP] = keep,
+		[FILES_SNAP_DROP] = drop,
+	};
+
+	return verbs[w->order.verb](w, err);
+}

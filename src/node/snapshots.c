@@ -1,0 +1,284 @@
+/* snapshots.c - the table of snapshots: who may have which, and when one goes. */
+#include "node/snapshots.h"
+
+#include <errno.h>
+#include <inttypes.h>
+
+#include "base/log.h"
+#include "node/node.h"
+
+/* --- the table ---------------------------------------------------------------------------- */
+
+struct snapshot *snapshots_add(struct node *n, const struct journal_snapshot *row)
+{
+	struct snapshot *p = calloc(1, sizeof(*p));
+
+	if (!p)
+		return NULL;
+	p->node = n;
+	p->row = *row;
+	p->next = n->snapshots.all;
+	if (p->next)
+		p->next->prev = &p->next;
+	p->prev = &n->snapshots.all;
+	n->snapshots.all = p;
+	n->snapshots.n++;
+	return p;
+}
+
+static void forget(struct snapshot *p)
+{
+	journal_write_cancel(&p->write);
+	*p->prev = p->next;
+	if (p->next)
+		p->next->prev = p->prev;
+	p->node->snapshots.n--;
+	explicit_bzero(&p->row, sizeof(p->row));
+	free(p);
+}
+
+struct snapshot *snapshots_by_id(const struct node *n, const char *id)
+{
+	struct snapshot *p = n->snapshots.all;
+
+	while (p && strcmp(p->row.id, id) != 0)
+		p = p->next;
+	return p;
+}
+
+bool snapshots_need(const struct node *n, const char *base_id)
+{
+	for (const struct snapshot *p = n->snapshots.all; p; p = p->next)
+		if (strcmp(p->row.base_id, base_id) == 0)
+			return true;
+	return false;
+}
+
+static bool named(const struct snapshot *p, const char *name, const char *tag)
+{
+	const char *want = tag[0] ? tag : SNAPSHOT_TAG;
+
+	return p->row.name[0] && strcmp(p->row.name, name) == 0 && strcmp(p->row.tag, want) == 0;
+}
+
+/* Its id has one tag. */
+static bool is_it(const struct snapshot *p, const char *name, const char *tag)
+{
+	if (strcmp(p->row.id, name) == 0)
+		return !tag[0] || strcmp(tag, SNAPSHOT_TAG) == 0 || strcmp(tag, p->row.tag) == 0;
+	return named(p, name, tag);
+}
+
+struct snapshot *snapshots_find(struct node *n, const char *team, const char *name, const char *tag,
+				struct err *err)
+{
+	bool known = base_is(n, name);
+
+	for (struct snapshot *p = n->snapshots.all; p; p = p->next) {
+		if (p->going || p->row.hidden || (team[0] && strcmp(p->row.team, team) != 0))
+			continue;
+		if (is_it(p, name, tag))
+			return p;
+		known |= strcmp(p->row.name, name) == 0 || strcmp(p->row.id, name) == 0;
+	}
+	if (known && tag[0])
+		err_set(err, ERR_NOT_FOUND, 0, "tag '%s' does not exist for template '%s'", tag,
+			name);
+	else
+		err_set(err, ERR_NOT_FOUND, 0, "template '%s' not found", name);
+	return NULL;
+}
+
+/* --- its end ------------------------------------------------------------------------------ */
+
+static void on_row_removed(struct journal_write *w, const struct err *failed)
+{
+	struct snapshot *p = CONTAINER_OF(w, struct snapshot, write);
+	struct files_order o = { .verb = FILES_SNAP_DROP };
+	struct door_asked *asked = TAKE(p->asked);
+	struct err err;
+
+	if (failed) {
+		log_error("remove snapshot %s: %s", p->row.id, failed->msg);
+		p->going = false;
+		if (asked)
+			door_refuse(asked, failed);
+		return;
+	}
+	log_info("snapshot %s is removed", p->row.id);
+	memcpy(o.id, p->row.id, sizeof(o.id));
+	memcpy(o.into, p->row.id, sizeof(o.into));
+	if (files_ask(p->node->files, NULL, &o, NULL, &err) < 0) /* the next node does */
+		log_error("remove snapshot %s: %s", p->row.id, err.msg);
+	if (asked)
+		door_answer(asked, &(struct node_reply){ 0 }, (struct bytes){ 0 }, NULL, 0);
+	forget(p);
+}
+
+/* The row first: a folder without one is removed when node starts. */
+static void take_away(struct snapshot *p)
+{
+	struct err err;
+
+	p->going = true;
+	journal_write_cancel(&p->write);
+	if (journal_remove_snapshot(p->node->journal, &p->write, p->row.id, on_row_removed, &err) <
+	    0)
+		on_row_removed(&p->write, &err);
+}
+
+struct snapshot *snapshot_hold(struct snapshot *p)
+{
+	p->users++;
+	return p;
+}
+
+void snapshot_release(struct snapshot *p)
+{
+	if (!p)
+		return;
+	p->users--;
+	if (p->users == 0 && p->row.hidden && !p->going && !p->node->snapshots.closed)
+		take_away(p);
+}
+
+static void on_hidden(struct journal_write *w, const struct err *err)
+{
+	struct snapshot *p = CONTAINER_OF(w, struct snapshot, write);
+
+	if (err)
+		log_error("snapshot %s keeps its name: %s", p->row.id, err->msg);
+}
+
+void snapshots_rename_older(struct snapshot *newest)
+{
+	const struct journal_snapshot *r = &newest->row;
+	struct snapshot *next;
+	struct err err;
+
+	for (struct snapshot *p = newest->node->snapshots.all; r->name[0] && p; p = next) {
+		next = p->next;
+		if (p == newest || p->going || p->row.hidden || strcmp(p->row.team, r->team) != 0 ||
+		    !named(p, r->name, r->tag))
+			continue;
+		p->row.hidden = 1;
+		if (p->users == 0)
+			take_away(p);
+		else if (journal_put_snapshot(p->node->journal, &p->write, &p->row, on_hidden,
+					      &err) < 0)
+			on_hidden(&p->write, &err);
+	}
+}
+
+/* --- at start ----------------------------------------------------------------------------- */
+
+static int load_one(const struct journal_snapshot *row, void *context, struct err *err)
+{
+	struct node *n = context;
+	struct snapshot *p = snapshots_add(n, row);
+
+	if (!p)
+		return err_set(err, ERR_EXHAUSTED, ENOMEM, "load snapshot %s", row->id);
+	if (!files_has_snapshot(n->files, row->id)) {
+		log_error("snapshot %s has no folder: it is forgotten", row->id);
+		p->row.hidden = 1;
+	}
+	return 0;
+}
+
+int snapshots_load(struct node *n, struct err *err)
+{
+	return journal_each_snapshot(n->journal, load_one, n, err);
+}
+
+static bool is_known(const char *name, void *context)
+{
+	return snapshots_by_id(context, name);
+}
+
+int snapshots_sweep(struct node *n, struct err *err)
+{
+	struct snapshot *next;
+
+	for (struct snapshot *p = n->snapshots.all; p; p = next) {
+		next = p->next;
+		if (p->row.hidden && p->users == 0)
+			take_away(p);
+	}
+	return files_sweep_snapshots(n->files, is_known, n, err);
+}
+
+void snapshots_close(struct node *n)
+{
+	n->snapshots.closed = true;
+	while (n->snapshots.all)
+		forget(n->snapshots.all);
+}
+
+/* --- what gateways ask -------------------------------------------------------------------- */
+
+json_t *snapshot_json(const struct snapshot *p)
+{
+	const struct journal_snapshot *r = &p->row;
+	char created[32];
+
+	snprintf(created, sizeof(created), "%" PRIu64, r->created_ns);
+	return json_pack("{s:s, s:s, s:s, s:s, s:s, s:s, s:s, s:s, s:I, s:I, s:I, s:I}",
+			 "snapshotID", r->id, "teamID", r->team, "name", r->name, "tag", r->tag,
+			 "sandboxID", r->source, "parentID", r->parent, "baseID", r->base_id,
+			 "createdNs", created, "memoryBytes", (json_int_t)r->memory_bytes,
+			 "diskBytes", (json_int_t)r->disk_bytes, "layers", (json_int_t)r->layers,
+			 "sandboxes", (json_int_t)p->users);
+}
+
+static bool is_wanted(const struct snapshot *p, const struct node_request *rq)
+{
+	const struct journal_snapshot *r = &p->row;
+
+	if (p->going || r->hidden || (rq->after_ns && r->created_ns >= rq->after_ns))
+		return false;
+	return (!rq->team[0] || strcmp(r->team, rq->team) == 0) &&
+	       (!rq->id[0] || strcmp(r->source, rq->id) == 0) &&
+	       (!rq->template_id[0] ||
+		is_it(p, rq->template_id, rq->template_tag[0] ? rq->template_tag : r->tag));
+}
+
+void snapshots_list(struct node *n, struct door_asked *a, const struct node_request *rq,
+		    struct bytes text)
+{
+	AUTO(buf_done) struct buf out = BUF_MAX(NODE_MESSAGE_MAX - sizeof(struct node_reply));
+	AUTO(json_decrefp) json_t *all = json_array();
+	size_t max = rq->count && rq->count < SNAPSHOTS_PAGE ? rq->count : SNAPSHOTS_PAGE;
+	struct err err;
+
+	(void)text;
+	for (const struct snapshot *p = n->snapshots.all; p && json_array_size(all) < max;
+	     p = p->next)
+		if (is_wanted(p, rq))
+			(void)json_array_append_new(all, snapshot_json(p));
+	if (json_encode(all, &out, &err) < 0)
+		door_refuse(a, &err);
+	else
+		door_answer(a, &(struct node_reply){ 0 }, buf_view(&out), NULL, 0);
+}
+
+void snapshots_delete(struct node *n, struct door_asked *a, const struct node_request *rq,
+		      struct bytes text)
+{
+	struct err err;
+	struct snapshot *p = snapshots_find(n, rq->team, rq->template_id, rq->template_tag, &err);
+
+	(void)text;
+	if (p && p->users > 0) {
+		err_set(&err, ERR_INVALID, 0,
+			"cannot delete template '%s' because there are %zu sandboxes using it",
+			rq->template_id, p->users);
+		p = NULL;
+	}
+	if (!p) {
+		door_refuse(a, &err);
+		return;
+	}
+	p->asked = a;
+	take_away(p);
+}
