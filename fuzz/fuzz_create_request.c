@@ -19,10 +19,10 @@ static void check(const struct create_request *r, enum api_version version)
 {
 	AUTO(json_decrefp) json_t *text = NULL;
 	struct err err = { 0 };
-	size_t n = strnlen(r->template_id, sizeof(r->template_id));
+	size_t n = strnlen(r->template.name, sizeof(r->template.name));
 
 	MUST(n > 0 && n <= NODE_ID_MAX);
-	MUST(strspn(r->template_id, "abcdefghijklmnopqrstuvwxyz0123456789-_") == n);
+	MUST(strspn(r->template.name, "abcdefghijklmnopqrstuvwxyz0123456789-_") == n);
 	MUST(r->timeout_s >= 1 && r->timeout_s <= NODE_TIMEOUT_MAX_S + 1);
 	MUST(r->pause_memory || (r->auto_pause && !r->auto_resume));
 	MUST(version == API_V1 || r->secure);

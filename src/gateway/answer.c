@@ -134,7 +134,7 @@ void api_fail(struct api_call *c, unsigned int status, const char *fmt, ...)
 	api_answer(c, status, error_body(status, message));
 }
 
-static unsigned int status_of(enum err_code code)
+unsigned int api_status_of(enum err_code code)
 {
 	switch (code) {
 	case ERR_INVALID:
@@ -162,7 +162,7 @@ static unsigned int status_of(enum err_code code)
 
 void api_fail_err(struct api_call *c, const struct err *err)
 {
-	api_fail(c, status_of(err->code), "%s", err->msg);
+	api_fail(c, api_status_of(err->code), "%s", err->msg);
 }
 
 void api_fail_reply(struct api_call *c, const struct node_reply *reply, const struct err *err)

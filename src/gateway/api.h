@@ -104,6 +104,7 @@ void api_answer_with(struct api_call *c, unsigned int status, json_t *body,
 void api_fail(struct api_call *c, unsigned int status, const char *fmt, ...) PRINTF(3, 4);
 void api_fail_err(struct api_call *c, const struct err *err); /* of node or store */
 void api_fail_reply(struct api_call *c, const struct node_reply *reply, const struct err *err);
+unsigned int api_status_of(enum err_code code); /* what api_fail_err() answers with */
 void api_refuse(struct http_request *rq, unsigned int status, const char *message,
 		const char *allow); /* before there is a call */
 void api_preflight(struct http_request *rq);

@@ -130,14 +130,11 @@ static int check_absent(const json_t *body, struct err *err)
 
 static int take_template(const json_t *body, struct create_request *ret, struct err *err)
 {
-	struct template_ref ref;
 	struct bytes name;
 
-	if (json_want_string(body, "templateID", &name, err) < 0 ||
-	    template_ref_parse(name, &ref, err) < 0 || template_ref_check(&ref, err) < 0)
+	if (json_want_string(body, "templateID", &name, err) < 0)
 		return -1;
-	memcpy(ret->template_id, ref.name, sizeof(ret->template_id));
-	return 0;
+	return template_ref_parse(name, &ret->template, err);
 }
 
 static int take_numbers(const json_t *body, enum api_version version, struct create_request *ret,

@@ -6,6 +6,7 @@
 #pragma once
 
 #include "base/bytes.h"
+#include "gateway/template_ref.h"
 #include "node/protocol.h"
 
 enum {
@@ -18,7 +19,7 @@ enum {
 enum api_version { API_V1, API_V2 };
 
 struct create_request {
-	char template_id[NODE_ID_MAX + 1]; /* or alias */
+	struct template_ref template; /* whose namespace it is, is not looked at */
 	uint32_t timeout_s;
 	bool secure;
 	bool auto_pause, pause_memory; /* at the end of its time; with its memory */

@@ -41,6 +41,14 @@ void sandbox_pause(struct api_call *c);
 void sandbox_resume(struct api_call *c);
 void admin_sandbox_resume(struct api_call *c);
 
+/* snapshot_routes.c */
+void snapshot_take(struct api_call *c);
+void snapshot_list(struct api_call *c);
+void snapshot_delete(struct api_call *c);
+void sandbox_fork(struct api_call *c);
+void admin_snapshot_list(struct api_call *c);
+void admin_sandbox_fork(struct api_call *c);
+
 /* sandbox_record.c */
 void sandbox_metrics(struct api_call *c);
 void sandboxes_metrics(struct api_call *c);

@@ -37,6 +37,20 @@ bool node_entry_next(struct bytes *after, struct node_sandbox *ret, struct bytes
 	return true;
 }
 
+bool node_forked_next(struct bytes *after, struct node_forked *ret)
+{
+	struct node_forked f;
+
+	if (after->len < sizeof(f))
+		return false;
+	memcpy(&f, after->ptr, sizeof(f));
+	if (f.code >= ERR_CODES || !ends(f.msg, sizeof(f.msg)) || !sandbox_ok(&f.sandbox))
+		return false;
+	*ret = f;
+	*after = bytes_tail(*after, sizeof(f));
+	return true;
+}
+
 bool node_tombstone_next(struct bytes *after, struct node_tombstone *ret)
 {
 	struct node_tombstone t;

@@ -23,9 +23,7 @@ static void on_created(struct node_call *call, const struct node_reply *reply, s
 	(void)after;
 	(void)fds;
 	(void)n_fds;
-	if (err && err->code == ERR_NOT_FOUND)
-		api_fail(c, 404, "template '%s' not found", c->params[0]);
-	else if (err)
+	if (err)
 		api_fail_reply(c, reply, err);
 	else
 		api_answer(c, 201, sandbox_json(&reply->sandbox, c->g->domain));
@@ -75,9 +73,15 @@ static void create(struct api_call *c, enum api_version version)
 		api_fail_err(c, &err);
 		return;
 	}
+	if (template_ref_check(&want.template, c->team.slug, &err) < 0) {
+		create_request_done(&want);
+		api_fail_err(c, &err);
+		return;
+	}
 	snprintf(rq.team, sizeof(rq.team), "%s", c->team.id);
-	memcpy(rq.template_id, want.template_id, sizeof(rq.template_id));
-	memcpy(c->params[0], want.template_id, sizeof(want.template_id));
+	memcpy(rq.template_id, want.template.name, sizeof(rq.template_id));
+	memcpy(rq.template_tag, want.template.tag, sizeof(rq.template_tag));
+	memcpy(c->params[0], want.template.name, sizeof(want.template.name));
 	rq.timeout_s = want.timeout_s;
 	rq.flags = flags_of(&want);
 	sandbox_limit(c, &rq);

@@ -27,13 +27,12 @@ static bool take(struct bytes in, bool tag, char ret[static NODE_ID_MAX + 1])
 int template_ref_parse(struct bytes in, struct template_ref *ret, struct err *err)
 {
 	struct bytes rest = bytes_trim(in), part;
-	char namespace[NODE_ID_MAX + 1];
 	bool ok = true;
 
 	*ret = (struct template_ref){ 0 };
 	if (bytes_cut(&rest, '/', &part)) {
 		ret->has_namespace = true;
-		ok = take(part, false, namespace);
+		ok = take(part, false, ret->namespace);
 	}
 	if (bytes_cut(&rest, ':', &part))
 		ok = ok && take(rest, true, ret->tag);
@@ -44,12 +43,9 @@ int template_ref_parse(struct bytes in, struct template_ref *ret, struct err *er
 	return 0;
 }
 
-int template_ref_check(const struct template_ref *t, struct err *err)
+int template_ref_check(const struct template_ref *t, const char *slug, struct err *err)
 {
-	if (t->has_namespace)
+	if (t->has_namespace && strcmp(t->namespace, slug) != 0)
 		return err_set(err, ERR_NOT_FOUND, 0, "template '%s' not found", t->name);
-	if (t->tag[0] && strcmp(t->tag, "default") != 0)
-		return err_set(err, ERR_NOT_FOUND, 0, "tag '%s' does not exist for template '%s'",
-			       t->tag, t->name);
 	return 0;
 }

@@ -145,8 +145,12 @@ void template_alias(struct api_call *c)
 	struct err err;
 
 	if (template_ref_parse(bytes_str(c->params[0]), &ref, &err) < 0 ||
-	    template_ref_check(&ref, &err) < 0) {
+	    template_ref_check(&ref, c->team.slug, &err) < 0) {
 		api_fail_err(c, &err);
+		return;
+	}
+	if (ref.tag[0] && strcmp(ref.tag, "default") != 0) { /* they have one build */
+		api_fail(c, 404, "tag '%s' does not exist for template '%s'", ref.tag, ref.name);
 		return;
 	}
 	memcpy(c->params[0], ref.name, sizeof(ref.name));

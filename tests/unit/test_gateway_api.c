@@ -187,7 +187,7 @@ static void other_teams_do_not_exist(void **state)
 		assert_string_equal(m->last.team, m->team[1]);
 	}
 	assert_int_equal(mock_ask(m, "GET", "/sandboxes/i0000", m->key[0], ""), 200);
-	mock_ask(m, "POST", "/sandboxes/i0000/fork", m->key[0], "{}");
+	mock_ask(m, "PUT", "/sandboxes/i0000/network", m->key[0], "{}");
 	mock_expect_error(m, 501);
 }
 

@@ -41,7 +41,7 @@ static void creates_are_read(void **state)
 
 		if (create_request_parse(bytes_str(row->name), row->version, &r, &err) < 0)
 			fail_msg("%s", err.msg);
-		assert_string_equal(r.template_id, "base");
+		assert_string_equal(r.template.name, "base");
 		assert_int_equal(r.timeout_s, row->timeout_s);
 		assert_int_equal(r.secure, row->secure);
 		assert_true(bytes_eq(buf_view(&r.text), bytes_str(row->text)));
