@@ -199,10 +199,12 @@ int files_work_check_host(const struct files_work *w, int folder, struct err *er
 	if (template_manifest_read(folder, &m, err) < 0)
 		return -1;
 	if (manifest_check(&m, &w->order.here, &reason, err) < 0)
-		return err_wrap(err,
-				"saved where something was different (%s): only its disk can "
-				"be used (memory: false)",
-				manifest_reason_name(reason));
+		return err_wrap(err, "%s where something was different (%s)%s",
+				w->order.verb == FILES_MAKE ? "made" : "saved",
+				manifest_reason_name(reason),
+				w->order.verb == FILES_MAKE ? ""
+							    : ": only its disk can be used "
+							      "(memory: false)");
 	return 0;
 }
 

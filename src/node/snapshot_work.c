@@ -43,6 +43,15 @@ static int open_below(const struct files_work *w, struct err *err)
 	return fd < 0 ? err_wrap(err, "snapshot %s", w->order.snapshot_id) : fd;
 }
 
+static uint64_t allocated(int folder, const char *name)
+{
+	struct stat st;
+
+	if (fstatat(folder, name, &st, AT_SYMLINK_NOFOLLOW) < 0)
+		return 0;
+	return (uint64_t)st.st_blocks * 512;
+}
+
 /* --- opened by those made of it ----------------------------------------------------------- */
 
 static int compare(int fd, const struct checksum *want, const char *name, bool whole,
@@ -100,6 +109,12 @@ static int check_files(const struct files_work *w, const struct manifest *m, str
 		       all, err);
 }
 
+/* One that boots from its disk does not mind what the memory was saved with. */
+static bool loads_memory(const struct files_work *w)
+{
+	return w->order.verb == FILES_MAKE || w->order.memory;
+}
+
 int snapshot_work_open(struct files_work *w, bool with_state, struct err *err)
 {
 	AUTO(auto_close) int folder = open_below(w, err);
@@ -117,7 +132,7 @@ int snapshot_work_open(struct files_work *w, bool with_state, struct err *err)
 		if (o->state < 0)
 			return -1;
 	}
-	if ((w->order.memory && files_work_check_host(w, folder, err) < 0) ||
+	if ((loads_memory(w) && files_work_check_host(w, folder, err) < 0) ||
 	    template_manifest_read(folder, &m, err) < 0 || open_layers(w, folder, err) < 0 ||
 	    check_files(w, &m, err) < 0)
 		return err_wrap(err, "snapshot %s", w->order.snapshot_id);
@@ -135,6 +150,23 @@ static int memory_below(const struct files_work *w, struct err *err)
 	return folder < 0 ? -1 : folder_open(folder, "memory", O_RDONLY, 0, err);
 }
 
+/* As if nothing could be shared: the memory below, and the disk as it is now. What changed of the
+ * memory is not known yet. */
+static int check_room(const struct files_work *w, int memory, struct err *err)
+{
+	AUTO(auto_close)
+	int source = folder_open(w->root, w->order.id, O_RDONLY | O_DIRECTORY, 0, err);
+	uint64_t bytes;
+	struct stat st;
+
+	if (source < 0)
+		return -1;
+	if (fstat(memory, &st) < 0)
+		return err_set(err, ERR_INTERNAL, errno, "look at the memory below");
+	bytes = (uint64_t)st.st_blocks * 512 + allocated(source, "disk");
+	return files_work_room(w->root, w->reserve_mib + bytes / (1024 * 1024), err);
+}
+
 static int make(struct files_work *w, struct err *err)
 {
 	const int flags = O_RDWR | O_CREAT | O_EXCL;
@@ -142,14 +174,12 @@ static int make(struct files_work *w, struct err *err)
 	struct files_opened *o = &w->opened;
 	char name[NAME_SIZE];
 
-	if (files_work_room(w->root, w->reserve_mib, err) < 0)
+	o->memory = memory_below(w, err);
+	if (o->memory < 0 || check_room(w, o->memory, err) < 0)
 		return -1;
 	new_name(w, name);
 	folder = folder_make(w->snapshots, name, 0700, err);
 	if (folder < 0)
-		return -1;
-	o->memory = memory_below(w, err);
-	if (o->memory < 0)
 		return -1;
 	o->pages = folder_open(folder, "pages", flags, 0600, err);
 	if (o->pages < 0)
@@ -391,15 +421,6 @@ static int join_all(struct files_work *w, struct err *err)
 }
 
 /* --- kept, removed ------------------------------------------------------------------------ */
-
-static uint64_t allocated(int folder, const char *name)
-{
-	struct stat st;
-
-	if (fstatat(folder, name, &st, AT_SYMLINK_NOFOLLOW) < 0)
-		return 0;
-	return (uint64_t)st.st_blocks * 512;
-}
 
 static int keep(struct files_work *w, struct err *err)
 {

@@ -217,25 +217,38 @@ void snapshots_close(struct node *n)
 
 /* --- what gateways ask -------------------------------------------------------------------- */
 
+/* Why it cannot go: those made of it, some of them at least. */
+static json_t *kept_by(const struct snapshot *p)
+{
+	json_t *ids = json_array();
+
+	for (const struct sandbox *s = p->node->table.all; s; s = s->next)
+		if (s->snapshot == p && json_array_size(ids) < SNAPSHOT_USERS_TOLD)
+			(void)json_array_append_new(ids, json_text(bytes_str(s->info.id)));
+	return ids;
+}
+
 json_t *snapshot_json(const struct snapshot *p)
 {
 	const struct journal_snapshot *r = &p->row;
 	char created[32];
 
 	snprintf(created, sizeof(created), "%" PRIu64, r->created_ns);
-	return json_pack("{s:s, s:s, s:s, s:s, s:s, s:s, s:s, s:s, s:I, s:I, s:I, s:I}",
+	return json_pack("{s:s, s:s, s:s, s:s, s:s, s:s, s:s, s:s, s:I, s:I, s:I, s:I, s:b, s:o}",
 			 "snapshotID", r->id, "teamID", r->team, "name", r->name, "tag", r->tag,
 			 "sandboxID", r->source, "parentID", r->parent, "baseID", r->base_id,
 			 "createdNs", created, "memoryBytes", (json_int_t)r->memory_bytes,
 			 "diskBytes", (json_int_t)r->disk_bytes, "layers", (json_int_t)r->layers,
-			 "sandboxes", (json_int_t)p->users);
+			 "sandboxes", (json_int_t)p->users, "hidden", (int)r->hidden, "keptBy",
+			 kept_by(p));
 }
 
 static bool is_wanted(const struct snapshot *p, const struct node_request *rq)
 {
 	const struct journal_snapshot *r = &p->row;
 
-	if (p->going || r->hidden || (rq->after_ns && r->created_ns >= rq->after_ns))
+	if (p->going || (r->hidden && rq->team[0]) ||
+	    (rq->after_ns && r->created_ns >= rq->after_ns))
 		return false;
 	return (!rq->team[0] || strcmp(r->team, rq->team) == 0) &&
 	       (!rq->id[0] || strcmp(r->source, rq->id) == 0) &&

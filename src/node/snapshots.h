@@ -19,6 +19,7 @@ enum {
 	SNAPSHOTS_MAX = 10 * 1000,
 	SNAPSHOTS_PAGE = 128, /* of one list */
 	SNAPSHOT_ID_LENGTH = 20,
+	SNAPSHOT_USERS_TOLD = 8,
 };
 
 #define SNAPSHOT_TAG "default" /* when none was given */

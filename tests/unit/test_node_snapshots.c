@@ -1,0 +1,489 @@
+/* test_node_snapshots.c - the folder of a snapshot, its row, and who finds it by which name. */
+#include "tests/unit/check.h"
+
+#include <fcntl.h>
+#include <stdlib.h>
+#include <sys/stat.h>
+
+#include "base/crc32c.h"
+#include "base/folder.h"
+#include "copier/pages.h"
+#include "node/files_work.h"
+#include "node/node.h"
+
+enum { PAGES = 16, MEMORY = PAGES * PAGES_BYTES };
+
+struct world {
+	char base[64];
+	int root, snapshots;
+	char state_dir[96];
+};
+
+static void path_of(const struct world *w, const char *name, char ret[static 256])
+{
+	snprintf(ret, 256, "%s/%s", w->base, name);
+}
+
+static void put(const struct world *w, const char *name, const void *data, size_t n)
+{
+	char path[256];
+	int fd;
+
+	path_of(w, name, path);
+	fd = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
+	assert_true(fd >= 0);
+	assert_int_equal(write(fd, data, n), n);
+	close(fd);
+}
+
+static void make_folder(const struct world *w, const char *name)
+{
+	char path[256];
+
+	path_of(w, name, path);
+	assert_int_equal(mkdir(path, 0755), 0);
+}
+
+static int open_folder(const struct world *w, const char *name)
+{
+	char path[256];
+	int fd;
+
+	path_of(w, name, path);
+	fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	assert_true(fd >= 0);
+	return fd;
+}
+
+static bool is_there(const struct world *w, const char *name)
+{
+	char path[256];
+
+	path_of(w, name, path);
+	return access(path, F_OK) == 0;
+}
+
+static const struct manifest_facts facts = {
+	.vmm_version = "QEMU 10",
+	.cpu_model = "some-cpu",
+	.accel = "tcg",
+	.arguments = "-machine microvm",
+	.kernel_version = "6.1",
+	.agent_version = "1",
+	.vcpus = 1,
+	.memory_mib = 128,
+};
+
+/* Every page of the template's memory is full of its number. */
+static void put_template(const struct world *w)
+{
+	AUTO(buf_done) struct buf text = BUF_MAX(MANIFEST_BYTES_MAX);
+	struct manifest m = { .template_id = "t", .created = "2026-01-01T00:00:00Z" };
+	uint8_t memory[MEMORY];
+	struct err err;
+
+	for (size_t i = 0; i < PAGES; i++)
+		memset(memory + i * PAGES_BYTES, (int)i + 1, PAGES_BYTES);
+	m.made_with = facts;
+	assert_int_equal(manifest_put(&m, &text, &err), 0);
+	put(w, "state/templates/t/manifest", text.ptr, text.len);
+	put(w, "state/templates/t/memory", memory, sizeof(memory));
+	put(w, "state/templates/t/overlay", "empty", 5);
+}
+
+static int set_up(void **state)
+{
+	struct world *w = calloc(1, sizeof(*w));
+
+	assert_non_null(w);
+	snprintf(w->base, sizeof(w->base), "/tmp/hotcell-snapshots-XXXXXX");
+	assert_non_null(mkdtemp(w->base));
+	make_folder(w, "snapshots");
+	make_folder(w, "sandboxes");
+	make_folder(w, "sandboxes/box");
+	make_folder(w, "state");
+	make_folder(w, "state/templates");
+	make_folder(w, "state/templates/t");
+	put(w, "sandboxes/box/disk", "disk of box", 11);
+	put_template(w);
+	w->root = open_folder(w, "sandboxes");
+	w->snapshots = open_folder(w, "snapshots");
+	snprintf(w->state_dir, sizeof(w->state_dir), "%s/state", w->base);
+	*state = w;
+	return 0;
+}
+
+static int tear_down(void **state)
+{
+	struct world *w = *state;
+	int tmp = open("/tmp", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	struct err err;
+
+	close(w->root);
+	close(w->snapshots);
+	assert_int_equal(folder_remove(tmp, w->base + strlen("/tmp/"), &err), 0);
+	close(tmp);
+	free(w);
+	return 0;
+}
+
+/* --- jobs --------------------------------------------------------------------------------- */
+
+static struct files_order order_of(enum files_verb verb, const char *into, const char *below,
+				   uint32_t layer)
+{
+	struct files_order o = { .verb = verb, .memory = true, .layer = layer, .here = facts };
+
+	snprintf(o.id, sizeof(o.id), "box");
+	snprintf(o.template_id, sizeof(o.template_id), "t");
+	snprintf(o.into, sizeof(o.into), "%s", into);
+	snprintf(o.snapshot_id, sizeof(o.snapshot_id), "%s", below);
+	return o;
+}
+
+static int run(const struct world *w, const struct files_order *o, struct files_work *ret,
+	       struct err *err)
+{
+	assert_int_equal(files_work_make(ret, o, w->root, w->snapshots, w->state_dir, 0, err), 0);
+	return files_work_do(ret, err);
+}
+
+static int do_it(const struct world *w, const struct files_order *o, struct err *err)
+{
+	struct files_work work;
+	int rc = run(w, o, &work, err);
+
+	files_work_done(&work);
+	return rc;
+}
+
+static void must(const struct world *w, const struct files_order *o)
+{
+	struct err err = { 0 };
+
+	if (do_it(w, o, &err) < 0)
+		fail_msg("%s: %s", files_verb_name(o->verb), err.msg);
+}
+
+/* --- pages -------------------------------------------------------------------------------- */
+
+struct pages_file {
+	struct pages_head head;
+	uint8_t rest[PAGES_DATA_AT - sizeof(struct pages_head)];
+	uint8_t data[2][PAGES_BYTES];
+	struct pages_run runs[2];
+};
+
+/* Pages 2 and 3 are of 0xaa and 0xbb, pages 7 to 9 are zero. */
+static struct pages_file pages_make(void)
+{
+	struct pages_file f = {
+		.head = { .memory_bytes = MEMORY, .runs = 2, .pages = 2, .zero_pages = 3 },
+		.runs = { { 2, 2, 0 }, { 7, 3, PAGES_ZERO } }
+	};
+
+	memset(f.data[0], 0xaa, PAGES_BYTES);
+	memset(f.data[1], 0xbb, PAGES_BYTES);
+	f.head.data_crc = crc32c(0, (struct bytes){ f.data[0], sizeof(f.data) });
+	f.head.runs_crc = crc32c(0, (struct bytes){ (const uint8_t *)f.runs, sizeof(f.runs) });
+	pages_head_seal(&f.head);
+	return f;
+}
+
+/* As pause.c and a copier would. */
+static void copy_into(const struct world *w, const char *into, const char *below, uint32_t layer,
+		      const struct pages_file *f)
+{
+	struct files_order o = order_of(FILES_SNAP_OPEN, into, below, layer);
+	struct files_work work;
+	struct err err = { 0 };
+
+	if (run(w, &o, &work, &err) < 0)
+		fail_msg("%s", err.msg);
+	assert_int_equal(write(work.opened.pages, f, sizeof(*f)), sizeof(*f));
+	assert_int_equal(write(work.opened.state, "state", 5), 5);
+	assert_true(work.opened.memory >= 0);
+	files_work_done(&work);
+	o.verb = FILES_SNAP_DISK;
+	must(w, &o);
+}
+
+static void take(const struct world *w, const char *into, const char *below, uint32_t layer)
+{
+	struct pages_file f = pages_make();
+	struct files_order o = order_of(FILES_SNAP_JOIN, into, below, layer);
+
+	copy_into(w, into, below, layer, &f);
+	must(w, &o);
+	o.verb = FILES_SNAP_KEEP;
+	must(w, &o);
+}
+
+static void remove_box(const struct world *w)
+{
+	struct err err;
+
+	assert_int_equal(folder_remove(w->root, "new", &err), 0);
+}
+
+/* As a create would; 0 or -1. */
+static int open_of(const struct world *w, const char *snapshot, bool verify,
+		   const struct manifest_facts *here, struct files_work *ret, struct err *err)
+{
+	struct files_order o = order_of(FILES_MAKE, "", snapshot, 0);
+
+	snprintf(o.id, sizeof(o.id), "new");
+	o.memory = false;
+	o.verify = verify;
+	o.here = *here;
+	return run(w, &o, ret, err);
+}
+
+/* --- the tests ---------------------------------------------------------------------------- */
+
+static void one_memory_of_two(void **state)
+{
+	struct world *w = *state;
+	uint8_t page[PAGES_BYTES];
+	struct files_work got;
+	struct err err = { 0 };
+	char text[16] = "";
+	struct stat st;
+
+	take(w, "one", "", 1);
+	assert_false(is_there(w, "snapshots/.new-one"));
+	assert_false(is_there(w, "snapshots/one/pages"));
+	if (open_of(w, "one", true, &facts, &got, &err) < 0)
+		fail_msg("%s", err.msg);
+	assert_int_equal(fstat(got.opened.memory, &st), 0);
+	assert_int_equal(st.st_mode & 0777, 0444);
+	assert_int_equal(st.st_size, MEMORY);
+	for (int i = 0; i < PAGES; i++) {
+		int want = i == 2 ? 0xaa : i == 3 ? 0xbb : i >= 7 && i <= 9 ? 0 : i + 1;
+
+		assert_int_equal(pread(got.opened.memory, page, sizeof(page), i * PAGES_BYTES),
+				 sizeof(page));
+		assert_int_equal(page[0], want);
+		assert_int_equal(page[PAGES_BYTES - 1], want);
+	}
+	/* from where it stands: QEMU does not rewind it */
+	assert_int_equal(read(got.opened.state, text, sizeof(text)), 5);
+	assert_string_equal(text, "state");
+	assert_int_equal(got.opened.n_layers, 1);
+	assert_int_equal(pread(got.opened.layers[0], text, sizeof(text), 0), 11);
+	assert_memory_equal(text, "disk of box", 11);
+	files_work_done(&got);
+	remove_box(w);
+}
+
+static void each_stands_by_itself(void **state)
+{
+	struct world *w = *state;
+	struct files_order o = order_of(FILES_SNAP_DROP, "one", "", 1);
+	struct files_work got;
+	struct err err = { 0 };
+
+	take(w, "one", "", 1);
+	put(w, "sandboxes/box/disk", "second disk", 11);
+	take(w, "two", "one", 2);
+	must(w, &o);
+	assert_false(is_there(w, "snapshots/one"));
+	if (open_of(w, "two", true, &facts, &got, &err) < 0)
+		fail_msg("%s", err.msg);
+	assert_int_equal(got.opened.n_layers, 2);
+	for (size_t i = 0; i < 2; i++) {
+		char text[16] = "";
+
+		assert_int_equal(pread(got.opened.layers[i], text, sizeof(text), 0), 11);
+		assert_memory_equal(text, i ? "second disk" : "disk of box", 11);
+	}
+	files_work_done(&got);
+	remove_box(w);
+}
+
+static void break_length(struct pages_file *f)
+{
+	f->head.pages = 1;
+	f->head.zero_pages = 4;
+	pages_head_seal(&f->head);
+}
+
+static void break_data(struct pages_file *f)
+{
+	f->data[1][7] ^= 1;
+}
+
+static void break_table(struct pages_file *f)
+{
+	f->runs[1].first = 8;
+}
+
+static void break_order(struct pages_file *f)
+{
+	f->runs[1].first = PAGES - 1;
+	f->head.runs_crc = crc32c(0, (struct bytes){ (const uint8_t *)f->runs, sizeof(f->runs) });
+	pages_head_seal(&f->head);
+}
+
+static void break_size(struct pages_file *f)
+{
+	f->head.memory_bytes = 2 * MEMORY;
+	pages_head_seal(&f->head);
+}
+
+static void pages_are_not_believed(void **state)
+{
+	static const struct {
+		const char *name;
+		void (*damage)(struct pages_file *f);
+	} rows[] = {
+		{ "another length", break_length },   { "a page changed", break_data },
+		{ "the table changed", break_table }, { "beyond the memory", break_order },
+		{ "of another machine", break_size },
+	};
+	struct world *w = *state;
+
+	FOR_ROWS(row, rows) {
+		struct files_order o = order_of(FILES_SNAP_JOIN, "bad", "", 1);
+		struct pages_file f = pages_make();
+		struct err err = { 0 };
+
+		row->damage(&f);
+		copy_into(w, "bad", "", 1, &f);
+		assert_int_equal(do_it(w, &o, &err), -1);
+		assert_true(err.msg[0]);
+		o.verb = FILES_SNAP_DROP;
+		must(w, &o);
+		assert_false(is_there(w, "snapshots/.new-bad"));
+	}
+}
+
+static void what_does_not_fit_is_refused(void **state)
+{
+	struct world *w = *state;
+	struct manifest_facts other = facts;
+	struct files_work got;
+	struct err err = { 0 };
+	char path[256];
+
+	take(w, "one", "", 1);
+	snprintf(other.cpu_model, sizeof(other.cpu_model), "another-cpu");
+	assert_int_equal(open_of(w, "one", false, &other, &got, &err), -1);
+	assert_int_equal(err.code, ERR_MISMATCH);
+	assert_non_null(strstr(err.msg, "cpu_model"));
+	files_work_done(&got);
+	remove_box(w);
+
+	/* the same length, another content: only who reads all of it can know */
+	path_of(w, "snapshots/one/memory", path);
+	assert_int_equal(chmod(path, 0644), 0);
+	int fd = open(path, O_WRONLY | O_CLOEXEC);
+	assert_int_equal(pwrite(fd, "!", 1, 5), 1);
+	close(fd);
+	assert_int_equal(open_of(w, "one", false, &facts, &got, &err), 0);
+	files_work_done(&got);
+	remove_box(w);
+	assert_int_equal(open_of(w, "one", true, &facts, &got, &err), -1);
+	assert_int_equal(err.code, ERR_MISMATCH);
+	files_work_done(&got);
+	remove_box(w);
+	assert_int_equal(truncate(path, MEMORY - 1), 0);
+	assert_int_equal(open_of(w, "one", false, &facts, &got, &err), -1);
+	assert_int_equal(err.code, ERR_MISMATCH);
+	files_work_done(&got);
+	remove_box(w);
+}
+
+static void no_room(void **state)
+{
+	struct world *w = *state;
+	struct files_order o = order_of(FILES_SNAP_OPEN, "one", "", 1);
+	struct files_work work;
+	struct err err = { 0 };
+
+	assert_int_equal(files_work_make(&work, &o, w->root, w->snapshots, w->state_dir,
+					 1024 * 1024 * 1024, &err),
+			 0);
+	assert_int_equal(files_work_do(&work, &err), -1);
+	assert_int_equal(err.code, ERR_EXHAUSTED);
+	files_work_done(&work);
+	assert_false(is_there(w, "snapshots/.new-one"));
+}
+
+/* --- names -------------------------------------------------------------------------------- */
+
+static struct snapshot *add(struct node *n, const char *id, const char *team, const char *name,
+			    const char *tag)
+{
+	struct journal_snapshot row = { .created_ns = n->snapshots.n + 1 };
+	struct snapshot *p;
+
+	snprintf(row.id, sizeof(row.id), "%s", id);
+	snprintf(row.team, sizeof(row.team), "%s", team);
+	snprintf(row.name, sizeof(row.name), "%s", name);
+	snprintf(row.tag, sizeof(row.tag), "%s", tag);
+	p = snapshots_add(n, &row);
+	assert_non_null(p);
+	return p;
+}
+
+static void found_by_name_and_tag(void **state)
+{
+	static const struct {
+		const char *name, *team, *tag, *want; /* want: its id, or part of the refusal */
+		bool found;
+	} rows[] = {
+		{ "aaa", "t1", "", "aaa", true },
+		{ "aaa", "t1", "default", "aaa", true },
+		{ "aaa", "t1", "v9", "tag 'v9' does not exist for template 'aaa'", false },
+		{ "aaa", "t2", "", "template 'aaa' not found", false },
+		{ "aaa", "", "", "aaa", true },
+		{ "work", "t1", "", "bbb", true },
+		{ "work", "t1", "default", "bbb", true },
+		{ "work", "t1", "v1", "ccc", true },
+		{ "ccc", "t1", "v1", "ccc", true },
+		{ "work", "t1", "v2", "tag 'v2' does not exist for template 'work'", false },
+		{ "work", "t2", "", "ddd", true },
+		{ "hid", "t1", "", "template 'hid' not found", false },
+		{ "", "t1", "", "not found", false },
+	};
+	struct node *n = calloc(1, sizeof(*n));
+
+	(void)state;
+	assert_non_null(n);
+	add(n, "aaa", "t1", "", "default");
+	add(n, "bbb", "t1", "work", "default");
+	add(n, "ccc", "t1", "work", "v1");
+	add(n, "ddd", "t2", "work", "default");
+	add(n, "hid", "t1", "", "default")->row.hidden = 1;
+	FOR_ROWS(row, rows) {
+		struct err err = { 0 };
+		struct snapshot *p = snapshots_find(n, row->team, row->name, row->tag, &err);
+
+		assert_int_equal(p != NULL, row->found);
+		if (p) {
+			assert_string_equal(p->row.id, row->want);
+			continue;
+		}
+		assert_int_equal(err.code, ERR_NOT_FOUND);
+		assert_non_null(strstr(err.msg, row->want));
+	}
+	snapshots_close(n);
+	assert_int_equal(n->snapshots.n, 0);
+	free(n);
+}
+
+int main(void)
+{
+#define T(f) cmocka_unit_test_setup_teardown(f, set_up, tear_down)
+	const struct CMUnitTest tests[] = {
+		T(one_memory_of_two),
+		T(each_stands_by_itself),
+		T(pages_are_not_believed),
+		T(what_does_not_fit_is_refused),
+		T(no_room),
+		cmocka_unit_test(found_by_name_and_tag),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
