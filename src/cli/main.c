@@ -16,6 +16,9 @@ static const struct command commands[] = {
 	{ "kill", "kill SANDBOX...", "end sandboxes", kill_run },
 	{ "pause", "pause SANDBOX...", "put them on the disk, with their memory", pause_run },
 	{ "resume", "resume SANDBOX...", "let them go on", resume_run },
+	{ "fork", "fork SANDBOX [--count N]", "copies of one that runs, which goes on", fork_run },
+	{ "snapshots", "snapshots", "what was kept of sandboxes, and is kept by them",
+	  snapshots_run },
 	{ "ended", "ended", "sandboxes that are no more: when and why", ended_run },
 	{ "why", "why SANDBOX", "what it is, or what became of it", why_run },
 	{ "templates", "templates", "what sandboxes are made from", templates_run },
@@ -52,6 +55,7 @@ enum option_code {
 	OPT_SOCKET,
 	OPT_LEAKS,
 	OPT_ALL,
+	OPT_COUNT,
 	OPT_SANDBOXES, /* in the order of enum cli_limit */
 	OPT_VCPUS,
 	OPT_MEMORY,
@@ -70,6 +74,7 @@ static const struct option options[] = {
 	{ "socket", required_argument, NULL, OPT_SOCKET },
 	{ "leaks", no_argument, NULL, OPT_LEAKS },
 	{ "all", no_argument, NULL, OPT_ALL },
+	{ "count", required_argument, NULL, OPT_COUNT },
 	{ "sandboxes", required_argument, NULL, OPT_SANDBOXES },
 	{ "vcpus", required_argument, NULL, OPT_VCPUS },
 	{ "memory", required_argument, NULL, OPT_MEMORY },
@@ -108,6 +113,8 @@ static int take_option(struct cli *c, int option)
 	case OPT_ALL:
 		c->all = true;
 		return -1;
+	case OPT_COUNT:
+		return number(optarg, &c->count) < 0 ? CLI_USAGE : -1;
 	case OPT_SANDBOXES:
 	case OPT_VCPUS:
 	case OPT_MEMORY:
@@ -147,7 +154,8 @@ static bool options_fit(const struct cli *c, const struct command *to, int argc,
 	for (size_t i = 0; i < CLI_LIMITS; i++)
 		if (c->limits[i] && !limits)
 			return false;
-	return (!c->leaks || to->run == doctor_run) && (!c->all || to->run == ps_run);
+	return (!c->leaks || to->run == doctor_run) && (!c->all || to->run == ps_run) &&
+	       (!c->count || to->run == fork_run);
 }
 
 static int run(struct cli *c, int argc, char **argv)

@@ -1,0 +1,61 @@
+/* snapshots.c - the commands about copies: snapshots, fork. */
+#include "cli/cli.h"
+#include "cli/table.h"
+
+static const struct column snapshot_columns[] = {
+	{ "SNAPSHOT", "snapshotID" }, { "TEAM", "teamID" },
+	{ "NAME", "name" },           { "TAG", "tag" },
+	{ "OF", "sandboxID" },        { "FROM", "parentID" },
+	{ "CREATED", "createdAt" },   { "MEMORY", "memoryBytes" },
+	{ "DISK", "diskBytes" },      { "SANDBOXES", "sandboxes" },
+	{ "HIDDEN", "hidden" },
+};
+
+int snapshots_run(struct cli *c, int argc, char **argv)
+{
+	(void)argv;
+	if (argc != 1)
+		return cli_usage(c, "snapshots");
+	return cli_show(c, "/admin/snapshots", snapshot_columns, COUNT(snapshot_columns));
+}
+
+/* Each line an id, or why there is none. False: one failed. */
+static bool say_copies(const json_t *all)
+{
+	bool fine = true;
+	const json_t *one;
+	size_t i;
+
+	json_array_foreach(all, i, one)
+	{
+		const json_t *box = json_object_get(one, "sandbox");
+		const json_t *error = json_object_get(one, "error");
+		const char *id = json_string_value(json_object_get(box, "sandboxID"));
+		const char *why = json_string_value(json_object_get(error, "message"));
+
+		if (id)
+			printf("%s\n", id);
+		else
+			fprintf(stderr, "hotcell: %s\n", why ? why : "a copy failed");
+		fine &= id != NULL;
+	}
+	return fine;
+}
+
+int fork_run(struct cli *c, int argc, char **argv)
+{
+	AUTO(json_decrefp) json_t *answer = NULL;
+	AUTO(json_decrefp)
+	json_t *body = json_pack("{s:I}", "count", (json_int_t)(c->count ? c->count : 1));
+	char target[TARGET_MAX];
+	struct err err = { 0 };
+
+	if (argc != 2)
+		return cli_usage(c, "fork SANDBOX [--count N]");
+	if (cli_target(target, "/admin/sandboxes/", argv[1], "/fork", "", &err) < 0 ||
+	    cli_ask(c, "POST", target, body, &answer, &err) < 0)
+		return cli_fail(c, &err);
+	if (c->json)
+		return cli_print_json(answer);
+	return say_copies(answer) ? CLI_FINE : CLI_FAILED;
+}
