@@ -66,7 +66,7 @@ struct api_call {
 	struct store_limits limits; /* of the key */
 	struct store_team team;     /* whose key it is */
 	uint32_t retry_s;           /* for Retry-After; 0: nobody knows */
-	uint32_t seconds;           /* of a refresh */
+	uint32_t seconds;           /* of a refresh; of a list of snapshots how many at most */
 	struct buf body;
 	struct node_call node;
 	struct store_call store;

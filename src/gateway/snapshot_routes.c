@@ -147,16 +147,33 @@ static bool take_filters(struct api_call *c, struct bytes query, struct node_req
 	return name.len == 0 || take_ref(c, buf_view(&name), rq);
 }
 
-static void answer_list(struct api_call *c, const json_t *all)
+/* Of a page that may not be the last. */
+static size_t next_token(const struct api_call *c, const json_t *all, struct http1_field *ret)
 {
-	size_t n = json_array_size(all), i;
+	size_t n = json_array_size(all);
 	const json_t *last = json_array_get(all, n ? n - 1 : 0);
-	const struct http1_field next = { BYTES_LIT("X-Next-Token"),
-					  bytes_str(text_of(last, "createdNs")) };
-	bool more = n > 0 && n >= c->seconds;
-	json_t *out = json_array();
 
-	for (i = 0; i < n; i++)
+	*ret = (struct http1_field){ BYTES_LIT("X-Next-Token"),
+				     bytes_str(text_of(last, "createdNs")) };
+	return n > 0 && n >= c->seconds;
+}
+
+static void on_list(struct node_call *call, const struct node_reply *reply, struct bytes after,
+		    int *fds, size_t n_fds, const struct err *err)
+{
+	struct api_call *c = CONTAINER_OF(call, struct api_call, node);
+	AUTO(json_decrefp) json_t *all = take_text(c, reply, after, err);
+	struct http1_field next;
+	json_t *out;
+	size_t more;
+
+	(void)fds;
+	(void)n_fds;
+	if (!all)
+		return;
+	more = next_token(c, all, &next);
+	out = json_array();
+	for (size_t i = 0; i < json_array_size(all); i++)
 		if (json_array_append_new(out, info_json(c, json_array_get(all, i))) < 0) {
 			json_decref(out);
 			out = NULL;
@@ -165,19 +182,27 @@ static void answer_list(struct api_call *c, const json_t *all)
 	api_answer_with(c, 200, out, &next, more);
 }
 
-static void on_list(struct node_call *call, const struct node_reply *reply, struct bytes after,
-		    int *fds, size_t n_fds, const struct err *err)
+/* As node has them: an operator wants to know why each is kept. */
+static void on_admin_list(struct node_call *call, const struct node_reply *reply,
+			  struct bytes after, int *fds, size_t n_fds, const struct err *err)
 {
 	struct api_call *c = CONTAINER_OF(call, struct api_call, node);
 	AUTO(json_decrefp) json_t *all = take_text(c, reply, after, err);
+	struct http1_field next;
+	size_t more;
 
 	(void)fds;
 	(void)n_fds;
-	if (all)
-		answer_list(c, all);
+	if (!all)
+		return;
+	more = next_token(c, all, &next);
+	api_answer_with(c, 200, json_incref(all), &next, more);
 }
 
-void snapshot_list(struct api_call *c)
+static void ask_list(struct api_call *c,
+		     void (*on_done)(struct node_call *call, const struct node_reply *reply,
+				     struct bytes after, int *fds, size_t n_fds,
+				     const struct err *err))
 {
 	struct node_request rq = { .verb = NODE_SNAPSHOTS };
 	struct target target;
@@ -191,25 +216,17 @@ void snapshot_list(struct api_call *c)
 		return;
 	c->seconds = rq.count; /* of a page */
 	snprintf(rq.team, sizeof(rq.team), "%s", c->team.id);
-	api_ask_node(c, &rq, (struct bytes){ 0 }, API_NODE_MS, on_list);
+	api_ask_node(c, &rq, (struct bytes){ 0 }, API_NODE_MS, on_done);
 }
 
-static void on_admin_list(struct node_call *call, const struct node_reply *reply,
-			  struct bytes after, int *fds, size_t n_fds, const struct err *err)
+void snapshot_list(struct api_call *c)
 {
-	struct api_call *c = CONTAINER_OF(call, struct api_call, node);
-	json_t *all = take_text(c, reply, after, err);
-
-	(void)fds;
-	(void)n_fds;
-	if (all)
-		api_answer(c, 200, all);
+	ask_list(c, on_list);
 }
 
 void admin_snapshot_list(struct api_call *c)
 {
-	api_ask_node(c, &(struct node_request){ .verb = NODE_SNAPSHOTS }, (struct bytes){ 0 },
-		     API_NODE_MS, on_admin_list);
+	ask_list(c, on_admin_list);
 }
 
 /* --- delete ------------------------------------------------------------------------------- */

@@ -6,6 +6,7 @@
 
 #include "base/log.h"
 #include "node/node.h"
+#include "wire/rfc3339.h"
 
 /* --- the table ---------------------------------------------------------------------------- */
 
@@ -231,16 +232,17 @@ static json_t *kept_by(const struct snapshot *p)
 json_t *snapshot_json(const struct snapshot *p)
 {
 	const struct journal_snapshot *r = &p->row;
-	char created[32];
+	char created[32], at[RFC3339_SIZE];
 
+	rfc3339_put(r->created_ns, 6, at);
 	snprintf(created, sizeof(created), "%" PRIu64, r->created_ns);
-	return json_pack("{s:s, s:s, s:s, s:s, s:s, s:s, s:s, s:s, s:I, s:I, s:I, s:I, s:b, s:o}",
-			 "snapshotID", r->id, "teamID", r->team, "name", r->name, "tag", r->tag,
-			 "sandboxID", r->source, "parentID", r->parent, "baseID", r->base_id,
-			 "createdNs", created, "memoryBytes", (json_int_t)r->memory_bytes,
-			 "diskBytes", (json_int_t)r->disk_bytes, "layers", (json_int_t)r->layers,
-			 "sandboxes", (json_int_t)p->users, "hidden", (int)r->hidden, "keptBy",
-			 kept_by(p));
+	return json_pack(
+		"{s:s, s:s, s:s, s:s, s:s, s:s, s:s, s:s, s:s, s:I, s:I, s:I, s:I, s:b, s:o}",
+		"snapshotID", r->id, "teamID", r->team, "name", r->name, "tag", r->tag, "sandboxID",
+		r->source, "parentID", r->parent, "baseID", r->base_id, "createdNs", created,
+		"createdAt", at, "memoryBytes", (json_int_t)r->memory_bytes, "diskBytes",
+		(json_int_t)r->disk_bytes, "layers", (json_int_t)r->layers, "sandboxes",
+		(json_int_t)p->users, "hidden", (int)r->hidden, "keptBy", kept_by(p));
 }
 
 static bool is_wanted(const struct snapshot *p, const struct node_request *rq)

@@ -31,7 +31,7 @@ struct mock {
 	enum err_code refuse;     /* every request of node, when not 0 */
 	uint32_t retry_s;         /* with that */
 	const char *header;       /* "Name: value" of the next request; NULL: none */
-	const char *record;       /* what node has of metrics and logs */
+	const char *record;       /* what node has of metrics, logs and snapshots */
 	struct node_request last; /* what node was asked */
 	char last_text[NODE_TEXT_MAX + 1];
 	struct node_link_user node_user;
@@ -205,6 +205,23 @@ static inline void mock_create(struct mock *m, struct door_asked *a, const struc
 	door_answer(a, &r, (struct bytes){ 0 }, NULL, 0);
 }
 
+/* The second of them fails. */
+static inline void mock_fork(struct mock_sandbox *b, struct door_asked *a,
+			     const struct node_request *rq)
+{
+	struct node_forked all[3] = { 0 };
+	struct node_reply r = { .count = rq->count };
+
+	assert_true(rq->count <= COUNT(all));
+	for (size_t i = 0; i < rq->count; i++)
+		all[i].sandbox = b->s;
+	if (rq->count > 1) {
+		all[1] = (struct node_forked){ .code = ERR_EXHAUSTED, .msg = "no more room" };
+		snprintf(all[0].sandbox.id, sizeof(all[0].sandbox.id), "icopy");
+	}
+	door_answer(a, &r, (struct bytes){ (void *)all, rq->count * sizeof(all[0]) }, NULL, 0);
+}
+
 static inline void mock_one(struct mock *m, struct door_asked *a, const struct node_request *rq)
 {
 	struct mock_sandbox *b = mock_find(m, rq);
@@ -215,7 +232,11 @@ static inline void mock_one(struct mock *m, struct door_asked *a, const struct n
 		return;
 	}
 	r.sandbox = b->s;
-	if (rq->verb == NODE_METRICS || rq->verb == NODE_LOGS) {
+	if (rq->verb == NODE_FORK) {
+		mock_fork(b, a, rq);
+		return;
+	}
+	if (rq->verb == NODE_METRICS || rq->verb == NODE_LOGS || rq->verb == NODE_SNAPSHOT) {
 		door_answer(a, &r, bytes_str(m->record ? m->record : "[]"), NULL, 0);
 		return;
 	}
@@ -249,6 +270,11 @@ static inline void mock_on_asked(struct door_user *u, struct door_asked *a,
 		mock_create(m, a, rq);
 	else if (rq->verb == NODE_ENDED)
 		mock_ended(m, a, rq);
+	else if (rq->verb == NODE_SNAPSHOTS)
+		door_answer(a, &(struct node_reply){ 0 }, bytes_str(m->record ? m->record : "[]"),
+			    NULL, 0);
+	else if (rq->verb == NODE_SNAPSHOT_DELETE)
+		door_answer(a, &(struct node_reply){ 0 }, (struct bytes){ 0 }, NULL, 0);
 	else if (rq->verb == NODE_TEMPLATES)
 		door_answer(a, &(struct node_reply){ 0 },
 			    BYTES_LIT("[{\"templateID\":\"tpl1\",\"alias\":\"base\",\"cpuCount\":2,"

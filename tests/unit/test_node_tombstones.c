@@ -1,4 +1,6 @@
-/* test_node_tombstones.c - of those that ended it is known why, for a while. */
+/* test_node_tombstones.c - of those that ended it is known why, for a while; and the rows of
+ * snapshots.
+ */
 #include "tests/unit/check.h"
 
 #include <fcntl.h>
@@ -7,7 +9,7 @@
 #include "base/bytes.h"
 #include "base/folder.h"
 #include "net/timer.h"
-#include "node/journal.h"
+#include "node/journal_snapshots.h"
 
 enum { GUARD_MS = 100000 };
 
@@ -286,6 +288,73 @@ static void searches_leave_room_for_writes(void **state)
 	scene_end();
 }
 
+/* --- snapshots ---------------------------------------------------------------------------- */
+
+static int on_snapshot(const struct journal_snapshot *row, void *context, struct err *err)
+{
+	struct journal_snapshot *got = context;
+
+	(void)err;
+	assert_true(s.n_found < 2);
+	got[s.n_found++] = *row;
+	return 0;
+}
+
+static void put_snapshot(const struct journal_snapshot *row)
+{
+	struct journal_write w = { 0 };
+	struct err err;
+
+	assert_int_equal(journal_put_snapshot(s.journal, &w, row, on_done, &err), 0);
+	run_until(1);
+	assert_int_equal(s.n_failed, 0);
+}
+
+static void snapshots_come_back(void **state)
+{
+	struct journal_snapshot got[2], one = { .id = "aaa",
+						.team = "t1",
+						.base_id = "base-1",
+						.parent = "base-1",
+						.source = "i1",
+						.name = "work",
+						.tag = "v1",
+						.control_token = "secret",
+						.created_ns = 1700000000000000000,
+						.memory_bytes = 1ull << 40,
+						.disk_bytes = 5,
+						.vcpus = 2,
+						.memory_mib = 512,
+						.disk_mib = 1024,
+						.layers = 3 };
+	struct journal_snapshot two = one;
+	struct journal_write w = { 0 };
+	struct err err;
+
+	(void)state;
+	scene_open();
+	snprintf(two.id, sizeof(two.id), "bbb");
+	two.created_ns--;
+	put_snapshot(&one);
+	put_snapshot(&two);
+	two.hidden = 1;
+	put_snapshot(&two);
+	journal_close(TAKE(s.journal));
+	open_journal();
+	assert_int_equal(journal_each_snapshot(s.journal, on_snapshot, got, &err), 0);
+	assert_int_equal(s.n_found, 2);
+	assert_memory_equal(&got[0], &two, sizeof(two)); /* the oldest first */
+	assert_memory_equal(&got[1], &one, sizeof(one));
+
+	assert_int_equal(journal_remove_snapshot(s.journal, &w, "bbb", on_done, &err), 0);
+	run_until(1);
+	s.n_found = 0;
+	assert_int_equal(journal_each_snapshot(s.journal, on_snapshot, got, &err), 0);
+	assert_int_equal(s.n_found, 1);
+	assert_string_equal(got[0].id, "aaa");
+	scene_end();
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -295,6 +364,7 @@ int main(void)
 		cmocka_unit_test(the_old_are_dropped_in_slices),
 		cmocka_unit_test(no_more_than_so_many),
 		cmocka_unit_test(searches_leave_room_for_writes),
+		cmocka_unit_test(snapshots_come_back),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
