@@ -55,8 +55,9 @@ int creates_room(const struct node *n, struct err *err)
 				  1 + admission_starting(n) + resuming(n) + n->creates.bound, err);
 }
 
-static int admit(const struct node *n, struct err *err)
+static int admit(const struct create *c, struct err *err)
 {
+	const struct node *n = c->node;
 	size_t waiting = n->creates.n, begun = admission_starting(n);
 	size_t pooled = n->table.in_state[SANDBOX_WAITING];
 
@@ -67,7 +68,7 @@ static int admit(const struct node *n, struct err *err)
 	if (n->base.state == BASE_FAILED)
 		return err_set(err, ERR_UNAVAILABLE, 0, "template %s: %.200s", BASE_ALIAS,
 			       n->base.why.msg);
-	if (pooled > waiting)
+	if (pooled > waiting && !c->snapshot)
 		return 0; /* it is there, and measured */
 	/* those begun are not all there yet, those who wait are not begun */
 	return memory_watch_allow(&n->memory,
@@ -110,7 +111,7 @@ int admission_create(struct create *c, const struct node_request *rq, struct byt
 	memcpy(c->team, rq->team, sizeof(c->team));
 	memcpy(c->key_id, rq->key_id, sizeof(c->key_id));
 	if (lease_check(rq->timeout_s, c->node->set[SET_TIMEOUT_MAX_S].number, err) < 0 ||
-	    allow(c, rq, err) < 0 || admit(c->node, err) < 0)
+	    allow(c, rq, err) < 0 || admit(c, err) < 0)
 		return -1;
 	c->timeout_s = rq->timeout_s;
 	c->flags = rq->flags & (NODE_SECURE | NODE_AUTO_PAUSE | NODE_AUTO_RESUME | NODE_NO_MEMORY);
@@ -130,7 +131,7 @@ int admission_copy(struct create *c, const struct create_copy *of, struct err *e
 	c->flags = of->flags;
 	memcpy(c->team, rq->team, sizeof(c->team));
 	memcpy(c->key_id, rq->key_id, sizeof(c->key_id));
-	if (allow(c, rq, err) < 0 || admit(c->node, err) < 0)
+	if (allow(c, rq, err) < 0 || admit(c, err) < 0)
 		return -1;
 	if (of->text && !(c->text = strdup(of->text)))
 		return err_set(err, ERR_EXHAUSTED, ENOMEM, "a create");

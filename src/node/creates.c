@@ -295,16 +295,6 @@ void creates_bound_ready(struct sandbox *s)
 	sandbox_claim(s, s->create);
 }
 
-/* The next that wants a copy of a snapshot. */
-static struct create *first_copy(const struct creates *q)
-{
-	struct create *c = q->first;
-
-	while (c && !c->snapshot)
-		c = c->next;
-	return c;
-}
-
 static bool begin_copy(struct node *n, struct create *c)
 {
 	struct creates *q = &n->creates;
@@ -319,15 +309,6 @@ static bool begin_copy(struct node *n, struct create *c)
 	log_error("begin a copy of %s: %s", c->snapshot->row.id, err.msg);
 	refuse(c, &err);
 	return false;
-}
-
-static size_t copies_waiting(const struct creates *q)
-{
-	size_t n = 0;
-
-	for (const struct create *c = q->first; c; c = c->next)
-		n += c->snapshot != NULL;
-	return n;
 }
 
 static bool begin(struct node *n, bool for_pool)
@@ -355,17 +336,28 @@ static bool pool_lacks(struct node *n)
 	return memory_watch_allow(&n->memory, 1 + admission_starting(n), &unused) == 0;
 }
 
+/* In the order of the queue. One that wants a copy has it begun for itself and leaves the queue; of
+ * the others as many are begun as wait. */
+static bool start_waiting(struct node *n, uint64_t max)
+{
+	size_t plain = 0;
+
+	for (struct create *c = n->creates.first, *next; c && admission_busy(n) < max; c = next) {
+		next = c->next;
+		if (c->snapshot ? !begin_copy(n, c)
+				: ++plain > admission_starting(n) && !begin(n, false))
+			return false;
+	}
+	return true;
+}
+
 static void start_more(struct node *n)
 {
 	uint64_t max = n->set[SET_STARTS_MAX].number;
 	struct creates *q = &n->creates;
 
-	while (admission_busy(n) < max && first_copy(q))
-		if (!begin_copy(n, first_copy(q)))
-			return;
-	while (admission_busy(n) < max && admission_starting(n) < q->n - copies_waiting(q))
-		if (!begin(n, false))
-			return;
+	if (!start_waiting(n, max))
+		return;
 	if (loop_now_ms(n->loop) < q->pool_rests_until_ms) {
 		timer_start(&q->turn, CREATE_POOL_REST_MS);
 		return;

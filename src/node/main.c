@@ -175,6 +175,7 @@ static void open_parts(struct node *n)
 	vm_groups_open(&n->groups, n->set[SET_CGROUP].text);
 	metrics_open(n);
 	turns_open(&n->saves, n->loop, n->set[SET_SAVES_MAX].number);
+	turns_open(&n->joins, n->loop, n->set[SET_SAVES_MAX].number);
 	turns_open(&n->resumes, n->loop, n->set[SET_STARTS_MAX].number);
 	requests_open(n);
 }
@@ -237,6 +238,7 @@ static void take_down(struct daemon *d)
 	snapshots_close(n);
 	files_close(TAKE(n->files));
 	turns_close(&n->saves);
+	turns_close(&n->joins);
 	turns_close(&n->resumes);
 	slots_close(&n->slots);
 	memory_watch_close(&n->memory);

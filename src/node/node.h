@@ -41,8 +41,8 @@ struct node {
 	struct creates creates;
 	struct look look;
 	struct files *files;
-	struct turns saves, resumes;
-	size_t n_resuming; /* from SLOT to RESTORING, on the way from PAUSED */
+	struct turns saves, joins, resumes; /* joins: of a snapshot's files */
+	size_t n_resuming;                  /* from SLOT to RESTORING, on the way from PAUSED */
 	struct signed_searches searches;
 	struct ended ended;
 	struct repeats repeats;

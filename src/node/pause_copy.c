@@ -37,6 +37,7 @@ static void on_thawed(struct thaw *t, const struct err *err)
 		log_warn("%s does not go on after it was copied: %s", s->info.id, err->msg);
 	log_info("%s was copied, stood still for %" PRIu64 " us at least", s->info.id,
 		 p->result.stopped_us);
+	events_add(&s->record.events, EVENT_INFO, "copied", "Sandbox copied");
 	pause_cancel(s);
 	monitor_keep(s);
 	if (err)

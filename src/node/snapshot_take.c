@@ -19,6 +19,7 @@ struct taking {
 	struct taking_user *user;
 	struct journal_snapshot row;
 	char memory_of[NODE_ID_MAX + 1]; /* the snapshot below; empty: the template */
+	struct turn turn;                /* to be made one: much to read and to write */
 	struct files_call files;
 	struct journal_write write;
 	uint64_t asked_ns;
@@ -29,6 +30,7 @@ struct taking {
 
 static void taking_free(struct taking *t)
 {
+	turn_leave(&t->turn);
 	files_cancel(&t->files);
 	journal_write_cancel(&t->write);
 	*t->prev = t->next;
@@ -130,15 +132,21 @@ static void on_synced(struct files_call *c, struct files_opened *got, const stru
 		taking_failed(t, &err);
 }
 
-void taking_copied(struct taking *t)
+static void on_turn(struct turn *turn)
 {
+	struct taking *t = CONTAINER_OF(turn, struct taking, turn);
 	struct files_order o;
 	struct err err;
 
-	step("snapshot.copied");
 	taking_order(t, FILES_SNAP_JOIN, &o);
 	if (files_ask(t->node->files, &t->files, &o, on_synced, &err) < 0)
 		taking_failed(t, &err);
+}
+
+void taking_copied(struct taking *t)
+{
+	step("snapshot.copied");
+	turn_take(&t->node->joins, &t->turn, on_turn);
 }
 
 /* --- the beginning ------------------------------------------------------------------------ */
