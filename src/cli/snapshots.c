@@ -1,4 +1,5 @@
 /* snapshots.c - the commands about copies: snapshots, fork. */
+#include "base/folder.h"
 #include "cli/cli.h"
 #include "cli/table.h"
 
@@ -19,27 +20,35 @@ int snapshots_run(struct cli *c, int argc, char **argv)
 	return cli_show(c, "/admin/snapshots", snapshot_columns, COUNT(snapshot_columns));
 }
 
-/* Each line an id, or why there is none. False: one failed. */
-static bool say_copies(const json_t *all)
+/* The id of a copy alone on a line, or why there is none. */
+static int say_copy(const struct cli *c, const json_t *one)
 {
-	bool fine = true;
+	const json_t *box = json_object_get(one, "sandbox"), *error = json_object_get(one, "error");
+	const char *id = json_string_value(json_object_get(box, "sandboxID"));
+	const char *why = json_string_value(json_object_get(error, "message"));
+	struct err err;
+
+	if (id && folder_name_ok(id, strlen(id) + 1)) {
+		printf("%s\n", id);
+		return CLI_FINE;
+	}
+	err_set(&err, ERR_EXHAUSTED, 0, "a copy failed: %s", why ? why : "no reason is known");
+	return cli_fail(c, &err);
+}
+
+static int say_copies(const struct cli *c, const json_t *all)
+{
+	int worst = CLI_FINE;
 	const json_t *one;
 	size_t i;
 
 	json_array_foreach(all, i, one)
 	{
-		const json_t *box = json_object_get(one, "sandbox");
-		const json_t *error = json_object_get(one, "error");
-		const char *id = json_string_value(json_object_get(box, "sandboxID"));
-		const char *why = json_string_value(json_object_get(error, "message"));
+		int status = say_copy(c, one);
 
-		if (id)
-			printf("%s\n", id);
-		else
-			fprintf(stderr, "hotcell: %s\n", why ? why : "a copy failed");
-		fine &= id != NULL;
+		worst = status > worst ? status : worst;
 	}
-	return fine;
+	return worst;
 }
 
 int fork_run(struct cli *c, int argc, char **argv)
@@ -57,5 +66,5 @@ int fork_run(struct cli *c, int argc, char **argv)
 		return cli_fail(c, &err);
 	if (c->json)
 		return cli_print_json(answer);
-	return say_copies(answer) ? CLI_FINE : CLI_FAILED;
+	return say_copies(c, answer);
 }

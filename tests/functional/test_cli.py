@@ -161,6 +161,27 @@ ENDED = {"sandboxID": "a1", "teamID": "t", "templateID": "base", "startedAt": "2
          "endedAt": "2026-01-02T03:09:05Z", "reason": "oom_guest"}
 
 
+def test_forks(gateway):
+    copies = [{"sandbox": sandbox("i1")}, {"error": {"code": 429, "message": "no more room"}}, {"sandbox": sandbox("i2")}]
+    gateway("POST", "/admin/sandboxes/i0/fork", 201, copies)
+    r = hotcell(gateway, "fork", "i0", "--count", "3")
+    assert r.returncode == 1 and r.stdout == "i1\ni2\n" and "no more room" in r.stderr
+    assert gateway.asked == [("POST", "/admin/sandboxes/i0/fork", {"count": 3})]
+    assert json.loads(hotcell(gateway, "fork", "i0", "--json").stdout) == copies
+    assert gateway.asked[-1][2] == {"count": 1}
+    gateway("POST", "/admin/sandboxes/i0/fork", 201, [{"sandbox": sandbox("i\x1b[2J")}])
+    assert "\x1b" not in hotcell(gateway, "fork", "i0").stdout
+
+
+def test_snapshots_and_what_keeps_them(gateway):
+    row = {"snapshotID": "abc", "teamID": "t", "name": "work", "tag": "v1", "sandboxID": "i0", "parentID": "base-1",
+           "createdAt": "2026-01-02T03:04:05Z", "memoryBytes": 5, "diskBytes": 6, "sandboxes": 2, "hidden": False,
+           "keptBy": ["i1", "i2"]}
+    gateway("GET", "/admin/snapshots", 200, [row])
+    assert re.search(r"abc +t +work +v1 +i0 +base-1 .*2026.* 5 +6 +2", hotcell(gateway, "snapshots").stdout)
+    assert json.loads(hotcell(gateway, "snapshots", "--json").stdout) == [row]
+
+
 def test_what_ended_and_why(gateway):
     gateway("GET", "/admin/ended", 200, [ENDED])
     assert re.search(r"a1 .*03:09:05Z +oom_guest", hotcell(gateway, "ended").stdout)
@@ -223,7 +244,8 @@ def test_no_server_names_component_cause_and_fix():
 
 
 @pytest.mark.parametrize("words", [[], ["nope"], ["kill"], ["ps", "x"], ["teams", "add"],
-                                   ["--nope"], ["ps", "--leaks"], ["pause"], ["resume"], ["why"], ["ended", "x"],
+                                   ["--nope"], ["ps", "--leaks"], ["pause"], ["resume"], ["why"], ["ended", "x"], ["fork"],
+                                   ["fork", "i", "--count", "x"], ["ps", "--count", "2"], ["snapshots", "x"],
                                    ["kill", "--all", "a"], ["ps", "--sandboxes", "1"], ["keys", "--disk", "1"],
                                    ["keys", "limits", "k", "--vcpus", "many"], ["doctor", "--uids", "x"]])
 def test_wrong_usage(words):
@@ -233,7 +255,7 @@ def test_wrong_usage(words):
 
 def test_help_names_every_command():
     text = hotcell(None, "--help").stdout
-    for word in ("teams", "keys", "limits", "ps", "kill", "pause", "resume", "ended", "why", "templates", "status",
+    for word in ("teams", "keys", "limits", "ps", "kill", "pause", "resume", "fork", "snapshots", "ended", "why", "templates", "status",
                  "doctor", "--leaks", "--json"):
         assert word in text
     assert re.fullmatch(r"hotcell \d+\.\d+\.\d+\n", hotcell(None, "--version").stdout)
