@@ -177,12 +177,29 @@ def try_lives(server, stop):
                 server.api("DELETE", box)
 
 
-def die_during_life(server, daemon, **death):
+def try_copies(server, stop):
+    """The same of a life that is copied, by a snapshot and by a fork."""
+    while not stop.is_set():
+        with contextlib.suppress(OSError, http.client.HTTPException):
+            answer = server.api("POST", "/sandboxes", {"templateID": "base", "timeout": 3600})
+            if answer.status == 201:
+                box = f"/sandboxes/{answer.json['sandboxID']}"
+                taken = server.api("POST", box + "/snapshots", {})
+                copies = server.api("POST", box + "/fork", {"count": 2, "timeout": 3600})
+                for copy in copies.json if copies.status == 201 else []:
+                    if "sandbox" in copy:
+                        server.api("DELETE", f"/sandboxes/{copy['sandbox']['sandboxID']}")
+                server.api("DELETE", box)
+                if taken.status == 201:
+                    server.api("DELETE", f"/templates/{taken.json['snapshotID']}")
+
+
+def die_during_life(server, daemon, life=try_lives, **death):
     """Lead a daemon to its death: returns when it is dead."""
     stop = threading.Event()
     server.kill(daemon)
     server.launch(daemon, **death)
-    clients = [threading.Thread(target=try_lives, args=(server, stop)) for _ in range(2)]
+    clients = [threading.Thread(target=life, args=(server, stop)) for _ in range(2)]
     for client in clients:
         client.start()
     try:
@@ -196,10 +213,19 @@ def vms_on_disk(server):
     return {path.name for path in (server.warden.state / "vms").iterdir()}
 
 
+def snapshots_on_disk(server):
+    return {path.name for path in (server.base / "node/snapshots").iterdir()}
+
+
+def snapshots_known(server):
+    return {snapshot["snapshotID"] for snapshot in server.admin("GET", "/admin/snapshots").json}
+
+
 def check_whole_or_gone(server):
     """What is listed answers; what is not listed leaves no folder, group or process."""
     server.wait_up(PATIENCE)
     wait_for(lambda: vms_on_disk(server) <= server.ids(), "what is not listed is gone", 90, 0.2)
+    wait_for(lambda: snapshots_on_disk(server) == snapshots_known(server), "every snapshot is whole or gone", 90, 0.2)
     for box in server.all_sandboxes():
         if box["state"] == "paused":
             answer = server.api("POST", f"/sandboxes/{box['sandboxID']}/connect", {"timeout": 3600}, seconds=PATIENCE)
@@ -213,6 +239,9 @@ def check_whole_or_gone(server):
 def end_all(server, but=()):
     for sandbox in server.ids() - set(but):
         assert server.admin("DELETE", f"/admin/sandboxes/{sandbox}").status in (204, 404)
+    for snapshot in server.must("GET", "/snapshots"):
+        assert server.api("DELETE", f"/templates/{snapshot['snapshotID']}").status == 204
+    wait_for(lambda: not snapshots_on_disk(server), "what nobody keeps is gone", 90, 0.2)
 
 
 def faults():
@@ -231,7 +260,8 @@ def quiet_server(server, herd):
 
 
 def test_steps_are_known():
-    assert {step.partition(".")[0] for step in steps_of("node")} == {"create", "kill", "pool", "pause", "resume"}
+    assert {step.partition(".")[0] for step in steps_of("node")} == {"create", "kill", "pool", "pause", "resume",
+                                                                   "snapshot", "fork"}
     assert {step.partition(".")[0] for step in steps_of("warden")} == {"copy", "slot", "start", "stop"}
     assert len(faults()) >= 40
 
@@ -239,7 +269,8 @@ def test_steps_are_known():
 @pytest.mark.parametrize("daemon,step", faults(), ids=lambda v: v)
 def test_death_at(quiet_server, herd, daemon, step):
     server = quiet_server
-    clients = die_during_life(server, daemon, die_at=step, **({"pool": 2} if "pool." in step else {}))
+    life = try_copies if step.startswith(("snapshot.", "fork.")) else try_lives
+    clients = die_during_life(server, daemon, life, die_at=step, **({"pool": 2} if "pool." in step else {}))
     server.start(daemon)
     for client in clients:
         client.join()

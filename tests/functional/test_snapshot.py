@@ -1,10 +1,11 @@
 """test_snapshot.py - snapshots and forks through the whole server: copies are equal and yet themselves.
 
-HOTCELL_FORK_COUNT (4) and HOTCELL_FORK_MIB (10) set how many copies at once and how much memory was changed. Figures
-are printed.
+HOTCELL_FORK_COUNT (4) and HOTCELL_FORK_MIB (10) set how many copies at once and how much memory was changed,
+HOTCELL_SNAPSHOT_DISK_MIB (32) how much of a disk was written. Figures are printed.
 """
 
 import os
+import re
 import time
 import urllib.parse
 
@@ -14,6 +15,7 @@ from server import Server, wait_for
 
 COUNT = int(os.environ.get("HOTCELL_FORK_COUNT", "4"))
 MIB = int(os.environ.get("HOTCELL_FORK_MIB", "10"))
+DISK_MIB = int(os.environ.get("HOTCELL_SNAPSHOT_DISK_MIB", "32"))
 FORK_SECONDS = 300
 
 # Holds random bytes in its memory, counts, and answers in a file when a file asks.
@@ -211,6 +213,25 @@ def test_forks_are_all_there_and_all_different(server, box):
     for c in copies:
         assert server.delete(c) == 204
     wait_for(lambda: folders(server) == [], "it went with the last of them")
+
+
+def stood_still_us(server, box):
+    """Of each copy of it, as node says."""
+    return [int(us) for us in re.findall(rf"{box['sandboxID']} was copied, stood still for (\d+) us",
+                                         server.daemons["node"].log())]
+
+
+def test_how_long_it_stands_still(server, box):
+    """The disk is copied while it does; where the file system shares blocks that costs nothing."""
+    for written in (0, DISK_MIB):
+        server.run(box, f"head -c {written}M /dev/urandom > /home/user/much; sync")
+        want = server.run(box, "sha256sum < /home/user/much")
+        snapshot = take(server, box)["snapshotID"]
+        copy = server.create(templateID=snapshot)
+        assert server.run(copy, "sha256sum < /home/user/much") == want
+        assert server.delete(copy) == 204 and drop(server, snapshot).status == 204
+        print(f"\n{written} MiB written to its disk: stood still for {stood_still_us(server, box)[-1] / 1000:.1f} ms")
+    assert len(stood_still_us(server, box)) == 2
 
 
 def test_what_cannot_be_forked(server, box):
