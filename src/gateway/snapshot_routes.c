@@ -86,17 +86,32 @@ static bool take_ref(struct api_call *c, struct bytes in, struct node_request *r
 	return true;
 }
 
+/* What clients know as "not offered": they offer a whole one instead. */
+static void refuse_disk_alone(struct api_call *c)
+{
+	api_answer(c, 400,
+		   json_pack("{s:i, s:s, s:s}", "code", 400, "message",
+			     "snapshots of the file system alone are not there yet", "error_code",
+			     "snapshot_filesystem_only_disabled"));
+}
+
 void snapshot_take(struct api_call *c)
 {
 	AUTO(json_decrefp) json_t *body = NULL;
 	struct node_request rq = { .verb = NODE_SNAPSHOT };
 	struct bytes name = { 0 };
+	bool memory = true;
 	struct err err;
 
 	if (!sandbox_take_id(c) || api_body(c, &body) < 0)
 		return;
-	if (json_may_string(body, "name", &name, &err) < 0) {
+	if (json_may_string(body, "name", &name, &err) < 0 ||
+	    json_may_bool(body, "memory", &memory, &err) < 0) {
 		api_fail(c, 400, "%s", err.msg);
+		return;
+	}
+	if (!memory) {
+		refuse_disk_alone(c);
 		return;
 	}
 	if (name.len == 0 || take_ref(c, name, &rq))
@@ -147,15 +162,23 @@ static bool take_filters(struct api_call *c, struct bytes query, struct node_req
 	return name.len == 0 || take_ref(c, buf_view(&name), rq);
 }
 
-/* Of a page that may not be the last. */
-static size_t next_token(const struct api_call *c, const json_t *all, struct http1_field *ret)
+/* One more was asked for than is shown: then there is another page. */
+static void answer_page(struct api_call *c, const json_t *all,
+			json_t *(*show)(const struct api_call *c, const json_t *s))
 {
-	size_t n = json_array_size(all);
-	const json_t *last = json_array_get(all, n ? n - 1 : 0);
+	size_t n = json_array_size(all), shown = n < c->seconds ? n : c->seconds;
+	const json_t *last = json_array_get(all, shown ? shown - 1 : 0);
+	const struct http1_field next = { BYTES_LIT("X-Next-Token"),
+					  bytes_str(text_of(last, "createdNs")) };
+	json_t *out = json_array();
 
-	*ret = (struct http1_field){ BYTES_LIT("X-Next-Token"),
-				     bytes_str(text_of(last, "createdNs")) };
-	return n > 0 && n >= c->seconds;
+	for (size_t i = 0; i < shown; i++)
+		if (json_array_append_new(out, show(c, json_array_get(all, i))) < 0) {
+			json_decref(out);
+			out = NULL;
+			break;
+		}
+	api_answer_with(c, 200, out, &next, n > shown);
 }
 
 static void on_list(struct node_call *call, const struct node_reply *reply, struct bytes after,
@@ -163,40 +186,30 @@ static void on_list(struct node_call *call, const struct node_reply *reply, stru
 {
 	struct api_call *c = CONTAINER_OF(call, struct api_call, node);
 	AUTO(json_decrefp) json_t *all = take_text(c, reply, after, err);
-	struct http1_field next;
-	json_t *out;
-	size_t more;
 
 	(void)fds;
 	(void)n_fds;
-	if (!all)
-		return;
-	more = next_token(c, all, &next);
-	out = json_array();
-	for (size_t i = 0; i < json_array_size(all); i++)
-		if (json_array_append_new(out, info_json(c, json_array_get(all, i))) < 0) {
-			json_decref(out);
-			out = NULL;
-			break;
-		}
-	api_answer_with(c, 200, out, &next, more);
+	if (all)
+		answer_page(c, all, info_json);
 }
 
-/* As node has them: an operator wants to know why each is kept. */
+/* As node has it: an operator wants to know why each is kept. */
+static json_t *whole_json(const struct api_call *c, const json_t *s)
+{
+	(void)c;
+	return json_deep_copy(s);
+}
+
 static void on_admin_list(struct node_call *call, const struct node_reply *reply,
 			  struct bytes after, int *fds, size_t n_fds, const struct err *err)
 {
 	struct api_call *c = CONTAINER_OF(call, struct api_call, node);
 	AUTO(json_decrefp) json_t *all = take_text(c, reply, after, err);
-	struct http1_field next;
-	size_t more;
 
 	(void)fds;
 	(void)n_fds;
-	if (!all)
-		return;
-	more = next_token(c, all, &next);
-	api_answer_with(c, 200, json_incref(all), &next, more);
+	if (all)
+		answer_page(c, all, whole_json);
 }
 
 static void ask_list(struct api_call *c,
@@ -214,7 +227,7 @@ static void ask_list(struct api_call *c,
 	}
 	if (!take_filters(c, target.query, &rq))
 		return;
-	c->seconds = rq.count; /* of a page */
+	c->seconds = rq.count++; /* of a page */
 	snprintf(rq.team, sizeof(rq.team), "%s", c->team.id);
 	api_ask_node(c, &rq, (struct bytes){ 0 }, API_NODE_MS, on_done);
 }

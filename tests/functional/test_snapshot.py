@@ -166,7 +166,8 @@ def test_names(server, box):
     page = server.api("GET", "/snapshots?limit=1")
     assert page.json == [tagged]
     token = page.headers["x-next-token"]
-    assert server.must("GET", f"/snapshots?limit=1&nextToken={token}") == [first]
+    page = server.api("GET", f"/snapshots?limit=1&nextToken={token}")
+    assert page.json == [first] and "x-next-token" not in page.headers
     assert server.api("GET", "/snapshots?limit=0").status == 400
 
     server.write(box, "/home/user/second", b"x")

@@ -45,6 +45,8 @@ static void not_taken(void **state)
 	} rows[] = {
 		{ "{\"name\":\"a b\"}", 400 },
 		{ "{\"name\":5}", 400 },
+		{ "{\"memory\":5}", 400 },
+		{ "{\"memory\":false}", 400 },
 		{ "{\"name\":\"stranger/work\"}", 404 },
 		{ "[]", 400 },
 	};
@@ -77,13 +79,18 @@ static void listed(void **state)
 	assert_string_equal(m->last.id, "i1");
 	assert_string_equal(m->last.template_id, "work");
 	assert_string_equal(m->last.template_tag, "v1");
-	assert_int_equal(m->last.count, 2);
+	assert_int_equal(m->last.count, 3); /* one more: is there another page? */
 	assert_int_equal(m->last.after_ns, 99);
 	assert_int_equal(json_array_size(m->json), 2);
 	assert_string_equal(member(json_array_get(m->json, 1), "snapshotID"), "abc:default");
-	assert_non_null(strcasestr(m->fields, "x-next-token: 5"));
-	assert_int_equal(mock_ask(m, "GET", "/snapshots?limit=3", m->key[0], ""), 200);
 	assert_null(strcasestr(m->fields, "x-next-token: "));
+	assert_int_equal(mock_ask(m, "GET", "/snapshots?limit=1", m->key[0], ""), 200);
+	assert_int_equal(json_array_size(m->json), 1);
+	assert_non_null(strcasestr(m->fields, "x-next-token: 7"));
+	assert_int_equal(mock_ask(m, "GET", "/admin/snapshots", NULL, ""), 200);
+	assert_int_equal(json_array_size(m->json), 2);
+	assert_string_equal(member(json_array_get(m->json, 0), "snapshotID"), "xyz");
+	assert_string_equal(m->last.team, "");
 	for (size_t i = 0; i < 3; i++) {
 		static const char *const bad[] = { "limit=0", "limit=x", "nextToken=a" };
 		char target[64];
