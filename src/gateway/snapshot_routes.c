@@ -95,6 +95,17 @@ static void refuse_disk_alone(struct api_call *c)
 			     "snapshot_filesystem_only_disabled"));
 }
 
+/* Ours, not E2B's: a paused one may be copied, too. */
+static int take_paused(const json_t *body, bool unless, uint32_t *ret_flags, struct err *err)
+{
+	bool may = unless;
+
+	if (json_may_bool(body, "allowPaused", &may, err) < 0)
+		return -1;
+	*ret_flags = may ? NODE_ALSO_PAUSED : 0;
+	return 0;
+}
+
 void snapshot_take(struct api_call *c)
 {
 	AUTO(json_decrefp) json_t *body = NULL;
@@ -106,7 +117,8 @@ void snapshot_take(struct api_call *c)
 	if (!sandbox_take_id(c) || api_body(c, &body) < 0)
 		return;
 	if (json_may_string(body, "name", &name, &err) < 0 ||
-	    json_may_bool(body, "memory", &memory, &err) < 0) {
+	    json_may_bool(body, "memory", &memory, &err) < 0 ||
+	    take_paused(body, false, &rq.flags, &err) < 0) {
 		api_fail(c, 400, "%s", err.msg);
 		return;
 	}
@@ -303,7 +315,7 @@ static void on_forked(struct node_call *call, const struct node_reply *reply, st
 	api_answer(c, 201, all);
 }
 
-static void ask_fork(struct api_call *c, int64_t seconds)
+static void ask_fork(struct api_call *c, int64_t seconds, bool paused)
 {
 	AUTO(json_decrefp) json_t *body = NULL;
 	struct node_request rq = { .verb = NODE_FORK };
@@ -313,7 +325,8 @@ static void ask_fork(struct api_call *c, int64_t seconds)
 	if (!sandbox_take_id(c) || api_body(c, &body) < 0)
 		return;
 	if (json_may_int(body, "timeout", INT64_MIN, INT64_MAX, &seconds, &err) < 0 ||
-	    json_may_int(body, "count", INT64_MIN, INT64_MAX, &count, &err) < 0) {
+	    json_may_int(body, "count", INT64_MIN, INT64_MAX, &count, &err) < 0 ||
+	    take_paused(body, paused, &rq.flags, &err) < 0) {
 		api_fail(c, 400, "%s", err.msg);
 		return;
 	}
@@ -332,10 +345,10 @@ static void ask_fork(struct api_call *c, int64_t seconds)
 
 void sandbox_fork(struct api_call *c)
 {
-	ask_fork(c, FORK_DEFAULT_S);
+	ask_fork(c, FORK_DEFAULT_S, false);
 }
 
 void admin_sandbox_fork(struct api_call *c)
 {
-	ask_fork(c, ADMIN_FORK_S);
+	ask_fork(c, ADMIN_FORK_S, true);
 }

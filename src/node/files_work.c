@@ -32,6 +32,7 @@ static const char *const names[] = {
 	[FILES_SNAP_JOIN] = "make a snapshot",
 	[FILES_SNAP_KEEP] = "keep a snapshot",
 	[FILES_SNAP_DROP] = "remove a snapshot",
+	[FILES_SNAP_PAUSED] = "copy what was saved of it",
 };
 
 const char *files_verb_name(enum files_verb v)
@@ -169,7 +170,7 @@ static int keep(struct files_work *w, struct err *err)
 	return 0;
 }
 
-static int crc_of(int fd, uint32_t *ret, struct err *err)
+int files_work_crc(int fd, uint32_t *ret, struct err *err)
 {
 	uint8_t piece[FILES_READ_SIZE];
 	uint32_t crc = 0;
@@ -219,7 +220,7 @@ static int load_memory(struct files_work *w, int folder, struct err *err)
 	if (o->pages < 0)
 		return -1;
 	o->state = folder_open(folder, "state", O_RDONLY, 0, err);
-	if (o->state < 0 || crc_of(o->state, &crc, err) < 0)
+	if (o->state < 0 || files_work_crc(o->state, &crc, err) < 0)
 		return -1;
 	if (crc != w->order.state_crc)
 		return err_set(err, ERR_INTERNAL, 0,
@@ -286,6 +287,7 @@ int files_work_do(struct files_work *w, struct err *err)
 		rc = folder_remove(w->root, w->order.id, err);
 		break;
 	case FILES_SNAP_OPEN:
+	case FILES_SNAP_PAUSED:
 	case FILES_SNAP_DISK:
 	case FILES_SNAP_JOIN:
 	case FILES_SNAP_KEEP:

@@ -151,7 +151,7 @@ void fork_ask(struct node *n, struct door_asked *a, const struct node_request *r
 		s = NULL;
 	if (!s)
 		ended_refuse(n, a, rq, &err);
-	else if (s->state == SANDBOX_RUNNING)
+	else if (requests_copies_now(s, rq))
 		begin(s, a, rq);
 	else
 		waits_add(s, a, rq);

@@ -45,11 +45,21 @@ struct sandbox *requests_to_copy(struct node *n, const struct node_request *rq, 
 		requests_not_found(rq->id, err);
 		return NULL;
 	}
-	if (s && rests(s) && !s->waits) {
+	if (s && rests(s) && !s->waits && !(rq->flags & NODE_ALSO_PAUSED)) {
 		err_set(err, ERR_EXISTS, 0, "Sandbox %s is paused", rq->id);
 		return NULL;
 	}
+	if (s && rests(s) && s->saved_bytes == 0) {
+		err_set(err, ERR_EXISTS, 0, "of sandbox %s the disk alone was kept", rq->id);
+		return NULL;
+	}
 	return s;
+}
+
+bool requests_copies_now(const struct sandbox *s, const struct node_request *rq)
+{
+	return s->state == SANDBOX_RUNNING ||
+	       (s->state == SANDBOX_PAUSED && (rq->flags & NODE_ALSO_PAUSED));
 }
 
 /* It is, or will be, paused; `timeout_s` from when it runs. */

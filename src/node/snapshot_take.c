@@ -154,7 +154,8 @@ void taking_copied(struct taking *t)
 /* What works on the sandbox's files is in line with its other jobs; the rest is not. */
 void taking_order(const struct taking *t, enum files_verb verb, struct files_order *ret)
 {
-	bool of_sandbox = verb == FILES_SNAP_OPEN || verb == FILES_SNAP_DISK;
+	bool of_sandbox =
+		verb == FILES_SNAP_OPEN || verb == FILES_SNAP_DISK || verb == FILES_SNAP_PAUSED;
 
 	*ret = (struct files_order){ .verb = verb, .memory = true };
 	memcpy(ret->id, of_sandbox ? t->row.source : t->row.id, sizeof(ret->id));
@@ -187,6 +188,28 @@ static void describe(struct taking *t, const struct sandbox *s, const char *name
 		memcpy(t->memory_of, s->snapshot->row.id, sizeof(t->memory_of));
 }
 
+static void on_paused_copied(struct files_call *c, struct files_opened *got,
+			     const struct err *failed)
+{
+	struct taking *t = CONTAINER_OF(c, struct taking, files);
+
+	(void)got;
+	if (failed)
+		taking_failed(t, failed);
+	else
+		taking_copied(t);
+}
+
+/* Its files are all there is of it, and stay as they are. */
+static int copy_paused(struct sandbox *s, struct taking *t, struct err *err)
+{
+	struct files_order o;
+
+	taking_order(t, FILES_SNAP_PAUSED, &o);
+	o.state_crc = s->state_crc;
+	return files_ask(t->node->files, &t->files, &o, on_paused_copied, err);
+}
+
 int taking_begin(struct sandbox *s, const char *name, const char *tag, bool hidden,
 		 struct taking_user *u, struct err *err)
 {
@@ -210,7 +233,7 @@ int taking_begin(struct sandbox *s, const char *name, const char *tag, bool hidd
 		t->next->prev = &t->next;
 	t->prev = &n->takings;
 	n->takings = t;
-	if (pause_for_copy(s, t, err) < 0) {
+	if ((s->state == SANDBOX_PAUSED ? copy_paused : pause_for_copy)(s, t, err) < 0) {
 		taking_free(t);
 		return -1;
 	}
@@ -271,7 +294,7 @@ void snapshot_ask(struct node *n, struct door_asked *a, const struct node_reques
 	(void)text;
 	if (!s)
 		ended_refuse(n, a, rq, &err);
-	else if (s->state == SANDBOX_RUNNING)
+	else if (requests_copies_now(s, rq))
 		take(s, a, rq);
 	else
 		waits_add(s, a, rq);

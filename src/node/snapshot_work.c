@@ -1,27 +1,20 @@
-/* snapshot_work.c - the folder of a snapshot: made, kept, opened. On a thread of its own.
- *
- * The file of pages was written by a copier under the guest's influence: it is read as any other
- * input, and what it does not describe completely is refused.
- */
+/* snapshot_work.c - the folder of a snapshot: made, kept, opened. On a thread of its own. */
 /* #syscalls: mkdirat openat openat2 fcntl fstat newfstatat fsync pread64 pwrite64 renameat
- *renameat2 unlinkat linkat ftruncate fallocate fchmod lseek copy_file_range ioctl getdents64 mmap
- *	munmap close */
+ *renameat2 unlinkat linkat ftruncate fchmod lseek copy_file_range ioctl getdents64 close */
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
-#include <linux/falloc.h>
 #include <stdio.h>
 #include <sys/stat.h>
 
 #include "base/clock.h"
-#include "base/crc32c.h"
 #include "base/folder.h"
-#include "copier/pages.h"
 #include "node/files_work.h"
+#include "node/snapshot_join.h"
 #include "vm/checksum.h"
 #include "vm/template_job.h"
 
-enum { PIECE = 1024 * 1024, NAME_SIZE = NODE_ID_MAX + 16 };
+enum { NAME_SIZE = NODE_ID_MAX + 16 };
 
 static void new_name(const struct files_work *w, char ret[static NAME_SIZE])
 {
@@ -167,18 +160,25 @@ static int check_room(const struct files_work *w, int memory, struct err *err)
 	return files_work_room(w->root, w->reserve_mib + bytes / (1024 * 1024), err);
 }
 
+/* Opens the memory below, too. */
+static int make_folder(struct files_work *w, struct err *err)
+{
+	char name[NAME_SIZE];
+
+	w->opened.memory = memory_below(w, err);
+	if (w->opened.memory < 0 || check_room(w, w->opened.memory, err) < 0)
+		return -1;
+	new_name(w, name);
+	return folder_make(w->snapshots, name, 0700, err);
+}
+
 static int make(struct files_work *w, struct err *err)
 {
 	const int flags = O_RDWR | O_CREAT | O_EXCL;
 	AUTO(auto_close) int folder = -1;
 	struct files_opened *o = &w->opened;
-	char name[NAME_SIZE];
 
-	o->memory = memory_below(w, err);
-	if (o->memory < 0 || check_room(w, o->memory, err) < 0)
-		return -1;
-	new_name(w, name);
-	folder = folder_make(w->snapshots, name, 0700, err);
+	folder = make_folder(w, err);
 	if (folder < 0)
 		return -1;
 	o->pages = folder_open(folder, "pages", flags, 0600, err);
@@ -188,157 +188,53 @@ static int make(struct files_work *w, struct err *err)
 	return o->state < 0 ? -1 : 0;
 }
 
-static int copy_disk(struct files_work *w, struct err *err)
+/* A file of the sandbox's, under a name of its own here. */
+static int copy_one(const struct files_work *w, int folder, const char *from, const char *to,
+		    struct err *err)
 {
 	AUTO(auto_close)
 	int source = folder_open(w->root, w->order.id, O_RDONLY | O_DIRECTORY, 0, err);
-	AUTO(auto_close) int disk = source < 0 ? -1 : folder_open(source, "disk", O_RDONLY, 0, err);
-	AUTO(auto_close) int folder = disk < 0 ? -1 : open_new(w, err);
-	AUTO(auto_close) int layer = -1;
+	AUTO(auto_close) int old = source < 0 ? -1 : folder_open(source, from, O_RDONLY, 0, err);
+	AUTO(auto_close) int new = -1;
+
+	if (old < 0)
+		return -1;
+	new = folder_open(folder, to, O_RDWR | O_CREAT | O_EXCL, 0600, err);
+	return new < 0 ? -1 : folder_copy(old, new, err);
+}
+
+static int copy_layer(const struct files_work *w, int folder, struct err *err)
+{
 	char name[NAME_SIZE];
 
-	if (folder < 0)
-		return -1;
 	snprintf(name, sizeof(name), "layer%u", w->order.layer);
-	layer = folder_open(folder, name, O_RDWR | O_CREAT | O_EXCL, 0600, err);
-	return layer < 0 ? -1 : folder_copy(disk, layer, err);
+	return copy_one(w, folder, "disk", name, err);
 }
 
-/* --- one memory --------------------------------------------------------------------------- */
+static int copy_disk(struct files_work *w, struct err *err)
+{
+	AUTO(auto_close) int folder = open_new(w, err);
 
-struct join {
-	int pages, memory;
-	struct pages_head head;
-	struct pages_run *runs; /* owned */
-	uint8_t *piece;         /* owned */
-	uint64_t at;            /* in the file of pages */
+	return folder < 0 ? -1 : copy_layer(w, folder, err);
+}
+
+/* Nobody changes these files meanwhile: whatever comes next for this sandbox waits for this job. */
+static int copy_paused(struct files_work *w, struct err *err)
+{
+	AUTO(auto_close) int folder = make_folder(w, err);
+	AUTO(auto_close) int state = -1;
 	uint32_t crc;
-};
 
-static void join_done(struct join *j)
-{
-	free(j->runs);
-	free(j->piece);
-	auto_close(&j->pages);
-	auto_close(&j->memory);
-}
-
-static int read_all(int fd, void *to, size_t n, uint64_t at, struct err *err)
-{
-	uint8_t *p = to;
-
-	while (n > 0) {
-		ssize_t k = pread(fd, p, n, (off_t)at);
-
-		if (k <= 0)
-			return err_set(err, ERR_INTERNAL, k < 0 ? errno : 0,
-				       "read the copied pages");
-		p += k;
-		at += (uint64_t)k;
-		n -= (size_t)k;
-	}
-	return 0;
-}
-
-static int write_all(int fd, const uint8_t *p, size_t n, uint64_t at, struct err *err)
-{
-	while (n > 0) {
-		ssize_t k = pwrite(fd, p, n, (off_t)at);
-
-		if (k < 0)
-			return err_set(err, ERR_INTERNAL, errno, "write the memory");
-		p += k;
-		at += (uint64_t)k;
-		n -= (size_t)k;
-	}
-	return 0;
-}
-
-static int read_table(struct join *j, struct err *err)
-{
-	struct stat pages, memory;
-	size_t bytes;
-
-	if (fstat(j->pages, &pages) < 0 || fstat(j->memory, &memory) < 0)
-		return err_set(err, ERR_INTERNAL, errno, "look at the copied pages");
-	if (read_all(j->pages, &j->head, sizeof(j->head), 0, err) < 0 ||
-	    pages_head_check(&j->head, (uint64_t)pages.st_size, (uint64_t)memory.st_size, err) < 0)
+	if (folder < 0 || copy_one(w, folder, "pages", "pages", err) < 0 ||
+	    copy_one(w, folder, "state", "state", err) < 0 || copy_layer(w, folder, err) < 0)
 		return -1;
-	bytes = j->head.runs * sizeof(struct pages_run);
-	j->runs = malloc(bytes ? bytes : 1);
-	j->piece = calloc(1, PIECE);
-	if (!j->runs || !j->piece)
-		return err_set(err, ERR_EXHAUSTED, ENOMEM, "the table of pages");
-	if (read_all(j->pages, j->runs, bytes, pages_table_at(&j->head), err) < 0)
+	state = folder_open(folder, "state", O_RDONLY, 0, err);
+	if (state < 0 || files_work_crc(state, &crc, err) < 0)
 		return -1;
-	if (crc32c(0, (struct bytes){ (const uint8_t *)j->runs, bytes }) != j->head.runs_crc)
-		return err_set(err, ERR_INVALID, 0, "the table of pages is damaged");
-	return pages_runs_check(&j->head, j->runs, err);
-}
-
-static int write_zeros(struct join *j, uint64_t at, uint64_t bytes, struct err *err)
-{
-	if (fallocate(j->memory, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, (off_t)at,
-		      (off_t)bytes) == 0)
-		return 0;
-	memset(j->piece, 0, PIECE);
-	for (uint64_t done = 0; done < bytes;) {
-		size_t n = bytes - done < PIECE ? (size_t)(bytes - done) : PIECE;
-
-		if (write_all(j->memory, j->piece, n, at + done, err) < 0)
-			return -1;
-		done += n;
-	}
-	return 0;
-}
-
-static int write_run(struct join *j, const struct pages_run *r, struct err *err)
-{
-	uint64_t at = r->first * PAGES_BYTES, bytes = (uint64_t)r->count * PAGES_BYTES;
-
-	if (r->flags & PAGES_ZERO)
-		return write_zeros(j, at, bytes, err);
-	for (uint64_t done = 0; done < bytes;) {
-		size_t n = bytes - done < PIECE ? (size_t)(bytes - done) : PIECE;
-
-		if (read_all(j->pages, j->piece, n, j->at, err) < 0 ||
-		    write_all(j->memory, j->piece, n, at + done, err) < 0)
-			return -1;
-		j->crc = crc32c(j->crc, (struct bytes){ j->piece, n });
-		j->at += n;
-		done += n;
-	}
-	return 0;
-}
-
-static int write_runs(struct join *j, struct err *err)
-{
-	j->at = PAGES_DATA_AT;
-	for (uint64_t i = 0; i < j->head.runs; i++)
-		if (write_run(j, &j->runs[i], err) < 0)
-			return -1;
-	if (j->crc != j->head.data_crc)
-		return err_set(err, ERR_INVALID, 0, "the copied pages are damaged");
-	return 0;
-}
-
-static int join_memory(struct files_work *w, int folder, struct err *err)
-{
-	AUTO(join_done) struct join j = { .pages = -1, .memory = -1 };
-	AUTO(auto_close) int below = memory_below(w, err);
-
-	if (below < 0)
-		return -1;
-	j.memory = folder_open(folder, "memory", O_RDWR | O_CREAT | O_EXCL, 0600, err);
-	if (j.memory < 0)
-		return -1;
-	j.pages = folder_open(folder, "pages", O_RDONLY, 0, err);
-	if (j.pages < 0 || folder_copy(below, j.memory, err) < 0 || read_table(&j, err) < 0)
-		return -1;
-	if (write_runs(&j, err) < 0)
-		return -1;
-	if (unlinkat(folder, "pages", 0) < 0)
-		return err_set(err, ERR_INTERNAL, errno, "remove the copied pages");
+	if (crc != w->order.state_crc)
+		return err_set(err, ERR_INTERNAL, 0,
+			       "the saved device state is damaged: CRC %08x, not %08x", crc,
+			       w->order.state_crc);
 	return 0;
 }
 
@@ -377,6 +273,20 @@ static int seal(int folder, const char *name, struct checksum *ret, struct err *
 	return checksum_file(fd, &never, ret, err);
 }
 
+static int write_all(int fd, const uint8_t *p, size_t n, uint64_t at, struct err *err)
+{
+	while (n > 0) {
+		ssize_t k = pwrite(fd, p, n, (off_t)at);
+
+		if (k < 0)
+			return err_set(err, ERR_INTERNAL, errno, "write");
+		p += k;
+		at += (uint64_t)k;
+		n -= (size_t)k;
+	}
+	return 0;
+}
+
 static int write_manifest(int folder, const struct manifest *m, struct err *err)
 {
 	AUTO(buf_done) struct buf text = BUF_MAX(MANIFEST_BYTES_MAX);
@@ -408,6 +318,13 @@ static int describe(struct files_work *w, int folder, struct err *err)
 	    seal(folder, layer, &m.files[MANIFEST_OVERLAY_FILE], err) < 0)
 		return -1;
 	return write_manifest(folder, &m, err);
+}
+
+static int join_memory(const struct files_work *w, int folder, struct err *err)
+{
+	AUTO(auto_close) int below = memory_below(w, err);
+
+	return below < 0 ? -1 : snapshot_join(below, folder, err);
 }
 
 static int join_all(struct files_work *w, struct err *err)
@@ -456,7 +373,7 @@ int snapshot_work_do(struct files_work *w, struct err *err)
 	static int (*const verbs[])(struct files_work *, struct err *) = {
 		[FILES_SNAP_OPEN] = make,     [FILES_SNAP_DISK] = copy_disk,
 		[FILES_SNAP_JOIN] = join_all, [FILES_SNAP_KEEP] = keep,
-		[FILES_SNAP_DROP] = drop,
+		[FILES_SNAP_DROP] = drop,     [FILES_SNAP_PAUSED] = copy_paused,
 	};
 
 	return verbs[w->order.verb](w, err);

@@ -245,6 +245,27 @@ def test_what_cannot_be_forked(server, box):
     assert server.api("POST", target_of(box, "/snapshots"), {}).status == 409
 
 
+def test_a_paused_one_is_copied_when_that_is_wanted(server, box):
+    held = hold(server, box)
+    before = told(server, box)
+    assert server.api("POST", target_of(box, "/pause")).status == 204
+    [copy] = [a["sandbox"] for a in fork(server, box, timeout=600, allowPaused=True)]
+    assert server.must("GET", target_of(box))["state"] == "paused"
+    pid, count, digest = told(server, copy)
+    assert pid == before[0] and count > before[1] and digest == held
+    assert who(server, copy)[1] == copy["sandboxID"]
+    snapshot = take(server, box, allowPaused=True)["snapshotID"]
+    server.must("POST", target_of(box, "/connect"), {"timeout": 300})
+    assert told(server, box)[::2] == (pid, held)
+    second = server.create(templateID=snapshot)
+    assert told(server, second)[::2] == (pid, held)
+    for b in (copy, second):
+        assert server.delete(b) == 204
+    assert drop(server, snapshot).status == 204
+    assert server.api("POST", target_of(box, "/pause"), {"memory": False}).status == 204
+    assert server.api("POST", target_of(box, "/fork"), {"allowPaused": True}).status == 409
+
+
 STEPS = ["snapshot.copied", "snapshot.synced", "snapshot.renamed", "snapshot.row", "fork.snapshot", "fork.child"]
 
 

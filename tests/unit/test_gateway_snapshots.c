@@ -134,6 +134,7 @@ static void forked(void **state)
 				  "{\"count\":3,\"timeout\":300}"),
 			 201);
 	assert_int_equal(json_array_size(m->json), 3);
+	assert_int_equal(m->last.flags, 0);
 	first = json_object_get(json_array_get(m->json, 0), "sandbox");
 	assert_string_equal(member(first, "sandboxID"), "icopy");
 	assert_string_equal(member(first, "envdAccessToken"), "secret");
@@ -141,6 +142,12 @@ static void forked(void **state)
 	assert_int_equal(json_integer_value(json_object_get(second, "code")), 429);
 	assert_string_equal(member(second, "message"), "no more room");
 	assert_null(json_object_get(json_array_get(m->json, 1), "sandbox"));
+	assert_int_equal(
+		mock_ask(m, "POST", "/sandboxes/i0000/fork", m->key[0], "{\"allowPaused\":true}"),
+		201);
+	assert_int_equal(m->last.flags, NODE_ALSO_PAUSED);
+	assert_int_equal(mock_ask(m, "POST", "/admin/sandboxes/i0000/fork", NULL, "{}"), 201);
+	assert_int_equal(m->last.flags, NODE_ALSO_PAUSED);
 }
 
 static void not_forked(void **state)

@@ -301,6 +301,38 @@ static void each_stands_by_itself(void **state)
 	remove_box(w);
 }
 
+static void of_a_paused_one(void **state)
+{
+	struct world *w = *state;
+	struct files_order o = order_of(FILES_SNAP_PAUSED, "one", "", 1);
+	const struct pages_file f = pages_make();
+	struct files_work got;
+	struct err err = { 0 };
+	uint8_t byte;
+
+	put(w, "sandboxes/box/pages", &f, sizeof(f));
+	put(w, "sandboxes/box/state", "state", 5);
+	o.state_crc = 1;
+	assert_int_equal(do_it(w, &o, &err), -1);
+	assert_non_null(strstr(err.msg, "damaged"));
+	o.verb = FILES_SNAP_DROP;
+	must(w, &o);
+	o.verb = FILES_SNAP_PAUSED;
+	o.state_crc = crc32c(0, BYTES_LIT("state"));
+	must(w, &o);
+	o.verb = FILES_SNAP_JOIN;
+	must(w, &o);
+	o.verb = FILES_SNAP_KEEP;
+	must(w, &o);
+	assert_true(is_there(w, "sandboxes/box/pages")); /* it is as it was */
+	if (open_of(w, "one", true, &facts, &got, &err) < 0)
+		fail_msg("%s", err.msg);
+	assert_int_equal(pread(got.opened.memory, &byte, 1, 3 * PAGES_BYTES), 1);
+	assert_int_equal(byte, 0xbb);
+	files_work_done(&got);
+	remove_box(w);
+}
+
 static void break_length(struct pages_file *f)
 {
 	f->head.pages = 1;
@@ -479,6 +511,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		T(one_memory_of_two),
 		T(each_stands_by_itself),
+		T(of_a_paused_one),
 		T(pages_are_not_believed),
 		T(what_does_not_fit_is_refused),
 		T(no_room),
