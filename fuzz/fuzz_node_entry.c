@@ -54,6 +54,24 @@ static void check_tombstones(struct bytes in)
 	}
 }
 
+static void check_forked(struct bytes in)
+{
+	struct bytes after = in;
+	struct node_forked f;
+
+	for (;;) {
+		struct bytes before = after;
+
+		if (!node_forked_next(&after, &f)) {
+			MUST(after.ptr == before.ptr && after.len == before.len);
+			break;
+		}
+		must_end(&f.sandbox);
+		MUST(f.code < ERR_CODES && strnlen(f.msg, sizeof(f.msg)) < sizeof(f.msg));
+		MUST(after.len + sizeof(f) == before.len && inside(after, in));
+	}
+}
+
 static void check_reply(struct bytes in)
 {
 	struct node_reply r;
@@ -74,6 +92,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 
 	check_entries(in);
 	check_tombstones(in);
+	check_forked(in);
 	check_reply(in);
 	return 0;
 }

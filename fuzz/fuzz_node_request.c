@@ -27,11 +27,14 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	must_be_plain(rq.team, sizeof(rq.team));
 	must_be_plain(rq.id, sizeof(rq.id));
 	must_be_plain(rq.template_id, sizeof(rq.template_id));
+	must_be_plain(rq.template_tag, sizeof(rq.template_tag));
 	must_be_plain(rq.key_id, sizeof(rq.key_id));
 	must_be_plain(rq.idempotency, sizeof(rq.idempotency));
 	MUST(rq.verb == NODE_CREATE || rq.verb == NODE_LIST || rq.verb == NODE_TEMPLATES ||
 	     rq.verb == NODE_STATUS || rq.verb == NODE_SIGNED || rq.verb == NODE_ENDED ||
-	     rq.id[0] != '\0');
+	     rq.verb == NODE_SNAPSHOTS || rq.verb == NODE_SNAPSHOT_DELETE || rq.id[0] != '\0');
+	MUST(rq.verb != NODE_SNAPSHOT_DELETE || rq.template_id[0]);
+	MUST(rq.verb != NODE_FORK || (rq.count >= 1 && rq.count <= NODE_FORK_MAX));
 	MUST(rq.verb != NODE_SOCKETS || (rq.count >= 1 && rq.count <= NODE_FDS_MAX));
 	MUST(inside(text, in) && text.len == rq.text_len && text.len <= NODE_TEXT_MAX);
 	MUST(sizeof(rq) + text.len == size);
