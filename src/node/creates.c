@@ -212,6 +212,16 @@ static void blame(struct create *c, const struct err *why)
 		refuse(c, why);
 }
 
+/* Who would have had it: one begun for nobody is not for those who want a copy. */
+static struct create *first_plain(const struct creates *q)
+{
+	struct create *c = q->first;
+
+	while (c && c->snapshot)
+		c = c->next;
+	return c;
+}
+
 void creates_failed(struct sandbox *s, const struct err *why)
 {
 	struct node *n = s->node;
@@ -223,7 +233,7 @@ void creates_failed(struct sandbox *s, const struct err *why)
 		enqueue(c, true);
 		be_patient(c);
 	} else if (s->state < SANDBOX_WAITING) {
-		c = n->creates.first;
+		c = first_plain(&n->creates);
 	}
 	if (c && n->warden.up)
 		blame(c, why);
@@ -318,8 +328,8 @@ static bool begin(struct node *n, bool for_pool)
 	if (sandbox_begin(n, for_pool, &err))
 		return true;
 	log_error("begin a sandbox: %s", err.msg);
-	if (n->creates.first)
-		blame(n->creates.first, &err);
+	if (first_plain(&n->creates))
+		blame(first_plain(&n->creates), &err);
 	return false;
 }
 

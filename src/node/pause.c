@@ -289,6 +289,7 @@ static void begin_save(struct pausing *p, int socket)
 	const struct save_spec spec = { .agent = s->node->agent,
 					.control_token = s->control_token,
 					.save_file = WARDEN_SAVE_FILE,
+					.must_freeze = p->taking,
 					.disk_only = !p->memory };
 	struct err err;
 

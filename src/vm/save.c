@@ -288,6 +288,20 @@ static void on_gone(struct machine_user *mu, const struct err *err)
 
 /* --- the guest: whatever it does, it is stopped ------------------------------------------- */
 
+/* Stopped as it is, or left running when nobody may be copied so. */
+static void not_frozen(struct save *s, const struct err *why)
+{
+	struct err err = *why;
+
+	if (!s->spec.must_freeze) {
+		stop(s);
+		return;
+	}
+	err.code = ERR_UNAVAILABLE; /* it may be only busy: worth another try */
+	err_wrap(&err, "its processes do not stop");
+	finish(s, &err);
+}
+
 static void on_frozen(struct agent_link *l, const struct agent_answer *a, const struct err *err)
 {
 	struct save *s = CONTAINER_OF(l, struct save, link);
@@ -295,8 +309,11 @@ static void on_frozen(struct agent_link *l, const struct agent_answer *a, const 
 	(void)a;
 	agent_link_close(l); /* no connection outlives the stop: nobody would answer it */
 	s->result.frozen = !err;
-	if (!err)
-		steps_add(&s->machine->steps, "frozen");
+	if (err) {
+		not_frozen(s, err);
+		return;
+	}
+	steps_add(&s->machine->steps, "frozen");
 	stop(s);
 }
 
@@ -304,7 +321,8 @@ static int freeze(struct save *s, struct err *err)
 {
 	if (s->spec.disk_only)
 		return agent_link_freeze_disk(&s->link, SAVE_FLUSH_MS, on_frozen, err);
-	return agent_link_freeze(&s->link, SAVE_FREEZE_MS, on_frozen, err);
+	return agent_link_freeze(&s->link, s->spec.must_freeze ? SAVE_SURE_MS : SAVE_FREEZE_MS,
+				 on_frozen, err);
 }
 
 static void on_dialled(struct agent_dial *d, struct stream *stream, const struct err *failed)
@@ -312,16 +330,15 @@ static void on_dialled(struct agent_dial *d, struct stream *stream, const struct
 	struct save *s = CONTAINER_OF(d, struct save, dial);
 	struct err err;
 
-	(void)failed;
 	if (!stream || agent_link_open(&s->link, stream, &err) < 0) {
-		stop(s);
+		not_frozen(s, stream ? &err : failed);
 		return;
 	}
 	steps_add(&s->machine->steps, "reached");
 	agent_link_prove(&s->link, s->spec.control_token);
 	if (freeze(s, &err) < 0) {
 		agent_link_close(&s->link);
-		stop(s);
+		not_frozen(s, &err);
 	}
 }
 
@@ -333,7 +350,8 @@ static int begin(struct save *s, int agent_socket, struct err *err)
 
 	timer_init(&s->deadline, l, on_deadline);
 	if (agent_dial_start(&s->dial, l, agent_socket, &s->spec.agent, AGENT_DIAL_UP_MS,
-			     SAVE_REACH_MS, on_dialled, err) < 0)
+			     s->spec.must_freeze ? SAVE_SURE_MS : SAVE_REACH_MS, on_dialled,
+			     err) < 0)
 		return -1;
 	if (s->control < 0)
 		return 0;

@@ -20,6 +20,7 @@
 enum {
 	SAVE_REACH_MS = 1000,      /* the agent; the guest still runs */
 	SAVE_FREEZE_MS = 200,      /* its answer, once it was asked, */
+	SAVE_SURE_MS = 5 * 1000,   /* the same of both, when it must freeze */
 	SAVE_FLUSH_MS = 60 * 1000, /* or when it must write back its disk first */
 	SAVE_COPY_MS = 120 * 1000, /* the copier's answer: it reads up to all of the memory */
 };
@@ -47,6 +48,7 @@ struct save_spec { /* what it points to is borrowed until the save is over */
 	struct addr agent;
 	const char *control_token;
 	const char *save_file; /* WARDEN_SAVE_FILE */
+	bool must_freeze;      /* for a copy: what runs on would not know who it is. Else failure */
 	bool disk_only;        /* freeze (which writes the guest's disk back) and stop: no copy */
 };
 

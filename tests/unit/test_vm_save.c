@@ -38,7 +38,7 @@ static struct scene {
 	uint32_t asked[4];
 	size_t n_asked;
 	struct save_result result;
-	bool disk_only, sync_later;
+	bool disk_only, must_freeze, sync_later;
 	int ready, owner_gone, copied, done, thawed;
 	struct err err;
 } s;
@@ -211,6 +211,7 @@ static void scene_save(const struct copier *copier)
 	struct save_spec spec = { .agent = s.agent.at,
 				  .control_token = s.identity.control_token,
 				  .save_file = "/vm/state",
+				  .must_freeze = s.must_freeze,
 				  .disk_only = s.disk_only };
 	struct err err;
 
@@ -376,6 +377,37 @@ static void whatever_the_guest_does_it_is_stopped(void **state)
 		assert_int_equal(s.machine.life.state, VM_PAUSED);
 		scene_end();
 	}
+}
+
+/* Of whom a copy is wanted. */
+static void one_that_must_freeze_runs_on_when_it_does_not(void **state)
+{
+	static const struct {
+		const char *name;
+		struct mock_route route;
+	} rows[] = {
+		{ "no", { "POST /control/freeze", "HTTP/1.1 504 Late\r\n" MOCK_LENGTH("0") } },
+		{ "garbage", { "POST /control/freeze", "what?\r\n\r\n" } },
+		{ "ends", { .request = "POST /control/freeze", .answer = "H", .close = true } },
+	};
+
+	(void)state;
+	FOR_ROWS(row, rows) {
+		const struct mock_route routes[] = { row->route };
+
+		s.must_freeze = true;
+		scene_run(&(struct mock_qemu){ 0 }, routes, 1, &honest);
+		assert_int_equal(s.err.code, ERR_UNAVAILABLE);
+		assert_non_null(strstr(s.err.msg, "do not stop"));
+		assert_int_equal(s.done, 1);
+		assert_int_equal(s.machine.life.state, VM_RUNNING);
+		scene_end();
+	}
+	s.must_freeze = true;
+	scene_run(&(struct mock_qemu){ 0 }, agent_routes, COUNT(agent_routes), &honest);
+	assert_int_equal(s.err.code, ERR_NONE);
+	assert_true(s.result.frozen);
+	scene_end();
 }
 
 static void one_that_cannot_be_reached_is_stopped_too(void **state)
@@ -726,6 +758,7 @@ int main(void)
 		cmocka_unit_test(without_memory_the_disk_is_written_back),
 		cmocka_unit_test(one_that_was_adopted_is_saved_and_thawed_too),
 		cmocka_unit_test(whatever_the_guest_does_it_is_stopped),
+		cmocka_unit_test(one_that_must_freeze_runs_on_when_it_does_not),
 		cmocka_unit_test(one_that_cannot_be_reached_is_stopped_too),
 		cmocka_unit_test(qemu_may_refuse_and_the_guest_goes_on),
 		cmocka_unit_test(qemu_may_end_at_any_command),
