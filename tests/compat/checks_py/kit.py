@@ -41,7 +41,7 @@ class Calm:
         value = getattr(self.bare, name)
         if not callable(value) or name in NOT_AWAITED:
             return dress(value)
-        if self.bare is e2b.Sandbox and name == "list":
+        if self.bare is e2b.Sandbox and name in ("list", "list_snapshots"):
             return lambda *args, **named: dress(value(*args, **named))
         return lambda *args, **named: Call(lambda: value(*args, **named))
 
