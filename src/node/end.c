@@ -17,10 +17,10 @@
 #include "node/snapshots.h"
 #include "node/start.h"
 #include "node/step.h"
+#include "node/vm_stop.h"
 #include "node/waits.h"
 
 enum {
-	END_STOP_AGAIN_MS = 200,      /* warden is stopping it already */
 	END_ROW_AGAIN_MS = 1000,      /* the row could not be removed */
 	DEADLINE_PAUSE_MS = 1000,     /* it could not be paused: how often to think of it */
 	DEADLINE_LOOK_MS = 30 * 1000, /* the longest sleep: the loop's clock stops with the host */
@@ -31,7 +31,6 @@ struct kill_wait { /* who asked for its end and waits for it */
 	struct kill_wait *next;
 };
 
-static void stop_vm(struct sandbox *s);
 static void remove_files(struct sandbox *s);
 static void remove_row(struct sandbox *s);
 
@@ -175,43 +174,19 @@ void sandbox_files_order(const struct sandbox *s, enum files_verb verb, struct f
 
 /* --- its VM ------------------------------------------------------------------------------- */
 
-static void on_stop_again(struct timer *t)
+static void on_stopped(struct sandbox *s)
 {
-	stop_vm(CONTAINER_OF(t, struct sandbox, timer));
-}
-
-static void on_stopped(struct warden_ask *a, const struct warden_reply *reply, int *fds,
-		       size_t n_fds, const struct err *err)
-{
-	struct sandbox *s = CONTAINER_OF(a, struct sandbox, ask);
-
-	(void)reply, (void)fds, (void)n_fds;
-	if (err && err->code != ERR_NOT_FOUND) {
-		if (err->code != ERR_EXISTS)
-			log_error("stop %s: %s; it is tried again", s->info.id, err->msg);
-		timer_init(&s->timer, s->node->loop, on_stop_again);
-		timer_start(&s->timer, END_STOP_AGAIN_MS);
-		return;
-	}
-	step("kill.stop");
+	if (s->started)
+		step("kill.stop");
 	remove_files(s);
 }
 
-/* The slot goes with the VM, so its doors are closed first: its number may be used again. */
 static void stop_vm(struct sandbox *s)
 {
-	struct warden_request rq = { .verb = WARDEN_STOP };
-
-	if (!s->started) {
-		if (s->slot != WARDEN_NO_SLOT)
-			slots_drop(&s->node->slots, s->slot);
-		remove_files(s);
-		return;
-	}
-	slots_leave(&s->node->slots, s->slot);
-	step("kill.slot");
-	snprintf(rq.id, sizeof(rq.id), "%s", s->info.id);
-	warden_again(&s->node->warden, &s->ask, &rq, 0, on_stopped);
+	vm_leave_slot(s);
+	if (s->started)
+		step("kill.slot");
+	vm_stop(s, on_stopped);
 }
 
 /* --- the beginning of the end ------------------------------------------------------------- */

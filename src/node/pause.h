@@ -14,7 +14,6 @@ enum {
 	PAUSE_LOOK_MS = 100,         /* how often that is looked at */
 	PAUSE_SOCKET_MS = 10 * 1000, /* for warden: the socket to freeze it */
 	PAUSE_AGAIN_MS = 30 * 1000,  /* its time was over and it could not be paused: tried again */
-	PARK_AGAIN_MS = 200,         /* warden is removing the VM already */
 };
 
 /* A RUNNING one. `asked` NULL: its time is over. */

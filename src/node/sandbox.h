@@ -81,8 +81,9 @@ struct sandbox {
 	struct machine_user machine_user;
 	struct restore restore;
 	struct restore_user restore_user;
-	struct timer timer;        /* RUNNING: the deadline. PARKING, ENDING: when to try again */
-	struct kill_wait *killers; /* asked for its end and wait for it */
+	struct timer timer; /* RUNNING: the deadline. PARKING, ENDING: when to try again */
+	void (*on_stopped)(struct sandbox *s);    /* vm_stop.c: it has no VM any more */
+	struct kill_wait *killers;                /* asked for its end and wait for it */
 	struct sandbox_wait *waits, **waits_last; /* in the order they came, */
 	size_t n_waits;                           /* so many */
 	struct pausing *pausing;                  /* pause.c */
@@ -92,8 +93,7 @@ struct sandbox {
 	struct monitor monitor;
 	struct record record;
 	char qmp_path[SANDBOX_PATH_MAX];
-	/* sandbox_table.h */
-	struct sandbox *bucket_next, *next, **prev;
+	struct sandbox *bucket_next, *next, **prev; /* sandbox_table.h */
 	struct team *team;
 	struct sandbox *pool_next; /* WAITING: the one that became ready after it */
 };
