@@ -50,6 +50,7 @@ static void stop_all(struct sandbox *s)
 	slots_cancel(&s->slot_wait);
 	warden_call_cancel(&s->call);
 	warden_ask_cancel(&s->ask);
+	guest_sockets_cancel(&s->socket);
 	restore_cancel(&s->restore);
 	machine_close(&s->machine);
 }

@@ -30,7 +30,7 @@ static void let_go(struct pausing *p)
 	timer_stop(&p->link);
 	files_cancel(&p->files);
 	warden_call_cancel(&p->call);
-	warden_ask_cancel(&p->ask);
+	guest_sockets_cancel(&p->sockets);
 	save_cancel(&p->save);
 	thaw_cancel(&p->thaw);
 	agent_identity_done(&p->identity);
@@ -302,24 +302,12 @@ static void begin_save(struct pausing *p, int socket)
 		pause_fail(p, &err);
 }
 
-/* One to freeze it, and one ahead of time to let it go on. */
-static uint32_t sockets_wanted(const struct pausing *p)
+static void on_sockets(struct guest_sockets *g, int *fds, const struct err *err)
 {
-	return p->taking ? 2 : 1;
-}
+	struct pausing *p = CONTAINER_OF(g, struct pausing, sockets);
 
-static void on_socket(struct warden_ask *a, const struct warden_reply *reply, int *fds,
-		      size_t n_fds, const struct err *failed)
-{
-	struct pausing *p = CONTAINER_OF(a, struct pausing, ask);
-	struct err err;
-
-	(void)reply;
-	if (failed) {
-		pause_fail(p, failed);
-	} else if (n_fds != sockets_wanted(p)) {
-		err_set(&err, ERR_INTERNAL, 0, "warden sent %zu sockets", n_fds);
-		pause_fail(p, &err);
+	if (err) {
+		pause_fail(p, err);
 	} else {
 		if (p->taking)
 			p->thaw_socket = take_fd(&fds[1]);
@@ -327,12 +315,13 @@ static void on_socket(struct warden_ask *a, const struct warden_reply *reply, in
 	}
 }
 
-static void ask_socket(struct pausing *p)
+/* One to freeze it, and of a copy one ahead of time to let it go on. */
+static void ask_sockets(struct pausing *p)
 {
-	struct warden_request rq = { .verb = WARDEN_SOCKETS, .count = sockets_wanted(p) };
+	struct sandbox *s = p->sandbox;
 
-	memcpy(rq.id, p->sandbox->info.id, sizeof(rq.id));
-	warden_again(&p->sandbox->node->warden, &p->ask, &rq, PAUSE_SOCKET_MS, on_socket);
+	guest_sockets_ask(&p->sockets, &s->node->warden, s->info.id, p->taking ? 2 : 1,
+			  PAUSE_SOCKET_MS, on_sockets);
 }
 
 /* --- before it: files, a monitor, a copier ------------------------------------------------ */
@@ -349,7 +338,7 @@ static void on_copier(struct warden_call *c, const struct warden_reply *reply, i
 	}
 	if (!p->taking)
 		step("pause.copier");
-	ask_socket(p);
+	ask_sockets(p);
 }
 
 static void start_copier(struct pausing *p, struct files_opened *got)
@@ -383,7 +372,7 @@ static void on_files(struct files_call *c, struct files_opened *got, const struc
 	else if (p->memory)
 		start_copier(p, got);
 	else
-		ask_socket(p);
+		ask_sockets(p);
 }
 
 static void open_files(struct pausing *p)

@@ -17,7 +17,7 @@ struct pausing {
 	struct files_call files;
 	int control; /* our end of the copier's socket; -1: none */
 	struct warden_call call;
-	struct warden_ask ask;
+	struct guest_sockets sockets;
 	struct save save;
 	struct save_user save_user;
 	struct save_result result;

@@ -16,7 +16,7 @@ struct node_job { /* a request whose answer waits for warden or the journal */
 	struct node *node;
 	struct door_asked *asked;
 	struct journal_write write;
-	struct warden_ask ask;
+	struct guest_sockets sockets;
 	struct node_reply reply;
 	char *text; /* follows the reply; NULL: none */
 	struct node_job *next, **prev;
@@ -42,7 +42,7 @@ static struct node_job *job_add(struct node *n, struct door_asked *asked, const 
 static void job_free(struct node_job *j)
 {
 	journal_write_cancel(&j->write);
-	warden_ask_cancel(&j->ask);
+	guest_sockets_cancel(&j->sockets);
 	*j->prev = j->next;
 	if (j->next)
 		j->next->prev = j->prev;
@@ -311,27 +311,23 @@ static void verb_status(struct node *n, struct door_asked *a, const struct node_
 
 /* --- sockets ------------------------------------------------------------------------------ */
 
-static void on_sockets(struct warden_ask *ask, const struct warden_reply *reply, int *fds,
-		       size_t n_fds, const struct err *failed)
+static void on_sockets(struct guest_sockets *g, int *fds, const struct err *failed)
 {
-	struct node_job *j = CONTAINER_OF(ask, struct node_job, ask);
+	struct node_job *j = CONTAINER_OF(g, struct node_job, sockets);
 	const struct sandbox *s = table_find(&j->node->table, j->reply.sandbox.id);
-	struct node_request again = { .verb = NODE_SOCKETS, .count = ask->request.count };
+	struct node_request again = { .verb = NODE_SOCKETS, .count = j->reply.count };
 	int given[NODE_FDS_MAX];
-	size_t n = 0;
 
-	(void)reply;
 	if (!s || !s->team || s->info.generation != j->reply.sandbox.generation) {
 		memcpy(again.id, j->reply.sandbox.id, sizeof(again.id));
 		requests_again(j->node, j->asked, &again); /* it ended or paused meanwhile */
 	} else if (failed) {
 		door_refuse(j->asked, failed);
 	} else {
-		for (; n < n_fds && n < NODE_FDS_MAX; n++)
-			given[n] = take_fd(&fds[n]);
+		for (size_t i = 0; i < j->reply.count; i++)
+			given[i] = take_fd(&fds[i]);
 		j->reply.sandbox = s->info;
-		j->reply.count = (uint32_t)n;
-		door_answer(j->asked, &j->reply, (struct bytes){ 0 }, given, n);
+		door_answer(j->asked, &j->reply, (struct bytes){ 0 }, given, j->reply.count);
 	}
 	job_free(j);
 }
@@ -355,7 +351,6 @@ static bool token_right(const struct sandbox *s, const struct node_request *rq, 
 static void verb_sockets(struct node *n, struct door_asked *a, const struct node_request *rq,
 			 struct bytes text)
 {
-	struct warden_request ask = { .verb = WARDEN_SOCKETS, .count = rq->count };
 	struct sandbox *s = table_find(&n->table, rq->id);
 	struct node_request checked = *rq;
 	struct node_job *j;
@@ -377,8 +372,9 @@ static void verb_sockets(struct node *n, struct door_asked *a, const struct node
 		refuse_memory(a);
 		return;
 	}
-	memcpy(ask.id, s->info.id, sizeof(ask.id));
-	warden_again(&n->warden, &j->ask, &ask, NODE_SOCKETS_WAIT_MS, on_sockets);
+	j->reply.count = rq->count; /* 1 to NODE_FDS_MAX: request_check.c */
+	guest_sockets_ask(&j->sockets, &n->warden, s->info.id, rq->count, NODE_SOCKETS_WAIT_MS,
+			  on_sockets);
 }
 
 /* --- the table ---------------------------------------------------------------------------- */

@@ -14,7 +14,7 @@ struct rousing {
 	struct sandbox *sandbox;
 	struct thaw thaw;
 	struct agent_identity identity;
-	struct warden_ask ask;
+	struct guest_sockets socket;
 	struct timer again;
 	unsigned int tries;
 };
@@ -29,7 +29,7 @@ void rouse_cancel(struct sandbox *s)
 		return;
 	monitor_forget(s);
 	thaw_cancel(&r->thaw);
-	warden_ask_cancel(&r->ask);
+	guest_sockets_cancel(&r->socket);
 	timer_stop(&r->again);
 	agent_identity_done(&r->identity);
 	free(r);
@@ -69,21 +69,14 @@ static void on_thawed(struct thaw *t, const struct err *err)
 		resume_woken(s);
 }
 
-static void on_socket(struct warden_ask *a, const struct warden_reply *reply, int *fds,
-		      size_t n_fds, const struct err *failed)
+static void on_socket(struct guest_sockets *g, int *fds, const struct err *failed)
 {
-	struct rousing *r = CONTAINER_OF(a, struct rousing, ask);
+	struct rousing *r = CONTAINER_OF(g, struct rousing, socket);
 	struct sandbox *s = r->sandbox;
 	struct err err;
 
-	(void)reply;
 	if (failed) {
 		fail(r, failed);
-		return;
-	}
-	if (n_fds != 1) {
-		err_set(&err, ERR_INTERNAL, 0, "warden sent %zu sockets", n_fds);
-		fail(r, &err);
 		return;
 	}
 	agent_identity_refresh(&r->identity);
@@ -94,10 +87,9 @@ static void on_socket(struct warden_ask *a, const struct warden_reply *reply, in
 
 static void ask_socket(struct rousing *r)
 {
-	struct warden_request rq = { .verb = WARDEN_SOCKETS, .count = 1 };
+	struct sandbox *s = r->sandbox;
 
-	memcpy(rq.id, r->sandbox->info.id, sizeof(rq.id));
-	warden_again(&r->sandbox->node->warden, &r->ask, &rq, ROUSE_SOCKET_MS, on_socket);
+	guest_sockets_ask(&r->socket, &s->node->warden, s->info.id, 1, ROUSE_SOCKET_MS, on_socket);
 }
 
 static void on_monitor(struct sandbox *s, const struct err *err)

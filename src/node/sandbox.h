@@ -12,6 +12,7 @@
  */
 #pragma once
 
+#include "node/guest_sockets.h"
 #include "node/journal.h"
 #include "node/lease.h"
 #include "node/monitor.h"
@@ -76,7 +77,8 @@ struct sandbox {
 	struct files_opened below; /* of its snapshot, the same */
 	struct slot_wait slot_wait;
 	struct warden_call call;
-	struct warden_ask ask;
+	struct warden_ask ask; /* vm_stop.c */
+	struct guest_sockets socket;
 	struct machine machine;
 	struct machine_user machine_user;
 	struct restore restore;
@@ -98,8 +100,6 @@ struct sandbox {
 	struct sandbox *pool_next; /* WAITING: the one that became ready after it */
 };
 
-/* start.c: begins one that is nobody's yet. NULL: *err. */
-struct sandbox *sandbox_begin(struct node *n, bool for_pool, struct err *err) NODISCARD;
 /* adopt.c: from the journal. */
 int sandbox_load(struct node *n, const struct journal_row *row, struct err *err) NODISCARD;
 

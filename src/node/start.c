@@ -31,30 +31,21 @@ static void fail(struct sandbox *s, const struct err *why)
 
 /* --- restoring ---------------------------------------------------------------------------- */
 
-static void on_socket(struct warden_ask *a, const struct warden_reply *reply, int *fds,
-		      size_t n_fds, const struct err *failed)
+static void on_socket(struct guest_sockets *g, int *fds, const struct err *err)
 {
-	struct sandbox *s = CONTAINER_OF(a, struct sandbox, ask);
-	struct err err;
+	struct sandbox *s = CONTAINER_OF(g, struct sandbox, socket);
 
-	(void)reply;
-	if (failed) {
-		restore_fail(&s->restore, failed);
-	} else if (n_fds != 1) {
-		err_set(&err, ERR_INTERNAL, 0, "warden sent %zu sockets", n_fds);
-		restore_fail(&s->restore, &err);
-	} else {
+	if (err)
+		restore_fail(&s->restore, err);
+	else
 		restore_socket(&s->restore, take_fd(&fds[0]));
-	}
 }
 
 static void on_want_socket(struct restore_user *u)
 {
 	struct sandbox *s = CONTAINER_OF(u, struct sandbox, restore_user);
-	struct warden_request rq = { .verb = WARDEN_SOCKETS, .count = 1 };
 
-	snprintf(rq.id, sizeof(rq.id), "%s", s->info.id);
-	warden_again(&s->node->warden, &s->ask, &rq, RESTORE_MS, on_socket);
+	guest_sockets_ask(&s->socket, &s->node->warden, s->info.id, 1, RESTORE_MS, on_socket);
 }
 
 static void on_want_apply(struct restore_user *u)

@@ -5,7 +5,9 @@
 
 /* start.c: it has what it needs of its files. */
 void start_take_slot(struct sandbox *s);
-/* start.c: a copy of the create's snapshot, for that create alone. NULL: *err. */
+/* start.c: begins one that is nobody's yet. NULL: *err. */
+struct sandbox *sandbox_begin(struct node *n, bool for_pool, struct err *err) NODISCARD;
+/* A copy of the create's snapshot, for that create alone. NULL: *err. */
 struct sandbox *sandbox_begin_copy(struct node *n, struct create *c, struct err *err) NODISCARD;
 struct sandbox *sandbox_make(struct node *n, struct err *err) NODISCARD; /* in no table yet */
 /* end.c: what is to be done with its files. */
