@@ -362,11 +362,15 @@ int http_ask_send(struct http_exchange *x, struct bytes piece, struct err *err)
 void http_ask_finish(struct http_exchange *x)
 {
 	struct http_client *c = x->client;
+	struct err why;
 
 	assert(!x->sent);
 	if (!c->s)
 		return;
-	if (body_out_finish(&x->out, c->s, &c->why) < 0) {
+	if (body_out_finish(&x->out, c->s, &why) < 0) {
+		if (why.code == ERR_UNAVAILABLE) /* broken: what arrived before comes first */
+			return;
+		c->why = why;
 		client_drop_stream(c, false);
 		timer_start(&c->later, 0);
 		return;

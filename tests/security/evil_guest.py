@@ -4,7 +4,7 @@
 
 It answers a gateway in node's place: every sandbox exists, and its sockets lead here. What the guest says is chosen by
 the path of the request (lies.py); on EARLY_PORT it does not wait for one. Lines on its standard input:
-`gone ID` ends a sandbox.
+`gone ID` ends a sandbox, `heard NAME` asks how often it was asked for that.
 """
 
 import asyncio
@@ -18,7 +18,7 @@ import socket
 import subprocess
 import sys
 
-from lies import SAID, serve_asked, serve_early
+from lies import HEARD, SAID, serve_asked, serve_early
 
 HERE = pathlib.Path(__file__).resolve().parent
 ADDRESS = "169.254.77.2"
@@ -96,9 +96,12 @@ async def listen_to_orders(node):
     reader = asyncio.StreamReader()
     await asyncio.get_running_loop().connect_read_pipe(lambda: asyncio.StreamReaderProtocol(reader), sys.stdin)
     while line := await reader.readline():
-        word, _, sandbox = line.decode().strip().partition(" ")
-        assert word == "gone", line
-        node.gone(sandbox)
+        word, _, name = line.decode().strip().partition(" ")
+        assert word in ("gone", "heard"), line
+        if word == "gone":
+            node.gone(name)
+        else:
+            print(HEARD[name], flush=True)
 
 
 async def be_honest():

@@ -5,6 +5,7 @@ It needs Python alone: it also runs inside a sandbox.
 """
 
 import asyncio
+import collections
 import contextlib
 import random
 import socket
@@ -16,6 +17,7 @@ PATIENCE = 30  # seconds; how long a lie may last after the client has gone
 OK = b"HTTP/1.1 200 OK\r\n"
 CHUNKED = OK + b"Transfer-Encoding: chunked\r\n\r\n"
 JUNK = random.Random(3).randbytes(65536)
+HEARD = collections.Counter()  # requests by name
 
 # --- what is said in one go, then the connection ends ------------------------------------------------
 
@@ -229,6 +231,7 @@ async def serve(reader, writer, early):
             writer.write(SAID["ok"] + JUNK[:100])
         head = await asyncio.wait_for(reader.readuntil(b"\r\n\r\n"), HEAD_SECONDS)
         name = name_of(head)
+        HEARD[name] += 1
         await asyncio.wait_for(serve_tunnel(head, reader, writer) if name == "tunnel" else
                                lie(name, reader, writer), PATIENCE)
     writer.close()

@@ -92,9 +92,17 @@ class World:
     def ask(self, sandbox, port, method, name, listen=CLIENT_SECONDS):
         return ask(self.port, sandbox, port, method, name, listen)
 
-    def gone(self, sandbox):
-        self.guest.stdin.write(f"gone {sandbox}\n".encode())
+    def tell_guest(self, line):
+        self.guest.stdin.write(f"{line}\n".encode())
         self.guest.stdin.flush()
+
+    def gone(self, sandbox):
+        self.tell_guest(f"gone {sandbox}")
+
+    def heard(self, name):
+        """How many requests for a lie have reached the guest."""
+        self.tell_guest(f"heard {name}")
+        return int(self.guest.stdout.readline())
 
     # --- what it holds ---
 
@@ -155,14 +163,24 @@ def least(world):
 ALWAYS_OK = {"ok", "continue, then ok", "more than promised"}
 
 
+def ask_agent(world, port, method, name, listen):
+    """The agent's connections are kept, and this agent closes them: what is sent over one at that moment, and has a body
+    that nobody keeps, is lost, and the client is told. There is no other to lose the next one over."""
+    sandbox = "evilone" if port == AGENT_PORT else "eviltwo"
+    answer = world.ask(sandbox, port, method, name, listen)
+    if port == AGENT_PORT and method in ("POST", "PUT") and answer.startswith(b"HTTP/1.1 502"):
+        answer = world.ask(sandbox, port, method, name, listen)
+    return answer
+
+
 @pytest.mark.parametrize("name", NAMES)
 def test_a_lie(world, name):
     """Over the port of the agent, whose connections are kept, and over another one; with every kind of
     request."""
     endless = name in ENDLESS or name in TIMED
-    for sandbox, port in ("evilone", AGENT_PORT), ("eviltwo", PORT):
+    for port in AGENT_PORT, PORT:
         for method in REQUESTS:
-            answer = world.ask(sandbox, port, method, name, LISTEN_SECONDS if endless else CLIENT_SECONDS)
+            answer = ask_agent(world, port, method, name, LISTEN_SECONDS if endless else CLIENT_SECONDS)
             check_answer(name, answer)
             if name in ALWAYS_OK and method in ("GET", "POST", "PUT"):
                 assert answer.startswith(b"HTTP/1.1 200") and answer.endswith(b"ok"), (method, answer[:300])
@@ -195,14 +213,15 @@ def test_random_lies(world):
 def test_a_sandbox_that_ends_takes_its_lies_along(world):
     """Streams of every kind are open; the sandbox goes; each client sees the end within 5 s."""
     names = ["silence", "endless chunks", "dripping head", "deaf", "tunnel flood", "half closed, silent"]
-    before, held = world.descriptors, 3  # of these at least, each with two connections
+    before = {name: world.heard(name) for name in names}
     with contextlib.ExitStack() as stack:
         clients = []
         for name in names:
             s = stack.enter_context(socket.create_connection(("127.0.0.1", world.port), CLIENT_SECONDS))
             s.sendall(request_head("evilone", PORT, "OPTIONS", name) + WITH_UPGRADE)
             clients.append(s)
-        wait_for(lambda: world.descriptors >= before + 2 * held, "they are there", 10, 0.05)
+        for name in names:  # one that is still on its way would go to whatever comes after the end
+            wait_for(lambda: world.heard(name) > before[name], f"{name} is there", CLIENT_SECONDS, 0.05)
         world.gone("evilone")
         until = time.monotonic() + 5
         for s in clients:

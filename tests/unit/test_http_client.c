@@ -502,6 +502,35 @@ static void an_early_answer_ends_the_exchange(void **state)
 	scene_close(&sc);
 }
 
+/* The same by a server that does not wait for the rest: there is nobody left to take the last
+ * chunk. */
+static void an_answer_is_heard_whatever_became_of_the_request(void **state)
+{
+	const struct http_limits lim = HTTP_LIMITS;
+	struct http_ask put = get;
+	struct scene sc;
+	struct err err;
+
+	(void)state;
+	put.length = HTTP_CHUNKED;
+	for (int lost = 0; lost <= 1; lost++) {
+		scene_open(&sc, &lim, 0);
+		ask(&sc, &put);
+		RUN_UNTIL(sc.l, sc.server.got.len > 0);
+		server_says(&sc, BYTES_LIT("HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\nok"));
+		stream_abort(TAKE(sc.server.s));
+		if (lost)
+			assert_int_equal(http_ask_send(sc.a.x, BYTES_LIT("abc"), &err), -1);
+		http_ask_finish(sc.a.x);
+		RUN_UNTIL(sc.l, sc.a.ends + sc.a.fails == 1);
+		assert_int_equal(sc.a.ends, 1);
+		assert_int_equal(sc.a.status, 200);
+		assert_true(bytes_eq(buf_view(&sc.a.body), BYTES_LIT("ok")));
+		assert_false(http_client_ready(sc.a.client));
+		scene_close(&sc);
+	}
+}
+
 static void a_paused_answer_waits(void **state)
 {
 	const struct http_limits lim = HTTP_LIMITS;
@@ -743,6 +772,7 @@ int main(void)
 		cmocka_unit_test(a_body_is_sent_in_pieces),
 		cmocka_unit_test(a_body_shorter_than_promised_fails_the_exchange),
 		cmocka_unit_test(an_early_answer_ends_the_exchange),
+		cmocka_unit_test(an_answer_is_heard_whatever_became_of_the_request),
 		cmocka_unit_test(a_paused_answer_waits),
 		cmocka_unit_test(callers_may_leave_at_any_time),
 		cmocka_unit_test(one_may_ask_again_in_on_end),
