@@ -41,12 +41,12 @@ static void on_room(struct timer *t)
 
 static void is_full(struct sandbox *s)
 {
-	if (!s->monitor.disk_full)
+	if (!s->monitor.disk_full) {
 		log_error("%s stands still: the host's disk is full; it goes on when there is room",
 			  s->info.id);
-	if (!s->monitor.disk_full)
 		events_add(&s->record.events, EVENT_ERROR, "disk_full",
 			   "The host's disk is full: the sandbox stands still until there is room");
+	}
 	s->monitor.disk_full = true;
 	timer_stop(&s->monitor.room);
 	timer_init(&s->monitor.room, s->node->loop, on_room);

@@ -11,6 +11,16 @@ struct sandbox_wait { /* asked meanwhile; asked again when it has come to rest *
 	struct sandbox_wait *next;
 };
 
+static void append(struct sandbox *s, struct sandbox_wait *w)
+{
+	w->next = NULL;
+	if (!s->waits)
+		s->waits_last = &s->waits;
+	*s->waits_last = w;
+	s->waits_last = &w->next;
+	s->n_waits++;
+}
+
 void waits_add(struct sandbox *s, struct door_asked *asked, const struct node_request *rq)
 {
 	struct sandbox_wait *w = s->n_waits < WAITS_MAX ? calloc(1, sizeof(*w)) : NULL;
@@ -24,27 +34,13 @@ void waits_add(struct sandbox *s, struct door_asked *asked, const struct node_re
 	}
 	w->asked = asked;
 	w->request = *rq;
-	if (!s->waits)
-		s->waits_last = &s->waits;
-	*s->waits_last = w;
-	s->waits_last = &w->next;
-	s->n_waits++;
+	append(s, w);
 }
 
 static struct sandbox_wait *take_all(struct sandbox *s)
 {
 	s->n_waits = 0;
 	return TAKE(s->waits);
-}
-
-static void put_back(struct sandbox *s, struct sandbox_wait *w)
-{
-	w->next = NULL;
-	if (!s->waits)
-		s->waits_last = &s->waits;
-	*s->waits_last = w;
-	s->waits_last = &w->next;
-	s->n_waits++;
 }
 
 void waits_serve(struct sandbox *s)
@@ -69,7 +65,7 @@ static void refuse(struct sandbox *s, bool all, enum node_verb verb, const struc
 			door_refuse(w->asked, why);
 			free(w);
 		} else {
-			put_back(s, w);
+			append(s, w);
 		}
 	}
 }
@@ -96,7 +92,7 @@ void waits_resumed(struct sandbox *s)
 			door_answer(w->asked, &r, text, NULL, 0);
 			free(w);
 		} else {
-			put_back(s, w);
+			append(s, w);
 		}
 	}
 }
