@@ -140,16 +140,6 @@ int folder_remove(int dir, const char *name, struct err *err)
 	return 0;
 }
 
-void folder_hold(int dir, const char *name, const char *file)
-{
-	char path[PATH_SIZE];
-	struct err ignored;
-
-	snprintf(path, sizeof(path), "%s/%s", name, file);
-	if (folder_open(dir, path, O_PATH, 0, &ignored) < 0)
-		return; /* then its removal is waited for */
-}
-
 int folder_write(int dir, const char *path, const char *text, struct err *err)
 {
 	AUTO(auto_close) int fd = folder_open(dir, path, O_WRONLY, 0, err);

@@ -18,10 +18,6 @@ int folder_ensure(const char *path, mode_t mode, struct err *err) NODISCARD;
 /* Remove a file or a tree, however deep and whoever made it. Absent is success. */
 int folder_remove(int dir, const char *name, struct err *err) NODISCARD;
 
-/* Opens a file of the folder `name` until the process ends: removed, it loses its name at once and
- * its blocks, which takes seconds if there are many, only then. It may be absent. */
-void folder_hold(int dir, const char *name, const char *file);
-
 /* Call `each` with every name in it, "." and ".." left out, until one call returns -1. */
 typedef int folder_each_fn(int dir, const char *name, void *context, struct err *err);
 int folder_each(int dir, folder_each_fn *each, void *context, struct err *err) NODISCARD;

@@ -284,6 +284,7 @@ int files_work_do(struct files_work *w, struct err *err)
 		rc = tidy(w, w->order.verb == FILES_RUNS, err);
 		break;
 	case FILES_REMOVE:
+		files_hold(&w->held, w->root, w->order.id);
 		rc = folder_remove(w->root, w->order.id, err);
 		break;
 	case FILES_SNAP_OPEN:
@@ -291,13 +292,21 @@ int files_work_do(struct files_work *w, struct err *err)
 	case FILES_SNAP_DISK:
 	case FILES_SNAP_JOIN:
 	case FILES_SNAP_KEEP:
+		rc = snapshot_work_do(w, err);
+		break;
 	case FILES_SNAP_DROP:
+		files_hold(&w->held, w->snapshots, w->order.into);
 		rc = snapshot_work_do(w, err);
 		break;
 	}
 	if (rc < 0 && err->sys == ENOSPC)
 		err->code = ERR_EXHAUSTED;
 	return rc;
+}
+
+void files_work_after(struct files_work *w)
+{
+	files_let_go(&w->held);
 }
 
 int files_work_make(struct files_work *w, const struct files_order *o, int root, int snapshots,

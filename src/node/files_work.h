@@ -1,13 +1,15 @@
 /* files_work.h - one job with a sandbox's files, as its thread does it. */
 #pragma once
 
+#include "node/files_held.h"
 #include "node/sandbox_files.h"
 #include "vm/work.h"
 
 struct files_work { /* owned by one thread at a time */
 	struct files_order order;
 	struct files_opened opened;
-	int root, snapshots; /* descriptors of its own */
+	struct files_held held; /* of what was removed: the thread's alone */
+	int root, snapshots;    /* descriptors of its own */
 	char state_dir[FILES_FOLDER_MAX];
 	uint64_t reserve_mib;
 };
@@ -15,6 +17,7 @@ struct files_work { /* owned by one thread at a time */
 int files_work_make(struct files_work *w, const struct files_order *o, int root, int snapshots,
 		    const char *state_dir, uint64_t reserve_mib, struct err *err) NODISCARD;
 int files_work_do(struct files_work *w, struct err *err) NODISCARD; /* blocks */
+void files_work_after(struct files_work *w); /* blocks: what nobody need wait for */
 void files_work_done(struct files_work *w);
 
 int files_work_room(int root, uint64_t reserve_mib, struct err *err) NODISCARD;

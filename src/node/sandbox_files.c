@@ -16,6 +16,7 @@ struct files_job {
 	struct work work;        /* first: the job is freed by it */
 	struct files *files;     /* the loop's alone, as all that follows but `do_it` */
 	struct files_call *call; /* NULL: nobody waits */
+	bool done;               /* but for what nobody waits for */
 	struct files_job *next;
 	struct files_work do_it;
 };
@@ -26,7 +27,8 @@ struct files {
 	uint64_t reserve_mib;
 	int root;      /* data_dir/sandboxes */
 	int snapshots; /* data_dir/snapshots */
-	struct files_job *running[FILES_AT_ONCE];
+	struct files_job *running[FILES_AT_ONCE + FILES_FREEING_MAX];
+	size_t n_busy;                   /* of them: not done */
 	struct files_job *first, **last; /* waiting */
 	size_t n_waiting;
 	struct timer turn; /* what can begin does, from the loop */
@@ -42,6 +44,11 @@ static int run(struct work *w, struct err *err)
 	return files_work_do(&of(w)->do_it, err);
 }
 
+static void after(struct work *w)
+{
+	files_work_after(&of(w)->do_it);
+}
+
 static void free_job(struct work *w)
 {
 	struct files_job *j = of(w);
@@ -50,11 +57,13 @@ static void free_job(struct work *w)
 	free(j);
 }
 
-static void stop_running(struct files *f, const struct files_job *j)
+/* Its place; of no job: a free one, or NULL. */
+static struct files_job **place_of(struct files *f, const struct files_job *j)
 {
-	for (size_t i = 0; i < FILES_AT_ONCE; i++)
+	for (size_t i = 0; i < COUNT(f->running); i++)
 		if (f->running[i] == j)
-			f->running[i] = NULL;
+			return &f->running[i];
+	return NULL;
 }
 
 static void finish(struct files_job *j, const struct err *err)
@@ -75,18 +84,30 @@ static void on_done(struct work *w, const struct err *err)
 	struct files_job *j = of(w);
 	struct files *f = j->files;
 
-	stop_running(f, j);
+	j->done = true;
+	f->n_busy--;
 	timer_start(&f->turn, 0);
 	finish(j, err);
+}
+
+static void on_end(struct work *w)
+{
+	struct files *f = of(w)->files;
+
+	*place_of(f, of(w)) = NULL;
+	timer_start(&f->turn, 0);
 }
 
 /* --- which one ---------------------------------------------------------------------------- */
 
 static bool busy_with(const struct files *f, const char *id)
 {
-	for (size_t i = 0; i < FILES_AT_ONCE; i++)
-		if (f->running[i] && strcmp(f->running[i]->do_it.order.id, id) == 0)
+	for (size_t i = 0; i < COUNT(f->running); i++) {
+		const struct files_job *j = f->running[i];
+
+		if (j && !j->done && strcmp(j->do_it.order.id, id) == 0)
 			return true;
+	}
 	return false;
 }
 
@@ -116,14 +137,18 @@ static void begin(struct files *f, struct files_job *j, struct files_job **place
 
 	j->work.run = run;
 	j->work.on_done = on_done;
+	j->work.after = after;
+	j->work.on_end = on_end;
 	j->work.free = free_job;
 	*place = j;
 	j->call = NULL; /* a job that cannot be started is freed at once */
 	if (work_start(&j->work, f->loop, &err) == 0) {
 		j->call = c;
+		f->n_busy++;
 		return;
 	}
 	*place = NULL;
+	timer_start(&f->turn, 0);
 	log_error("a sandbox's files: %s", err.msg);
 	if (c) {
 		struct files_opened none = FILES_NONE;
@@ -137,11 +162,12 @@ static void on_turn(struct timer *t)
 {
 	struct files *f = CONTAINER_OF(t, struct files, turn);
 
-	for (size_t i = 0; i < FILES_AT_ONCE; i++) {
-		struct files_job *j = f->running[i] ? NULL : take_next(f);
+	for (size_t i = 0; i < FILES_AT_ONCE && f->n_busy < FILES_AT_ONCE; i++) {
+		struct files_job **place = place_of(f, NULL);
+		struct files_job *j = place ? take_next(f) : NULL;
 
 		if (j)
-			begin(f, j, &f->running[i]);
+			begin(f, j, place);
 	}
 }
 
@@ -312,7 +338,7 @@ void files_close(struct files *f)
 	if (!f)
 		return;
 	timer_stop(&f->turn);
-	for (size_t i = 0; i < FILES_AT_ONCE; i++)
+	for (size_t i = 0; i < COUNT(f->running); i++)
 		if (f->running[i])
 			work_cancel(&TAKE(f->running[i])->work);
 	while (f->first) {

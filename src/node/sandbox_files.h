@@ -15,7 +15,8 @@
 #include "warden/protocol.h"
 
 enum {
-	FILES_AT_ONCE = 8,      /* threads */
+	FILES_AT_ONCE = 8,      /* threads that somebody may wait for */
+	FILES_FREEING_MAX = 64, /* threads that free the blocks of what was removed */
 	FILES_JOBS_MAX = 16384, /* waiting for one; more are refused */
 	FILES_FOLDER_MAX = 512,
 };

@@ -1,6 +1,7 @@
 /* work.c - a detached thread and an eventfd. */
 /* A thread, from start to end. */
-/* #syscalls: clone set_robust_list rseq rt_sigprocmask sched_getaffinity eventfd2 write close */
+/* #syscalls: clone set_robust_list rseq rt_sigprocmask sched_getaffinity eventfd2 read write close
+ */
 #include "vm/work.h"
 
 #include <assert.h>
@@ -18,14 +19,24 @@ static void let_go(struct work *w)
 	w->free(w);
 }
 
+/* Cannot fail: the counter is small and the descriptor is ours until both let go. */
+static void ring(const struct work *w)
+{
+	uint64_t one = 1;
+
+	(void)!write(w->bell, &one, sizeof(one));
+}
+
 static void *thread_main(void *arg)
 {
 	struct work *w = arg;
-	uint64_t one = 1;
 
 	w->rc = w->run(w, &w->err);
-	/* cannot fail: the counter is 0 and the descriptor is ours until both let go */
-	(void)!write(w->bell, &one, sizeof(one));
+	ring(w);
+	if (w->after) {
+		w->after(w);
+		ring(w);
+	}
 	let_go(w);
 	return NULL;
 }
@@ -33,11 +44,22 @@ static void *thread_main(void *arg)
 static void on_rung(struct watch *rung, unsigned int events)
 {
 	struct work *w = CONTAINER_OF(rung, struct work, rung);
+	bool first = w->rung_times == 0, last;
+	uint64_t times;
 
 	(void)events;
-	watch_close(&w->rung);
-	w->on_done(w, w->rc < 0 ? &w->err : NULL);
-	let_go(w);
+	if (read(w->bell, &times, sizeof(times)) != sizeof(times))
+		return;
+	w->rung_times += times;
+	last = w->rung_times == (w->after ? 2 : 1);
+	if (last)
+		watch_close(&w->rung);
+	if (first)
+		w->on_done(w, w->rc < 0 ? &w->err : NULL);
+	if (last && w->after)
+		w->on_end(w);
+	if (last)
+		let_go(w);
 }
 
 void work_cancel(struct work *w)

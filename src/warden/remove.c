@@ -59,8 +59,6 @@ int remove_job(const void *args, struct job_result *ret, struct err *err)
 	const struct removal *r = args;
 
 	(void)ret;
-	/* It may be large. Its blocks are freed when this process ends: nobody waits. */
-	folder_hold(r->vms, r->id, "overlay");
 	return remove_vm(r, err);
 }
 

@@ -165,45 +165,6 @@ static void names_are_long_and_differ(void **state)
 	assert_int_equal(strspn(hex, "0123456789abcdef"), 8);
 }
 
-static size_t descriptors_of_removed(const char *dir)
-{
-	char link[64], to[256];
-	size_t n = 0;
-
-	for (int fd = 0; fd < 64; fd++) {
-		ssize_t len;
-
-		snprintf(link, sizeof(link), "/proc/self/fd/%d", fd);
-		len = readlink(link, to, sizeof(to) - 1);
-		if (len < 0)
-			continue;
-		to[len] = '\0';
-		n += strncmp(to, dir, strlen(dir)) == 0 && strstr(to, "(deleted)");
-	}
-	return n;
-}
-
-/* The kernel frees the blocks of a file with its last descriptor. */
-static void what_is_held_is_removed_by_name_and_kept_until_the_end(void **state)
-{
-	char dir[] = "/tmp/hotcell-hold-XXXXXX";
-	AUTO(auto_close) int top = open("/tmp", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	AUTO(auto_close) int in = -1;
-	struct err err;
-
-	(void)state;
-	assert_non_null(mkdtemp(dir));
-	in = open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	close(folder_open(in, "large", O_WRONLY | O_CREAT, 0600, &err));
-	folder_hold(top, dir + strlen("/tmp/"), "large");
-	folder_hold(top, dir + strlen("/tmp/"), "absent");
-	assert_int_equal(descriptors_of_removed(dir), 0);
-	assert_int_equal(folder_remove(top, dir + strlen("/tmp/"), &err), 0);
-	assert_int_equal(access(dir, F_OK), -1);
-	auto_close(&in);
-	assert_int_equal(descriptors_of_removed(dir), 1);
-}
-
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -215,7 +176,6 @@ int main(void)
 		cmocka_unit_test(configuration_is_strict),
 		cmocka_unit_test(configuration_values_land_by_index),
 		cmocka_unit_test(names_are_long_and_differ),
-		cmocka_unit_test(what_is_held_is_removed_by_name_and_kept_until_the_end),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

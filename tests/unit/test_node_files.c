@@ -12,7 +12,7 @@
 #include "node/sandbox_files.h"
 #include "node/turns.h"
 
-enum { TURNS_MAX = 10000, MANY = 40, NO_ROOM_MIB = 1024 * 1024 * 1024 };
+enum { TURNS_MAX = 10000, MANY = 40, DESCRIPTORS = 256, NO_ROOM_MIB = 1024 * 1024 * 1024 };
 #define STATE "device state"
 
 struct world {
@@ -189,6 +189,70 @@ static void made_and_removed(void **state)
 	assert_int_equal(result(w, FILES_REMOVE, "i1", NULL), ERR_NONE);
 	assert_false(is_there(w, "data/sandboxes/i1"));
 	assert_int_equal(result(w, FILES_REMOVE, "i1", NULL), ERR_NONE); /* again is fine */
+}
+
+/* The kernel frees the blocks of a file with its last descriptor. */
+static size_t held_of_removed(const struct world *w)
+{
+	char link[64], to[256];
+	size_t n = 0;
+
+	for (int fd = 0; fd < DESCRIPTORS; fd++) {
+		ssize_t len;
+
+		snprintf(link, sizeof(link), "/proc/self/fd/%d", fd);
+		len = readlink(link, to, sizeof(to) - 1);
+		if (len < 0)
+			continue;
+		to[len] = '\0';
+		n += strncmp(to, w->base, strlen(w->base)) == 0 && strstr(to, "(deleted)");
+	}
+	return n;
+}
+
+static void removed_by_name_with_its_blocks_to_come(void **state)
+{
+	struct files_order o = order(FILES_REMOVE, "i1");
+	struct world *w = *state;
+	struct files_work job;
+	AUTO(auto_close) int root = -1;
+	struct err err;
+	char path[256];
+
+	make_folder(w, "data/sandboxes/i1");
+	put(w, "data/sandboxes/i1/disk", "large");
+	put(w, "data/sandboxes/i1/pages", "large");
+	path_of(w, "data/sandboxes", path, sizeof(path));
+	root = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	assert_int_equal(files_work_make(&job, &o, root, root, w->base, 0, &err), 0);
+	assert_int_equal(files_work_do(&job, &err), 0); /* whoever waits is told now */
+	assert_false(is_there(w, "data/sandboxes/i1"));
+	assert_int_equal(held_of_removed(w), 2);
+	files_work_after(&job);
+	assert_int_equal(held_of_removed(w), 0);
+	files_work_done(&job);
+}
+
+static void blocks_of_many_are_freed_in_the_end(void **state)
+{
+	struct world *w = *state;
+	struct asked a[MANY];
+	char name[64];
+
+	for (int i = 0; i < MANY; i++) {
+		snprintf(name, sizeof(name), "data/sandboxes/i%d", i);
+		make_folder(w, name);
+		snprintf(name, sizeof(name), "data/sandboxes/i%d/disk", i);
+		put(w, name, "large");
+		snprintf(name, sizeof(name), "i%d", i);
+		struct files_order o = order(FILES_REMOVE, name);
+
+		ask(w, &a[i], &o);
+	}
+	wait_until(w, MANY);
+	for (int i = 0; i < TURNS_MAX && held_of_removed(w) > 0; i++)
+		assert_true(loop_turn(w->loop));
+	assert_int_equal(held_of_removed(w), 0);
 }
 
 static void save_it(struct world *w, const char *id)
@@ -379,6 +443,8 @@ int main(void)
 #define T(f) cmocka_unit_test_setup_teardown(f, set_up, tear_down)
 	const struct CMUnitTest tests[] = {
 		T(made_and_removed),
+		T(removed_by_name_with_its_blocks_to_come),
+		T(blocks_of_many_are_freed_in_the_end),
 		T(what_was_saved_has_its_name_only_at_the_end),
 		T(a_load_without_memory_opens_the_disk_alone),
 		T(the_jobs_of_one_are_done_in_order),
