@@ -14,14 +14,15 @@ struct adoption {
 	const struct cgroups *cgroups;
 };
 
-/* Until exec the process is not dumpable and its /proc folder is root's; afterwards it belongs to
- * the VM's uid. So the owner tells both who it is and that its start was finished. */
+/* Until exec the process is not dumpable and what is in its /proc folder is root's; afterwards that
+ * belongs to the VM's uid. So the owner tells both who it is and that its start was finished. The
+ * folder itself is the uid's all the time. */
 static bool runs_as(pid_t pid, uint32_t uid)
 {
 	char path[32];
 	struct stat st;
 
-	snprintf(path, sizeof(path), "/proc/%d", pid);
+	snprintf(path, sizeof(path), "/proc/%d/stat", pid);
 	return stat(path, &st) == 0 && st.st_uid == uid;
 }
 

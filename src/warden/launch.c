@@ -6,6 +6,7 @@
 #include <linux/sched.h>
 #include <sched.h>
 #include <signal.h>
+#include <sys/prctl.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
@@ -196,6 +197,7 @@ static int enter_jail(const struct launch *l, const struct kit *k, int *sync, st
 	    descriptors_arrange(k->given, VMM_FD_END, sync, err) < 0 ||
 	    resources_limit(&limits, err) < 0 || credentials_become(&who, err) < 0)
 		return -1;
+	prctl(PR_SET_DUMPABLE, 0); /* whatever fs.suid_dumpable says: see adopt.c */
 	return exec_once_ready(*sync, err);
 }
 

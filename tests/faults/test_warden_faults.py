@@ -3,6 +3,7 @@
 Needs a build with -Dfaults=true. The steps are read from the source, so that none is forgotten.
 """
 
+import contextlib
 import fcntl
 import os
 import pathlib
@@ -10,13 +11,15 @@ import random
 import re
 import shutil
 import signal
+import subprocess
+import sys
 import time
 
 import pytest
 
 import copier
 from protocol import Gone, State, Verb
-from warden import cgroup_trees, is_alive, sizes
+from warden import cgroup_trees, is_alive, sizes, wait_for
 from warden_fixtures import Watched
 
 SOURCES = pathlib.Path(__file__).resolve().parents[2] / "src/warden"
@@ -156,6 +159,48 @@ def test_vm_ends_while_no_warden_runs(host):
     os.kill(pid, signal.SIGKILL)
     host.start()
     assert set(check_whole_or_gone(host)) == {WITNESS}
+
+
+# In the VM's place with its uid, as a start leaves it that was interrupted before exec.
+NOT_YET = """
+import ctypes, os, sys, time
+uid, groups = int(sys.argv[1]), sys.argv[2:]
+assert ctypes.CDLL(None).unshare(0x20000000) == 0  # CLONE_NEWPID
+pid = os.fork()
+if pid:
+    print(pid, flush=True)
+    os.waitpid(pid, 0)
+    sys.exit()
+for group in groups:
+    with open(group + "/cgroup.procs", "w") as f:
+        f.write("0")
+os.setgroups([])
+os.setresgid(uid, uid, uid)
+os.setresuid(uid, uid, uid)
+print("ready", flush=True)
+time.sleep(600)
+"""
+
+
+def test_process_that_never_became_a_vm_is_not_adopted(host):
+    """Warden died before exec. The process would end by itself, later, as a VM that is listed."""
+    host.start()
+    pid = host.restore("vm1", "t1", host.slot_make())
+    uid = os.stat(f"/proc/{pid}").st_uid
+    host.kill()
+    os.kill(pid, signal.SIGKILL)
+    wait_for(lambda: not is_alive(pid), "the VM's process ended")
+    groups = [tree / host.cgroup / "vm1" for tree in cgroup_trees()]
+    with subprocess.Popen([sys.executable, "-c", NOT_YET, str(uid), *map(str, groups)],
+                          stdout=subprocess.PIPE, text=True) as p:
+        pid = int(p.stdout.readline())
+        try:
+            assert p.stdout.readline() == "ready\n"
+            host.start()
+            assert set(check_whole_or_gone(host)) == {WITNESS} and not is_alive(pid)
+        finally:
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGKILL)
 
 
 @pytest.mark.parametrize("damage", [b"", b"x", bytes(4096)], ids=["empty", "short", "zero"])
