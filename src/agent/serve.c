@@ -2,12 +2,12 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
-#include <sys/resource.h>
 
 #include "agent/agent.h"
 #include "agent/files_small.h"
 #include "agent/watchers.h"
 #include "base/log.h"
+#include "base/open_files.h"
 
 /* Idle connections may have been opened before a snapshot by a host that is long gone. All times
  * are monotonic and only ever close something, so a clock that jumps does no harm. */
@@ -30,17 +30,6 @@ static void on_term(struct signal_watch *w)
 static void on_interrupt(struct signal_watch *w)
 {
 	loop_stop(CONTAINER_OF(w, struct agent, interrupt)->loop);
-}
-
-/* Descriptors for as many processes and connections as we allow; programs get a lower limit. */
-static void raise_limits(void)
-{
-	struct rlimit n;
-
-	if (getrlimit(RLIMIT_NOFILE, &n) < 0)
-		return;
-	n.rlim_cur = n.rlim_max;
-	(void)setrlimit(RLIMIT_NOFILE, &n);
 }
 
 static int load_session(struct agent *a, struct err *err)
@@ -122,7 +111,7 @@ int agent_serve(const struct agent_options *o, const struct identity_effects *ef
 	int rc = EXIT_FAILURE;
 
 	command_groups_init(&a.groups, -1);
-	raise_limits();
+	(void)open_files_raise(0); /* programs get a lower limit */
 	if (open_agent(&a, &err) < 0) {
 		log_error("%s", err.msg);
 	} else {

@@ -5,11 +5,11 @@
 #include <pwd.h>
 #include <seccomp.h>
 #include <sys/prctl.h>
-#include <sys/resource.h>
 
 #include "base/bytes.h"
 #include "base/folder.h"
 #include "base/log.h"
+#include "base/open_files.h"
 #include "jail/confine_calls.h"
 #include "jail/confine_files.h"
 #include "jail/credentials.h"
@@ -48,23 +48,12 @@ static int refuse_io_uring(struct err *err)
 	return 0;
 }
 
-static void raise_files(uint64_t want)
-{
-	struct rlimit files, more = { want, want };
-
-	if (getrlimit(RLIMIT_NOFILE, &files) < 0)
-		return;
-	if (files.rlim_max < want && setrlimit(RLIMIT_NOFILE, &more) == 0)
-		return;
-	if (files.rlim_max < want)
-		log_warn("%lu descriptors at most, %lu are wanted", files.rlim_max, want);
-	files.rlim_cur = files.rlim_max;
-	(void)setrlimit(RLIMIT_NOFILE, &files);
-}
-
 int confine_begin(uint64_t files, struct err *err)
 {
-	raise_files(files);
+	uint64_t most = open_files_raise(files);
+
+	if (most < files)
+		log_warn("%lu descriptors at most, %lu are wanted", most, files);
 	if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) < 0)
 		return err_set(err, ERR_DENIED, errno, "set no_new_privs");
 	return refuse_io_uring(err);

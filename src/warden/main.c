@@ -13,7 +13,6 @@
 #include <stdio.h>
 #include <sys/epoll.h>
 #include <sys/file.h>
-#include <sys/resource.h>
 #include <sys/signalfd.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
@@ -24,6 +23,7 @@
 #include "jail/oneshot.h"
 #include "base/clock.h"
 #include "base/kvm_probe.h"
+#include "base/open_files.h"
 #include "warden/step.h"
 
 enum { EVENTS_MAX = 64, LOCK_TRIES = 200, LOCK_TRY_MS = 10 };
@@ -141,17 +141,6 @@ static int lock_state(struct warden *w, struct err *err)
 	return fd < 0 ? -1 : 0;
 }
 
-/* Two descriptors for each VM: as many as the system lets us have. */
-static void raise_limits(void)
-{
-	struct rlimit files;
-
-	if (getrlimit(RLIMIT_NOFILE, &files) == 0) {
-		files.rlim_cur = files.rlim_max;
-		setrlimit(RLIMIT_NOFILE, &files);
-	}
-}
-
 static int watch_children(struct warden *w, struct err *err)
 {
 	sigset_t set;
@@ -185,7 +174,7 @@ static int set_up(struct warden *w, struct err *err)
 {
 	for (size_t i = 0; i < CLIENTS_MAX; i++)
 		w->clients[i].sock = -1;
-	raise_limits();
+	(void)open_files_raise(0); /* two for each VM */
 	w->epoll = epoll_create1(EPOLL_CLOEXEC);
 	if (w->epoll < 0)
 		return err_set(err, ERR_INTERNAL, errno, "make an epoll");
