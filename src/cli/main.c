@@ -18,7 +18,7 @@ static const struct command commands[] = {
 	{ "resume", "resume SANDBOX...", "let them go on", resume_run },
 	{ "fork", "fork SANDBOX [--count N]",
 	  "copies of one that runs or is paused; it stays as it is", fork_run },
-	{ "snapshots", "snapshots", "what was kept of sandboxes, and is kept by them",
+	{ "snapshots", "snapshots [SNAPSHOT]", "what was kept of sandboxes; why one still is",
 	  snapshots_run },
 	{ "ended", "ended", "sandboxes that are no more: when and why", ended_run },
 	{ "why", "why SANDBOX", "what it is, or what became of it", why_run },

@@ -12,11 +12,39 @@ static const struct column snapshot_columns[] = {
 	{ "HIDDEN", "hidden" },
 };
 
+static const struct column why_columns[] = { { "KEPT BECAUSE", "why" } };
+
+/* Each reason on a line. */
+static int say_why(const struct cli *c, const char *id)
+{
+	AUTO(json_decrefp) json_t *answer = NULL;
+	AUTO(json_decrefp) json_t *rows = json_array();
+	char target[TARGET_MAX];
+	struct err err = { 0 };
+	const json_t *why;
+	size_t i;
+
+	if (cli_target(target, "/admin/snapshots?name=", id, "", "", &err) < 0 ||
+	    cli_ask(c, "GET", target, NULL, &answer, &err) < 0)
+		return cli_fail(c, &err);
+	if (json_array_size(answer) == 0) {
+		err_set(&err, ERR_NOT_FOUND, 0, "there is no snapshot %s", id);
+		return cli_fail(c, &err);
+	}
+	if (c->json)
+		return cli_print_json(json_array_get(answer, 0));
+	json_array_foreach(json_object_get(json_array_get(answer, 0), "why"), i, why)
+		json_array_append_new(rows, json_pack("{s:O}", "why", why));
+	table_print(stdout, rows, why_columns, COUNT(why_columns));
+	return CLI_FINE;
+}
+
 int snapshots_run(struct cli *c, int argc, char **argv)
 {
-	(void)argv;
-	if (argc != 1)
-		return cli_usage(c, "snapshots");
+	if (argc > 2)
+		return cli_usage(c, "snapshots [SNAPSHOT]");
+	if (argc == 2)
+		return say_why(c, argv[1]);
 	return cli_show(c, "/admin/snapshots", snapshot_columns, COUNT(snapshot_columns));
 }
 

@@ -18,8 +18,8 @@ struct taking {
 	struct node *node;
 	struct taking_user *user;
 	struct journal_snapshot row;
-	char memory_of[NODE_ID_MAX + 1]; /* the snapshot below; empty: the template */
-	struct turn turn;                /* to be made one: much to read and to write */
+	struct snapshot *below; /* held: its source may end meanwhile. NULL: the template */
+	struct turn turn;       /* to be made one: much to read and to write */
 	struct files_call files;
 	struct journal_write write;
 	uint64_t asked_ns;
@@ -30,6 +30,8 @@ struct taking {
 
 static void taking_free(struct taking *t)
 {
+	struct snapshot *below = t->below;
+
 	turn_leave(&t->turn);
 	files_cancel(&t->files);
 	journal_write_cancel(&t->write);
@@ -38,6 +40,9 @@ static void taking_free(struct taking *t)
 		t->next->prev = t->prev;
 	explicit_bzero(&t->row, sizeof(t->row));
 	free(t);
+	if (below)
+		below->readers--;
+	snapshot_release(below);
 }
 
 void takings_close(struct node *n)
@@ -160,7 +165,8 @@ void taking_order(const struct taking *t, enum files_verb verb, struct files_ord
 	*ret = (struct files_order){ .verb = verb, .memory = true };
 	memcpy(ret->id, of_sandbox ? t->row.source : t->row.id, sizeof(ret->id));
 	memcpy(ret->template_id, t->row.base_id, sizeof(ret->template_id));
-	memcpy(ret->snapshot_id, t->memory_of, sizeof(ret->snapshot_id));
+	if (t->below)
+		memcpy(ret->snapshot_id, t->below->row.id, sizeof(ret->snapshot_id));
 	memcpy(ret->into, t->row.id, sizeof(ret->into));
 	ret->layer = t->row.layers;
 }
@@ -184,8 +190,10 @@ static void describe(struct taking *t, const struct sandbox *s, const char *name
 	r->disk_mib = s->info.disk_mib;
 	r->layers = 1 + (s->snapshot ? s->snapshot->row.layers : 0);
 	r->hidden = hidden;
-	if (s->snapshot)
-		memcpy(t->memory_of, s->snapshot->row.id, sizeof(t->memory_of));
+	if (!s->snapshot)
+		return;
+	t->below = snapshot_hold(s->snapshot);
+	t->below->readers++;
 }
 
 static void on_paused_copied(struct files_call *c, struct files_opened *got,

@@ -218,17 +218,6 @@ void snapshots_close(struct node *n)
 
 /* --- what gateways ask -------------------------------------------------------------------- */
 
-/* Why it cannot go: those made of it, some of them at least. */
-static json_t *kept_by(const struct snapshot *p)
-{
-	json_t *ids = json_array();
-
-	for (const struct sandbox *s = p->node->table.all; s; s = s->next)
-		if (s->snapshot == p && json_array_size(ids) < SNAPSHOT_USERS_TOLD)
-			(void)json_array_append_new(ids, json_text(bytes_str(s->info.id)));
-	return ids;
-}
-
 json_t *snapshot_json(const struct snapshot *p)
 {
 	const struct journal_snapshot *r = &p->row;
@@ -237,12 +226,13 @@ json_t *snapshot_json(const struct snapshot *p)
 	rfc3339_put(r->created_ns, 6, at);
 	snprintf(created, sizeof(created), "%" PRIu64, r->created_ns);
 	return json_pack(
-		"{s:s, s:s, s:s, s:s, s:s, s:s, s:s, s:s, s:s, s:I, s:I, s:I, s:I, s:b, s:o}",
+		"{s:s, s:s, s:s, s:s, s:s, s:s, s:s, s:s, s:s, s:I, s:I, s:I, s:I, s:b, s:o, s:o}",
 		"snapshotID", r->id, "teamID", r->team, "name", r->name, "tag", r->tag, "sandboxID",
 		r->source, "parentID", r->parent, "baseID", r->base_id, "createdNs", created,
 		"createdAt", at, "memoryBytes", (json_int_t)r->memory_bytes, "diskBytes",
 		(json_int_t)r->disk_bytes, "layers", (json_int_t)r->layers, "sandboxes",
-		(json_int_t)p->users, "hidden", (int)r->hidden, "keptBy", kept_by(p));
+		(json_int_t)p->users, "hidden", (int)r->hidden, "keptBy", snapshot_kept_by(p),
+		"why", snapshot_why(p));
 }
 
 static bool is_wanted(const struct snapshot *p, const struct node_request *rq)

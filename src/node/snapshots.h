@@ -27,9 +27,10 @@ enum {
 struct snapshot {
 	struct node *node;
 	struct journal_snapshot row;
-	size_t users;  /* sandboxes made of it, and whoever wants to make one */
-	bool verified; /* its files were read and are what its manifest says */
-	bool going;    /* it is being removed */
+	size_t users;   /* sandboxes made of it, and whoever wants to make one */
+	size_t readers; /* of those: snapshots that are being made, and read its files */
+	bool verified;  /* its files were read and are what its manifest says */
+	bool going;     /* it is being removed */
 	struct journal_write write;
 	struct door_asked *asked; /* who wants it gone; NULL: nobody */
 	struct snapshot *next, **prev;
@@ -63,5 +64,8 @@ void snapshots_list(struct node *n, struct door_asked *a, const struct node_requ
 		    struct bytes text);
 void snapshots_delete(struct node *n, struct door_asked *a, const struct node_request *rq,
 		      struct bytes text);
+/* snapshot_why.c: what keeps it, as texts for people; the ids of some sandboxes that do. */
+json_t *snapshot_why(const struct snapshot *p);
+json_t *snapshot_kept_by(const struct snapshot *p);
 /* {"snapshotID", "name"?, "tag", ...}; NULL: no memory. */
 json_t *snapshot_json(const struct snapshot *p);

@@ -180,6 +180,11 @@ def test_snapshots_and_what_keeps_them(gateway):
     gateway("GET", "/admin/snapshots", 200, [row])
     assert re.search(r"abc +t +work +v1 +i0 +base-1 .*2026.* 5 +6 +2", hotcell(gateway, "snapshots").stdout)
     assert json.loads(hotcell(gateway, "snapshots", "--json").stdout) == [row]
+    gateway("GET", "/admin/snapshots?name=abc", 200, [{**row, "why": ["sandbox i1, made of it, runs", "a\x1b[2J"]}])
+    assert hotcell(gateway, "snapshots", "abc").stdout.splitlines()[1:] == ["sandbox i1, made of it, runs", "a?[2J"]
+    gateway("GET", "/admin/snapshots?name=none", 200, [])
+    r = hotcell(gateway, "snapshots", "none")
+    assert r.returncode == 1 and "no snapshot none" in r.stderr
 
 
 def test_what_ended_and_why(gateway):
@@ -245,7 +250,7 @@ def test_no_server_names_component_cause_and_fix():
 
 @pytest.mark.parametrize("words", [[], ["nope"], ["kill"], ["ps", "x"], ["teams", "add"],
                                    ["--nope"], ["ps", "--leaks"], ["pause"], ["resume"], ["why"], ["ended", "x"], ["fork"],
-                                   ["fork", "i", "--count", "x"], ["ps", "--count", "2"], ["snapshots", "x"],
+                                   ["fork", "i", "--count", "x"], ["ps", "--count", "2"], ["snapshots", "x", "y"],
                                    ["kill", "--all", "a"], ["ps", "--sandboxes", "1"], ["keys", "--disk", "1"],
                                    ["keys", "limits", "k", "--vcpus", "many"], ["doctor", "--uids", "x"]])
 def test_wrong_usage(words):

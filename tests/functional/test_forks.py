@@ -105,6 +105,14 @@ def folders(server):
     return sorted(os.listdir(server.base / "node/snapshots"))
 
 
+def why(server):
+    """What keeps the one snapshot there is, as an operator is told."""
+    [snapshot] = server.admin("GET", "/admin/snapshots").json
+    [same] = server.admin("GET", f"/admin/snapshots?name={snapshot['snapshotID']}").json
+    assert snapshot == same and snapshot["hidden"]
+    return snapshot["why"]
+
+
 def each(do, boxes):
     with concurrent.futures.ThreadPoolExecutor(AT_ONCE) as pool:
         return list(pool.map(do, boxes))
@@ -172,10 +180,15 @@ def test_all_are_reached_all_are_different(server, mib):
     assert details["state"] == "running" and details["metadata"] == {"who": "parent"}
     assert each(lambda c: server.read(c, "/home/user/file").decode(), copies) == [c["sandboxID"] for c in copies]
 
-    # all of it is kept by the last of them, and goes with it
+    # all of it is kept by the last of them, running or paused, and goes with it
+    last = copies[-1]["sandboxID"]
     for c in copies[:-1]:
         assert server.delete(c) == 204
     assert len(folders(server)) == 1 and told(server, copies[-1])["held"] == held
+    wait_for(lambda: why(server) == [f"sandbox {last}, made of it, runs"], "node says what keeps it")
+    assert server.api("POST", f"/sandboxes/{last}/pause").status == 204
+    wait_for(lambda: why(server) == [f"sandbox {last}, made of it, is paused"], "node says what keeps it")
+    assert len(folders(server)) == 1
     assert server.delete(copies[-1]) == 204
     wait_for(lambda: folders(server) == [], "it went with the last of them")
     assert told(server, box)["held"] == held
