@@ -47,12 +47,16 @@ SHELL = ("mkfifo /tmp/ask; secret=$(cat /proc/sys/kernel/random/uuid); echo $sec
          "while read line < /tmp/ask; do n=$((n+1)); echo $secret $n > /tmp/told.new; "
          "mv /tmp/told.new /tmp/told; done")
 # Looks at both clocks all the time. When the real one jumps by seconds it writes down when it looked last, when it
-# saw that, and how many times it saw that were neither those of before nor those of after.
+# saw that, and how many times it saw that were neither those of before nor those of after. A look in whose middle the
+# machine did something else says nothing.
 CLOCKS = r"""
 import time
 def look():
-    at = time.monotonic()
-    return at, time.time() - at
+    while True:
+        at = time.monotonic()
+        off = time.time() - at
+        if time.monotonic() - at < 0.02:
+            return at, off
 last, old = look()
 open("/tmp/looking", "w").close()
 seen = [look()]
