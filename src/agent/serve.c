@@ -18,7 +18,7 @@ static void on_accept(struct doors *d, struct stream *s)
 	struct agent *a = CONTAINER_OF(d, struct agent, doors);
 	struct err err;
 
-	if (http_server_add(&a->http, s, &err) < 0)
+	if (http_server_add(&a->http, s, NULL, &err) < 0)
 		log_warn("%s", err.msg);
 }
 

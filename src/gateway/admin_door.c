@@ -39,7 +39,7 @@ static void admit(struct admin_door *d, int fd)
 		return;
 	}
 	if (fd_stream_open(d->g->loop, fd, FD_STREAM_BOTH, &s, &err) < 0 ||
-	    http_server_add(&d->http, s, &err) < 0)
+	    http_server_add(&d->http, s, NULL, &err) < 0)
 		log_warn("admin door: %s", err.msg);
 }
 

@@ -48,7 +48,7 @@ static void on_accept(struct listener *ln, struct stream *s, const struct addr *
 	struct program *p = CONTAINER_OF(ln, struct program, listener);
 	struct err err;
 
-	if (http_server_add_from(&p->http, s, peer, &err) < 0)
+	if (http_server_add(&p->http, s, peer, &err) < 0)
 		log_warn("a connection: %s", err.msg);
 }
 

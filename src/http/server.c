@@ -12,13 +12,8 @@ void http_server_init(struct http_server *sv, struct loop *l, const struct http_
 	*sv = (struct http_server){ .ops = ops, .loop = l, .limits = *limits };
 }
 
-int http_server_add(struct http_server *sv, struct stream *s, struct err *err)
-{
-	return h1_conn_open(sv, s, NULL, err);
-}
-
-int http_server_add_from(struct http_server *sv, struct stream *s, const struct addr *peer,
-			 struct err *err)
+int http_server_add(struct http_server *sv, struct stream *s, const struct addr *peer,
+		    struct err *err)
 {
 	return h1_conn_open(sv, s, peer, err);
 }

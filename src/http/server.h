@@ -40,10 +40,9 @@ struct http_server { /* embedded by its owner */
 void http_server_init(struct http_server *sv, struct loop *l, const struct http_server_ops *ops,
 		      const struct http_limits *limits);
 
-/* Serve what arrives on `s`, which is taken in any case. */
-int http_server_add(struct http_server *sv, struct stream *s, struct err *err) NODISCARD;
-int http_server_add_from(struct http_server *sv, struct stream *s, const struct addr *peer,
-			 struct err *err) NODISCARD;
+/* Serve what arrives on `s`, which is taken in any case. `peer` NULL: it does not matter who. */
+int http_server_add(struct http_server *sv, struct stream *s, const struct addr *peer,
+		    struct err *err) NODISCARD;
 /* No new requests: idle connections close, the others after their answer. */
 void http_server_quiesce(struct http_server *sv);
 /* Resets every connection; running requests get their on_gone from inside this call, the one

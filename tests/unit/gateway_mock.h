@@ -362,7 +362,7 @@ static inline void mock_send(struct mock *m, struct http_server *sv, const char 
 	m->done = false;
 	m->failed = (struct err){ 0 };
 	m->fields[0] = '\0';
-	if (http_server_add(sv, test_stream(m->l, fd[1]), &err) < 0 ||
+	if (http_server_add(sv, test_stream(m->l, fd[1]), NULL, &err) < 0 ||
 	    http_call_stream(&m->call, test_stream(m->l, fd[0]), &ask, body, MOCK_ANSWER_MAX,
 			     mock_on_answer, &err) < 0)
 		fail_msg("%s", err.msg);

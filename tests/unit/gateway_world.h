@@ -300,7 +300,7 @@ static inline void world_client(struct world *w)
 	ear_init(&w->client, test_stream(w->l, fd[0]));
 	stream_read(w->client.s, true);
 	if (addr_ip("192.0.2.7", 4711, &from, &err) < 0 ||
-	    http_server_add_from(&w->http, test_stream(w->l, fd[1]), &from, &err) < 0)
+	    http_server_add(&w->http, test_stream(w->l, fd[1]), &from, &err) < 0)
 		fail_msg("%s", err.msg);
 }
 

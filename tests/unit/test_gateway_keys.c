@@ -39,7 +39,7 @@ static void a_bearer_is_a_key_for_teams_only(void **state)
 		json_decref(m->json);
 		m->json = NULL;
 		m->done = false;
-		if (http_server_add(&m->http, test_stream(m->l, fd[1]), &err) < 0 ||
+		if (http_server_add(&m->http, test_stream(m->l, fd[1]), NULL, &err) < 0 ||
 		    http_call_stream(&m->call, test_stream(m->l, fd[0]), &ask, (struct bytes){ 0 },
 				     MOCK_ANSWER_MAX, mock_on_answer, &err) < 0)
 			fail_msg("%s", err.msg);

@@ -230,7 +230,7 @@ static inline void service_add(struct service *sv, struct stream *s)
 {
 	struct err err = { 0 };
 
-	if (http_server_add(&sv->http, s, &err) < 0)
+	if (http_server_add(&sv->http, s, NULL, &err) < 0)
 		fail_msg("%s", err.msg);
 }
 
