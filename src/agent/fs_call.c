@@ -128,18 +128,6 @@ int fs_answer_entry(struct fs_call *c, const char *path)
 	return FS_FAILED;
 }
 
-static void send_answer(struct fs_call *c)
-{
-	struct err err;
-
-	timer_stop(&c->unary.deadline);
-	if (long_answer_begin(&c->sending, c->unary.rq, &c->answer, &err) < 0)
-		rpc_unary_fail(&c->unary, CONNECT_INTERNAL, err.msg);
-	else if (!long_answer_push(&c->sending, c->unary.rq))
-		return;
-	call_free(c);
-}
-
 static void go_on(struct fs_call *c, int state)
 {
 	switch (state) {
@@ -147,7 +135,8 @@ static void go_on(struct fs_call *c, int state)
 		timer_start(&c->turn, 0);
 		break;
 	case FS_DONE:
-		send_answer(c);
+		if (rpc_unary_send(&c->unary, &c->sending, &c->answer))
+			call_free(c);
 		break;
 	default:
 		rpc_unary_fail(&c->unary, c->fault.code, c->fault.why);

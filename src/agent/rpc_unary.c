@@ -33,6 +33,17 @@ void rpc_unary_fail(struct rpc_unary *u, enum connect_code code, const char *mes
 	reply_rpc_fail(rq, code, message);
 }
 
+bool rpc_unary_send(struct rpc_unary *u, struct long_answer *la, struct buf *json)
+{
+	struct err err;
+
+	timer_stop(&u->deadline);
+	if (long_answer_begin(la, u->rq, json, &err) == 0)
+		return long_answer_push(la, u->rq);
+	rpc_unary_fail(u, CONNECT_INTERNAL, err.msg);
+	return true;
+}
+
 static void refuse(struct rpc_unary *u, enum connect_code code, const char *why)
 {
 	rpc_unary_fail(u, code, why);
@@ -137,7 +148,7 @@ struct quick_call {
 	struct agent *agent;
 	rpc_quick_fn *run;
 	struct buf answer;
-	struct bytes left; /* of it, to be sent */
+	struct long_answer sending;
 };
 
 static struct quick_call *quick_of(struct rpc_unary *u)
@@ -148,50 +159,8 @@ static struct quick_call *quick_of(struct rpc_unary *u)
 static void quick_free(struct quick_call *c)
 {
 	buf_done(&c->answer);
+	long_answer_drop(&c->sending);
 	free(c);
-}
-
-/* As much as the connection wants; on_drain asks for more. */
-static void send_more(struct quick_call *c)
-{
-	struct http_request *rq = c->unary.rq;
-	struct err err;
-
-	while (c->left.len > 0 && http_queued(rq) <= STREAM_LOW_WATER) {
-		struct bytes piece = bytes_head(c->left, RPC_QUEUE_ENOUGH);
-
-		if (http_send(rq, piece, &err) < 0) {
-			release(&c->unary);
-			http_abort(rq);
-			quick_free(c);
-			return;
-		}
-		c->left = bytes_tail(c->left, piece.len);
-	}
-	if (c->left.len > 0)
-		return;
-	release(&c->unary);
-	http_finish(rq);
-	quick_free(c);
-}
-
-static void send_long(struct quick_call *c)
-{
-	static const struct http1_field json = {
-		BYTES_LIT("content-type"),
-		BYTES_LIT("application/json"),
-	};
-	const struct http_response r = { 200, &json, 1, (int64_t)c->answer.len };
-	struct err err;
-
-	timer_stop(&c->unary.deadline);
-	c->left = buf_view(&c->answer);
-	if (http_respond(c->unary.rq, &r, &err) == 0) {
-		send_more(c);
-		return;
-	}
-	rpc_unary_fail(&c->unary, CONNECT_INTERNAL, err.msg);
-	quick_free(c);
 }
 
 static void on_quick_message(struct rpc_unary *u, json_t *message)
@@ -201,11 +170,10 @@ static void on_quick_message(struct rpc_unary *u, json_t *message)
 
 	if (c->run(c->agent, message, &c->answer, &fault) < 0) {
 		rpc_unary_fail(u, fault.code, fault.why);
-	} else if (c->answer.len > HTTP_WHOLE_MAX) {
-		send_long(c);
-		return;
-	} else {
+	} else if (c->answer.len <= HTTP_WHOLE_MAX) {
 		rpc_unary_answer(u, buf_view(&c->answer));
+	} else if (!rpc_unary_send(u, &c->sending, &c->answer)) {
+		return;
 	}
 	quick_free(c);
 }
@@ -219,8 +187,8 @@ static void on_quick_drain(struct rpc_unary *u)
 {
 	struct quick_call *c = quick_of(u);
 
-	if (http_responded(u->rq))
-		send_more(c);
+	if (http_responded(u->rq) && long_answer_push(&c->sending, u->rq))
+		quick_free(c);
 }
 
 void rpc_quick(struct agent *a, struct http_request *rq, unsigned int depth, rpc_quick_fn *run)

@@ -7,7 +7,7 @@
  */
 #pragma once
 
-#include "http/server.h"
+#include "agent/long_answer.h"
 #include "wire/connect.h"
 #include "wire/json.h"
 
@@ -36,6 +36,9 @@ bool rpc_unary_take(struct rpc_unary *u, struct loop *l, struct http_request *rq
 		    const struct rpc_unary_ops *ops, unsigned int depth) NODISCARD;
 
 void rpc_unary_answer(struct rpc_unary *u, struct bytes json); /* at most HTTP_WHOLE_MAX bytes */
+/* Of any length; takes the memory of `json`. True: the call has ended. False: when on_drain comes,
+ * long_answer_push(), until that is true. */
+bool rpc_unary_send(struct rpc_unary *u, struct long_answer *la, struct buf *json) NODISCARD;
 void rpc_unary_fail(struct rpc_unary *u, enum connect_code code, const char *message);
 
 /* --- calls that have their answer at once ------------------------------------------------- */
