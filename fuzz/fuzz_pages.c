@@ -13,23 +13,23 @@ enum { MEMORY_PAGES = 4096 };
 static void must_fit(const struct pages_head *h, const struct pages_run *runs, uint64_t file_bytes)
 {
 	uint8_t seen[MEMORY_PAGES] = { 0 };
-	uint64_t data = PAGES_DATA_AT;
+	uint64_t data = pages_table_at(h);
 
+	MUST(h->copies <= (uint64_t)MEMORY_PAGES * PAGES_COPIES_MAX);
 	for (uint64_t i = 0; i < h->runs; i++)
 		for (uint64_t k = 0; k < runs[i].count; k++) {
 			MUST(runs[i].first + k < MEMORY_PAGES);
 			MUST(!seen[runs[i].first + k]++);
 			if (!(runs[i].flags & PAGES_ZERO))
-				data += PAGES_BYTES;
+				MUST(PAGES_DATA_AT + (runs[i].copy + k + 1) * PAGES_BYTES <= data);
 		}
-	MUST(data == pages_table_at(h));
 	MUST(data + h->runs * sizeof(*runs) == file_bytes);
 }
 
 static void try_table(const struct pages_head *h, struct bytes table)
 {
-	uint64_t pages = h->pages < MEMORY_PAGES ? h->pages : 0;
-	uint64_t file_bytes = PAGES_DATA_AT + pages * PAGES_BYTES + table.len;
+	uint64_t copies = h->copies < MEMORY_PAGES * PAGES_COPIES_MAX ? h->copies : 0;
+	uint64_t file_bytes = PAGES_DATA_AT + copies * PAGES_BYTES + table.len;
 	AUTO(auto_free) struct pages_run *runs = malloc(table.len + 1);
 	struct err err = { 0 };
 

@@ -13,8 +13,8 @@ struct apply {
 	struct pages_head head;
 	struct pages_run *runs; /* owned */
 	struct mappings to;
-	uint64_t read;     /* bytes of data read so far */
-	size_t used, have; /* of w->piece */
+	uint64_t read;     /* bytes of copies read so far */
+	size_t used, have; /* of w->piece, which is the last of them */
 	uint32_t head_crc, data_crc;
 };
 
@@ -29,7 +29,10 @@ static int read_table(struct apply *a, struct err *err)
 		return -1;
 	if (crc32c(0, (struct bytes){ (const uint8_t *)a->runs, bytes }) != a->head.runs_crc)
 		return err_set(err, ERR_INVALID, 0, "the table of pages is damaged");
-	return pages_runs_check(&a->head, a->runs, err);
+	if (pages_runs_check(&a->head, a->runs, err) < 0)
+		return -1;
+	pages_runs_sort(a->runs, a->head.runs);
+	return 0;
 }
 
 static int read_head(struct apply *a, struct err *err)
@@ -52,7 +55,7 @@ static int read_head(struct apply *a, struct err *err)
 /* More data, when all that was read is used. */
 static int refill(struct apply *a, struct err *err)
 {
-	uint64_t left = a->head.pages * PAGES_BYTES - a->read;
+	uint64_t left = a->head.copies * PAGES_BYTES - a->read;
 	size_t n = left < WORK_PIECE ? (size_t)left : WORK_PIECE;
 
 	if (a->used < a->have)
@@ -64,6 +67,22 @@ static int refill(struct apply *a, struct err *err)
 	a->read += n;
 	a->used = 0;
 	a->have = n;
+	return 0;
+}
+
+/* Over copies that nobody uses, which count for the checksum only. */
+static int seek(struct apply *a, uint64_t copy, struct err *err)
+{
+	uint64_t to = copy * PAGES_BYTES;
+
+	if (to < a->read - a->have + a->used)
+		return err_set(err, ERR_INVALID, 0, "two pages have one copy");
+	while (to > a->read) {
+		a->used = a->have;
+		if (refill(a, err) < 0)
+			return -1;
+	}
+	a->used = (size_t)(to - (a->read - a->have));
 	return 0;
 }
 
@@ -85,6 +104,8 @@ static int put_run(struct apply *a, const struct pages_run *r, struct err *err)
 {
 	uint64_t place = r->first * PAGES_BYTES, left = (uint64_t)r->count * PAGES_BYTES;
 
+	if (!(r->flags & PAGES_ZERO) && seek(a, r->copy, err) < 0)
+		return -1;
 	while (left > 0) {
 		const uint8_t *from = a->w->other;
 		uint64_t n = WORK_PIECE, room = 0, at = address(a, place, &room);
@@ -114,6 +135,8 @@ static int put_all(struct apply *a, struct err *err)
 	for (uint64_t i = 0; i < a->head.runs; i++)
 		if (put_run(a, &a->runs[i], err) < 0)
 			return -1;
+	if (seek(a, a->head.copies, err) < 0)
+		return -1;
 	if (a->data_crc != a->head.data_crc)
 		return err_set(err, ERR_INVALID, 0, "the pages are damaged");
 	return 0;
@@ -133,7 +156,7 @@ int work_apply(struct work *w, struct copier_reply *ret, struct err *err)
 	ret->pages = h->pages;
 	ret->zero_pages = h->zero_pages;
 	ret->pages_bytes = pages_file_bytes(h);
-	ret->pages_crc = work_crc_join(a.head_crc, h->data_crc, h->pages * PAGES_BYTES);
+	ret->pages_crc = work_crc_join(a.head_crc, h->data_crc, h->copies * PAGES_BYTES);
 	ret->pages_crc =
 		work_crc_join(ret->pages_crc, h->runs_crc, h->runs * sizeof(struct pages_run));
 	return 0;

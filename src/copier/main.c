@@ -22,7 +22,10 @@ enum { LIFE_SECONDS = 5 * 60 };
 typedef int work_fn(struct work *w, struct copier_reply *ret, struct err *err);
 
 static work_fn *const save_verbs[COPIER_VERBS] = {
-	[COPIER_COPY] = work_copy, [COPIER_SYNC] = work_sync
+	[COPIER_FIRST] = work_first,
+	[COPIER_COPY] = work_copy,
+	[COPIER_STATE] = work_state,
+	[COPIER_SYNC] = work_sync,
 };
 static work_fn *const apply_verbs[COPIER_VERBS] = { [COPIER_APPLY] = work_apply };
 
@@ -49,7 +52,10 @@ static int prepare(struct work *w, struct err *err)
 		return err_set(err, ERR_INTERNAL, errno, "hide from the VM");
 	if (mapping_identify(w->memory, &w->file, err) < 0)
 		return -1;
-	return confine(&all, err);
+	if (confine(&all, err) < 0)
+		return -1;
+	w->crew = crew_start();
+	return 0;
 }
 
 /* A socket that does not block is fine, too. */

@@ -1,11 +1,13 @@
 /* pages.c - see pages.h. Pure: the bytes are somebody else's to read and write. */
 #include "copier/pages.h"
 
+#include <stdlib.h>
+
 #include "base/bytes.h"
 #include "base/crc32c.h"
 
-static_assert(sizeof(struct pages_run) == 16, "no padding");
-static_assert(sizeof(struct pages_head) == 64, "no padding");
+static_assert(sizeof(struct pages_run) == 24, "no padding");
+static_assert(sizeof(struct pages_head) == 72, "no padding");
 
 static uint32_t head_crc(const struct pages_head *h)
 {
@@ -24,7 +26,7 @@ void pages_head_seal(struct pages_head *h)
 
 uint64_t pages_table_at(const struct pages_head *h)
 {
-	return PAGES_DATA_AT + h->pages * PAGES_BYTES;
+	return PAGES_DATA_AT + h->copies * PAGES_BYTES;
 }
 
 uint64_t pages_file_bytes(const struct pages_head *h)
@@ -39,6 +41,8 @@ static int check_counts(const struct pages_head *h, uint64_t file_bytes, struct 
 	/* each bounded by itself first: sums of what was not cannot be trusted */
 	if (h->pages > most || h->zero_pages > most || h->pages + h->zero_pages > most)
 		return err_set(err, ERR_INVALID, 0, "more pages than memory");
+	if (h->copies < h->pages || h->copies > most * PAGES_COPIES_MAX)
+		return err_set(err, ERR_INVALID, 0, "%lu copies of %lu pages", h->copies, h->pages);
 	if (h->runs > PAGES_RUNS_MAX || h->runs > h->pages + h->zero_pages)
 		return err_set(err, ERR_INVALID, 0, "more runs than pages");
 	if (pages_file_bytes(h) != file_bytes)
@@ -72,6 +76,9 @@ int pages_runs_check(const struct pages_head *h, const struct pages_run *runs, s
 
 		if (r->count == 0 || (r->flags & ~(uint32_t)PAGES_ZERO))
 			return err_set(err, ERR_INVALID, 0, "run %lu is empty or unknown", i);
+		if (r->flags & PAGES_ZERO ? r->copy != 0
+					  : r->copy > h->copies || r->count > h->copies - r->copy)
+			return err_set(err, ERR_INVALID, 0, "run %lu has no copy", i);
 		if (r->first < next || r->first > most || r->count > most - r->first)
 			return err_set(err, ERR_INVALID, 0, "run %lu is out of order or bounds", i);
 		next = r->first + r->count;
@@ -81,4 +88,16 @@ int pages_runs_check(const struct pages_head *h, const struct pages_run *runs, s
 		return err_set(err, ERR_INVALID, 0, "%lu and %lu pages, the head says %lu and %lu",
 			       pages, zero, h->pages, h->zero_pages);
 	return 0;
+}
+
+static int by_copy(const void *a, const void *b)
+{
+	const struct pages_run *left = a, *right = b;
+
+	return (left->copy > right->copy) - (left->copy < right->copy);
+}
+
+void pages_runs_sort(struct pages_run *runs, uint64_t n)
+{
+	qsort(runs, n, sizeof(*runs), by_copy);
 }

@@ -4,7 +4,8 @@
  * memory in its hand. It does what node says on its control socket (SOCK_SEQPACKET), one message
  * after the other, and ends when that socket closes.
  *
- *	save:   [the VM is stopped] COPIER_COPY -> answer;  COPIER_SYNC -> answer
+ *	save:   [it runs] COPIER_FIRST -> answer;  [it is stopped] COPIER_COPY -> answer;
+ *		[its device state is written] COPIER_STATE -> answer;  COPIER_SYNC -> answer
  *	apply:  [the VM waits for its state] COPIER_APPLY -> answer
  *
  * The file of pages: a header, then pages that differ from the template's memory, then a table of
@@ -17,7 +18,7 @@
 #include <stdint.h>
 
 enum {
-	COPIER_VERSION = 1,
+	COPIER_VERSION = 2,
 	COPIER_PAGE = 4096,
 	COPIER_STATE_MAX = 64 * 1024 * 1024, /* device state, in bytes */
 	COPIER_MESSAGE_MAX = 256,
@@ -45,7 +46,9 @@ enum copier_number {
 };
 
 enum copier_verb {
-	COPIER_COPY,  /* pages and device state into the files; not synced yet */
+	COPIER_FIRST, /* pages into the file while the VM runs; may be left out */
+	COPIER_COPY,  /* what of them has changed since, while it stands still; not synced yet */
+	COPIER_STATE, /* after it: device state into its file */
 	COPIER_SYNC,  /* make both durable, read them again and compare with what was written */
 	COPIER_APPLY, /* check the file of pages, then write them into the VM's memory */
 	COPIER_VERBS,

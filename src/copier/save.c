@@ -1,188 +1,134 @@
-/* save.c - the pages a VM has written, as far as they differ from what they were. */
+/* save.c - a VM's memory and device state into their files. */
 /* #syscalls: pread64 pwrite64 ftruncate fstat newfstatat */
-#include "copier/work.h"
-
 #include <errno.h>
-#include <sys/mman.h>
 #include <sys/stat.h>
 
 #include "base/crc32c.h"
+#include "copier/draft.h"
 #include "copier/pages.h"
 
-enum {
-	PIECE_PAGES = WORK_PIECE / PAGES_BYTES,
-	ENTRIES = 64 * 1024, /* of the page table, read at once: those of 256 MiB */
-};
-
-/* Bits of an entry of /proc/PID/pagemap. */
-static const uint64_t in_memory = 1ull << 63, swapped = 1ull << 62, of_file = 1ull << 61;
-
-struct save {
-	struct work *w;
+struct table {
 	struct pages_head head;
 	struct buf runs;
-	size_t filled; /* bytes of w->piece that wait to be written */
-	uint64_t *entries;
-	const uint8_t *was; /* the memory as the VM found it: all of the file */
 };
 
-static const uint8_t zeros[PAGES_BYTES];
-
-static int flush(struct save *s, struct err *err)
+static int add_run(struct table *t, const struct pages_run *run, struct err *err)
 {
-	uint64_t at = pages_table_at(&s->head) - s->filled;
-
-	s->head.data_crc = crc32c(s->head.data_crc, (struct bytes){ s->w->piece, s->filled });
-	if (work_write(s->w->pages, s->w->piece, s->filled, at, err) < 0)
-		return err_wrap(err, "write pages");
-	s->filled = 0;
-	return 0;
+	t->head.runs++;
+	return buf_add(&t->runs, (struct bytes){ (const uint8_t *)run, sizeof(*run) }, err);
 }
 
-static int add_run(struct save *s, uint64_t page, uint32_t flags, struct err *err)
+/* Does a page whose last copy is `last` go on where the run ends? */
+static bool goes_on(const struct pages_run *r, uint64_t page, uint32_t last)
 {
-	struct pages_run *last = NULL, run = { page, 1, flags };
-
-	if (s->runs.len > 0)
-		last = (struct pages_run *)(void *)(s->runs.ptr + s->runs.len - sizeof(*last));
-	if (last && last->flags == flags && last->first + last->count == page) {
-		last->count++;
-		return 0;
-	}
-	s->head.runs++;
-	return buf_add(&s->runs, (struct bytes){ (const uint8_t *)&run, sizeof(run) }, err);
+	if (r->count == 0 || r->first + r->count != page)
+		return false;
+	return r->flags & PAGES_ZERO ? last == COPY_ZERO : last == COPY_AT + r->copy + r->count;
 }
 
-/* At piece + filled, behind what is kept already; a page that is kept moves up to it. */
-static int keep_page(struct save *s, uint64_t page, const uint8_t *now, const uint8_t *was,
-		     struct err *err)
+static int list_runs(struct table *t, const struct draft *d, struct err *err)
 {
-	uint8_t *to = s->w->piece + s->filled;
+	struct pages_run run = { 0 };
 
-	if (memcmp(now, was, PAGES_BYTES) == 0)
-		return 0;
-	if (memcmp(now, zeros, PAGES_BYTES) == 0) {
-		s->head.zero_pages++;
-		return add_run(s, page, PAGES_ZERO, err);
-	}
-	if (to != now)
-		memcpy(to, now, PAGES_BYTES);
-	s->filled += PAGES_BYTES;
-	s->head.pages++;
-	return add_run(s, page, 0, err);
-}
+	for (uint64_t i = 0; i < d->pages; i++) {
+		uint32_t last = d->last[i];
 
-/* So many pages one after the other, all written by the VM: at address `at`, from page `first`. */
-static int take(struct save *s, uint64_t at, uint64_t first, size_t n, struct err *err)
-{
-	struct work *w = s->w;
-
-	while (n > 0) {
-		size_t room = (WORK_PIECE - s->filled) / PAGES_BYTES, now = n < room ? n : room;
-		uint8_t *to = w->piece + s->filled;
-
-		if (room == 0) {
-			if (flush(s, err) < 0 || work_go_on(w, err) < 0)
-				return -1;
+		if (last == COPY_NONE)
+			continue;
+		(*(last == COPY_ZERO ? &t->head.zero_pages : &t->head.pages))++;
+		if (goes_on(&run, i, last)) {
+			run.count++;
 			continue;
 		}
-		if (work_read(w->mem, to, now * PAGES_BYTES, at, err) < 0)
-			return err_wrap(err, "read memory");
-		for (size_t i = 0; i < now; i++)
-			if (keep_page(s, first + i, to + i * PAGES_BYTES,
-				      s->was + (first + i) * PAGES_BYTES, err) < 0)
-				return -1;
-		at += now * PAGES_BYTES;
-		first += now;
-		n -= now;
-	}
-	return 0;
-}
-
-/* A page that is swapped out was written, too; one that is absent is as the file has it. */
-static bool written(uint64_t entry)
-{
-	return (entry & (in_memory | swapped)) && !(entry & of_file);
-}
-
-static int walk_entries(struct save *s, uint64_t at, uint64_t first, size_t n, struct err *err)
-{
-	const uint64_t *e = s->entries;
-
-	for (size_t i = 0; i < n;) {
-		size_t from = i;
-
-		while (i < n && !written(e[i]))
-			i++;
-		from = i;
-		while (i < n && written(e[i]))
-			i++;
-		if (i > from && take(s, at + from * PAGES_BYTES, first + from, i - from, err) < 0)
+		if (run.count > 0 && add_run(t, &run, err) < 0)
 			return -1;
+		run = (struct pages_run){ i, 1, last == COPY_ZERO ? PAGES_ZERO : 0,
+					  last == COPY_ZERO ? 0 : last - COPY_AT };
 	}
-	return 0;
-}
-
-static int walk_mapping(struct save *s, const struct mapping *m, struct err *err)
-{
-	for (uint64_t done = 0; done < m->bytes;) {
-		uint64_t left = (m->bytes - done) / PAGES_BYTES, at = m->at + done;
-		size_t n = left < ENTRIES ? (size_t)left : ENTRIES;
-
-		if (work_read(s->w->pagemap, s->entries, n * sizeof(*s->entries),
-			      at / PAGES_BYTES * sizeof(*s->entries), err) < 0)
-			return err_wrap(err, "read the page table");
-		if (walk_entries(s, at, (m->offset + done) / PAGES_BYTES, n, err) < 0)
-			return -1;
-		done += n * PAGES_BYTES;
-	}
-	return 0;
+	return run.count > 0 ? add_run(t, &run, err) : 0;
 }
 
 /* The table, then the head: a file that is cut off says nothing that could be believed. */
-static int finish(struct save *s, struct copier_reply *ret, struct err *err)
+static int write_table(struct table *t, const struct draft *d, struct copier_reply *ret,
+		       struct err *err)
 {
 	uint8_t first[PAGES_DATA_AT] = { 0 };
-	struct pages_head *h = &s->head;
-	uint64_t data = h->pages * PAGES_BYTES;
+	struct pages_head *h = &t->head;
+	int fd = d->w->pages;
 
-	if (flush(s, err) < 0)
-		return -1;
-	h->runs_crc = crc32c(0, buf_view(&s->runs));
+	h->memory_bytes = d->pages * PAGES_BYTES;
+	h->copies = d->copies;
+	h->data_crc = d->crc;
+	h->runs_crc = crc32c(0, buf_view(&t->runs));
 	pages_head_seal(h);
 	memcpy(first, h, sizeof(*h));
-	if (work_write(s->w->pages, s->runs.ptr, s->runs.len, pages_table_at(h), err) < 0 ||
-	    work_write(s->w->pages, first, sizeof(first), 0, err) < 0)
+	if (work_write(fd, t->runs.ptr, t->runs.len, pages_table_at(h), err) < 0 ||
+	    work_write(fd, first, sizeof(first), 0, err) < 0)
 		return err_wrap(err, "write the table of pages");
-	if (ftruncate(s->w->pages, (off_t)pages_file_bytes(h)) < 0)
+	if (ftruncate(fd, (off_t)pages_file_bytes(h)) < 0)
 		return err_set(err, ERR_UNAVAILABLE, errno, "size the file of pages");
 	ret->pages = h->pages;
 	ret->zero_pages = h->zero_pages;
 	ret->pages_bytes = pages_file_bytes(h);
 	ret->pages_crc = crc32c(0, (struct bytes){ first, sizeof(first) });
-	ret->pages_crc = work_crc_join(ret->pages_crc, h->data_crc, data);
-	ret->pages_crc = work_crc_join(ret->pages_crc, h->runs_crc, s->runs.len);
+	ret->pages_crc = work_crc_join(ret->pages_crc, h->data_crc, h->copies * PAGES_BYTES);
+	ret->pages_crc = work_crc_join(ret->pages_crc, h->runs_crc, t->runs.len);
 	return 0;
 }
 
-static int copy_pages(struct save *s, struct copier_reply *ret, struct err *err)
+static int finish(const struct draft *d, struct copier_reply *ret, struct err *err)
 {
-	struct mappings found;
-	void *was;
-	int rc = 0;
+	struct table t = { .runs = BUF_MAX(PAGES_RUNS_MAX * sizeof(struct pages_run)) };
+	int rc = list_runs(&t, d, err);
 
-	if (work_memory_bytes(s->w, &s->head.memory_bytes, err) < 0 ||
-	    mapping_find(s->w->maps, &s->w->file, s->head.memory_bytes, &found, err) < 0)
+	if (rc == 0)
+		rc = write_table(&t, d, ret, err);
+	buf_done(&t.runs);
+	return rc;
+}
+
+static int pass(struct work *w, struct err *err)
+{
+	if (!w->draft) {
+		w->draft = malloc(sizeof(*w->draft));
+		if (!w->draft)
+			return err_set(err, ERR_EXHAUSTED, ENOMEM, "copy");
+		if (draft_open(w->draft, w, err) < 0)
+			return -1;
+	}
+	return draft_pass(w->draft, err);
+}
+
+static void forget(struct work *w)
+{
+	if (w->draft)
+		draft_close(w->draft);
+	free(TAKE(w->draft));
+}
+
+int work_first(struct work *w, struct copier_reply *ret, struct err *err)
+{
+	w->done = (struct copier_reply){ 0 };
+	forget(w);
+	if (pass(w, err) < 0) {
+		forget(w);
 		return -1;
-	/* mapped, not read: most pages that were written differ in their first bytes */
-	was = mmap(NULL, s->head.memory_bytes, PROT_READ, MAP_SHARED, s->w->memory, 0);
-	if (was == MAP_FAILED)
-		return err_set(err, ERR_EXHAUSTED, errno, "map the memory file");
-	s->was = was;
-	for (size_t i = 0; i < found.n && rc == 0; i++)
-		rc = walk_mapping(s, &found.all[i], err);
-	munmap(was, s->head.memory_bytes);
-	return rc < 0 ? -1 : finish(s, ret, err);
+	}
+	ret->pages = w->draft->copies;
+	return 0;
+}
+
+int work_copy(struct work *w, struct copier_reply *ret, struct err *err)
+{
+	int failed;
+
+	w->done = (struct copier_reply){ 0 };
+	failed = pass(w, err) < 0 || finish(w->draft, ret, err) < 0;
+	forget(w);
+	if (failed)
+		return -1;
+	w->done = *ret;
+	return 0;
 }
 
 /* QEMU wrote it, under whatever influence: its length is bounded, its meaning is not asked for. */
@@ -210,19 +156,13 @@ static int copy_state(struct work *w, struct copier_reply *ret, struct err *err)
 	return 0;
 }
 
-int work_copy(struct work *w, struct copier_reply *ret, struct err *err)
+int work_state(struct work *w, struct copier_reply *ret, struct err *err)
 {
-	struct save s = { .w = w, .runs = BUF_MAX(PAGES_RUNS_MAX * sizeof(struct pages_run)) };
-	int failed;
-
-	w->done = (struct copier_reply){ 0 };
-	s.entries = malloc(ENTRIES * sizeof(*s.entries));
-	if (!s.entries)
-		return err_set(err, ERR_EXHAUSTED, ENOMEM, "copy");
-	failed = copy_pages(&s, ret, err) < 0 || copy_state(w, ret, err) < 0;
-	free(s.entries);
-	buf_done(&s.runs);
-	if (failed)
+	if (w->done.pages_bytes == 0)
+		return err_set(err, ERR_INVALID, 0, "no memory was copied");
+	*ret = w->done;
+	ret->state_bytes = ret->state_crc = 0;
+	if (copy_state(w, ret, err) < 0)
 		return -1;
 	w->done = *ret;
 	return 0;

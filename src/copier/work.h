@@ -1,10 +1,13 @@
 /* work.h - what a copier does, and what it does it with. */
 #pragma once
 
+#include "copier/crew.h"
 #include "copier/mapping.h"
 #include "copier/protocol.h"
 
 enum { WORK_PIECE = 1024 * 1024 }; /* moved at once, in bytes */
+
+struct draft;
 
 struct work {
 	int control, pages, memory, state; /* node's; see enum copier_fd */
@@ -12,10 +15,14 @@ struct work {
 	struct mapping_file file;          /* `memory`, by its name in maps */
 	struct copier_reply done;          /* of the last copy: what COPIER_SYNC compares with */
 	uint8_t *piece, *other;            /* WORK_PIECE bytes each */
+	struct draft *draft;               /* NULL: nothing is copied yet; see draft.h */
+	struct crew *crew;                 /* may be NULL */
 };
 
 /* These fill in the figures of *ret; took_us is the caller's. */
+int work_first(struct work *w, struct copier_reply *ret, struct err *err) NODISCARD;
 int work_copy(struct work *w, struct copier_reply *ret, struct err *err) NODISCARD;
+int work_state(struct work *w, struct copier_reply *ret, struct err *err) NODISCARD;
 int work_sync(struct work *w, struct copier_reply *ret, struct err *err) NODISCARD;
 int work_apply(struct work *w, struct copier_reply *ret, struct err *err) NODISCARD;
 

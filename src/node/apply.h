@@ -1,20 +1,18 @@
 /* apply.h - a copier writes the saved pages into the memory of a VM that waits for its state. */
 #pragma once
 
-#include "copier/protocol.h"
 #include "node/warden_keep.h"
+#include "vm/copier_link.h"
 
 enum { APPLY_MS = 120 * 1000 };
 
 struct apply { /* embedded by the owner; all zero: nothing under way */
 	/* Once, from the loop. What the copier says is a claim, as it runs with the VM's rights. */
 	void (*on_done)(struct apply *a, const struct copier_reply *ret, const struct err *err);
-	struct loop *loop;
 	struct warden_call call;
-	struct watch ready;
-	struct timer deadline;
-	int control; /* our end of its socket; it ends when this closes */
-	bool open;   /* control is one */
+	struct copier_link copier;
+	bool started;     /* warden has answered */
+	struct err ended; /* it is gone, before that */
 };
 
 /* Takes `pages` and `memory` in any case. Failure (-1): on_done will not come. */

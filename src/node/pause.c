@@ -24,7 +24,7 @@ static struct pausing *of_save(struct save_user *u)
 /* --- its end ------------------------------------------------------------------------------ */
 
 /* The copier ends when our end of its socket closes. */
-static void let_go(struct pausing *p)
+void pause_over(struct pausing *p)
 {
 	turn_leave(&p->turn);
 	timer_stop(&p->link);
@@ -51,7 +51,7 @@ void pause_cancel(struct sandbox *s)
 		return;
 	taking = TAKE(s->pausing->taking);
 	journal_write_cancel(&s->write);
-	let_go(s->pausing);
+	pause_over(s->pausing);
 	if (taking) {
 		requests_not_found(s->info.id, &err);
 		taking_failed(taking, &err);
@@ -128,100 +128,6 @@ void pause_left_over(struct sandbox *s)
 	rouse_begin(s);
 }
 
-/* --- durable ------------------------------------------------------------------------------ */
-
-static void answer(struct pausing *p)
-{
-	struct sandbox *s = p->sandbox;
-	struct door_asked *asked = TAKE(p->asked);
-
-	if (asked)
-		door_answer(asked, &(struct node_reply){ .sandbox = s->info }, (struct bytes){ 0 },
-			    NULL, 0);
-	step("pause.answer");
-}
-
-static uint64_t after_us(const struct pausing *p, uint64_t ns)
-{
-	return (ns - p->asked_ns) / 1000;
-}
-
-static void log_paused(const struct pausing *p)
-{
-	log_info("%s is paused: %" PRIu64 " bytes, stood still %" PRIu64
-		 " us until copied, copier %" PRIu64 " us; begun after %" PRIu64
-		 " us, copied %" PRIu64 ", synced %" PRIu64 ", renamed %" PRIu64
-		 ", durable %" PRIu64,
-		 p->sandbox->info.id, p->sandbox->saved_bytes, p->result.stopped_us,
-		 p->result.copied.took_us, after_us(p, p->begun_ns), after_us(p, p->copied_ns),
-		 after_us(p, p->synced_ns), after_us(p, p->renamed_ns),
-		 after_us(p, clock_mono_ns()));
-}
-
-static void on_noted(struct journal_write *w, const struct err *err)
-{
-	struct sandbox *s = CONTAINER_OF(w, struct sandbox, write);
-	struct pausing *p = s->pausing;
-
-	if (err) {
-		s->info.state = NODE_RUNNING;
-		s->info.ended_ns = 0;
-		s->info.generation--;
-		pause_fail(p, err);
-		return;
-	}
-	events_add(&s->record.events, EVENT_INFO, "paused", "Sandbox paused");
-	step("pause.row");
-	log_paused(p);
-	if (s->node->door)
-		door_tell_gone(s->node->door, s->info.id, s->info.generation - 1);
-	answer(p);
-	let_go(p);
-	machine_close(&s->machine);
-	park(s);
-	waits_serve(s);
-}
-
-static void on_kept(struct files_call *c, struct files_opened *got, const struct err *failed)
-{
-	struct pausing *p = CONTAINER_OF(c, struct pausing, files);
-	const struct copier_reply *r = &p->result.copied;
-	struct sandbox *s = p->sandbox;
-	struct err err;
-
-	(void)got;
-	if (failed) {
-		pause_fail(p, failed);
-		return;
-	}
-	step("pause.renamed");
-	p->renamed_ns = clock_mono_ns();
-	s->pages_crc = p->memory ? r->pages_crc : 0;
-	s->state_crc = p->memory ? r->state_crc : 0;
-	s->saved_bytes = p->memory ? r->pages_bytes + r->state_bytes : 0;
-	s->info.state = NODE_PAUSED;
-	s->info.ended_ns = clock_wall_ns();
-	s->info.end_ns = s->info.ended_ns;
-	s->info.generation++; /* sockets of before reach nobody after */
-	if (sandbox_note_durable(s, &s->write, JOURNAL_PAUSED, on_noted, &err) < 0)
-		on_noted(&s->write, &err);
-}
-
-static void keep_it(struct pausing *p)
-{
-	struct files_order o;
-	struct err err;
-
-	if (!p->saved || !p->disk_synced)
-		return;
-	step("pause.synced");
-	p->synced_ns = clock_mono_ns();
-	sandbox_files_order(p->sandbox, FILES_KEEP, &o);
-	o.memory = p->memory;
-	if (files_ask(p->sandbox->node->files, &p->files, &o, on_kept, &err) < 0)
-		pause_fail(p, &err);
-}
-
 /* --- saving ------------------------------------------------------------------------------- */
 
 static void on_disk_synced(struct files_call *c, struct files_opened *got, const struct err *err)
@@ -234,7 +140,7 @@ static void on_disk_synced(struct files_call *c, struct files_opened *got, const
 		return;
 	}
 	p->disk_synced = true;
-	keep_it(p);
+	pause_keep(p);
 }
 
 /* Beside the copier, which syncs what it wrote. False: the pause has failed. */
@@ -279,7 +185,14 @@ static void on_saved(struct save_user *u, const struct save_result *r, const str
 	p->result = *r;
 	p->saved = true;
 	if (sync_disk(p))
-		keep_it(p);
+		pause_keep(p);
+}
+
+/* Whoever comes second, the copier or the beginning of the save. */
+static void give_copier(struct pausing *p)
+{
+	if (p->begun && p->copier)
+		save_copier(&p->save, take_fd(&p->control));
 }
 
 static void begin_save(struct pausing *p, int socket)
@@ -297,9 +210,10 @@ static void begin_save(struct pausing *p, int socket)
 	p->begun = true;
 	p->begun_ns = clock_mono_ns();
 	p->end_ns = s->info.end_ns;
-	if (save_start(&p->save, &s->machine, &spec, socket, take_fd(&p->control), &p->save_user,
-		       &err) < 0)
+	if (save_start(&p->save, &s->machine, &spec, socket, &p->save_user, &err) < 0)
 		pause_fail(p, &err);
+	else
+		give_copier(p);
 }
 
 static void on_sockets(struct guest_sockets *g, int *fds, const struct err *err)
@@ -338,7 +252,9 @@ static void on_copier(struct warden_call *c, const struct warden_reply *reply, i
 	}
 	if (!p->taking)
 		step("pause.copier");
-	ask_sockets(p);
+	p->copier = true;
+	p->copier_ns = clock_mono_ns();
+	give_copier(p);
 }
 
 static void start_copier(struct pausing *p, struct files_opened *got)
@@ -361,6 +277,9 @@ static void start_copier(struct pausing *p, struct files_opened *got)
 	if (warden_once_fds(&p->sandbox->node->warden, &p->call, &rq, fds, COPIER_FDS,
 			    WARDEN_CALL_MS, on_copier, &err) < 0)
 		pause_fail(p, &err);
+	else
+		ask_sockets(
+			p); /* beside it: the guest needs longer to freeze than a copier to start */
 }
 
 static void on_files(struct files_call *c, struct files_opened *got, const struct err *err)
@@ -453,7 +372,7 @@ struct pausing *pause_start(struct sandbox *s, struct err *err)
 			       .control = -1,
 			       .thaw_socket = -1,
 			       .asked_ns = clock_mono_ns() };
-	p->copied_ns = p->asked_ns; /* without memory nothing is copied */
+	p->copied_ns = p->copier_ns = p->asked_ns; /* without memory nothing is copied */
 	s->pausing = p;
 	timer_stop(&s->timer);
 	sandbox_enter(&s->node->table, s, SANDBOX_PAUSING);

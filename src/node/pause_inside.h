@@ -1,4 +1,5 @@
-/* pause_inside.h - what pause.c and pause_copy.c share; nobody else includes it. */
+/* pause_inside.h - what pause.c, pause_durable.c and pause_copy.c share; nobody else includes it.
+ */
 #pragma once
 
 #include "node/node.h"
@@ -24,15 +25,20 @@ struct pausing {
 	struct taking *taking; /* it is to be copied, and goes on. NULL: paused, or copied */
 	int thaw_socket;       /* to let it go on; -1: none */
 	struct thaw thaw;
-	struct agent_identity identity;          /* for the thaw */
-	bool begun, syncing, disk_synced, saved; /* begun: the guest may stand still */
+	struct agent_identity identity; /* for the thaw */
+	bool begun, copier;             /* the guest may stand still; it is there */
+	bool syncing, disk_synced, saved;
 	uint64_t end_ns, stopped_ns;
-	uint64_t asked_ns, begun_ns, copied_ns, synced_ns, renamed_ns; /* when */
+	uint64_t asked_ns, begun_ns, copier_ns, copied_ns, synced_ns, renamed_ns; /* when */
 };
 
 /* pause.c: it waits for its turn from here on. */
 struct pausing *pause_start(struct sandbox *s, struct err *err) NODISCARD;
 void pause_fail(struct pausing *p, const struct err *why);
+void pause_over(struct pausing *p); /* let go of all it has */
+
+/* pause_durable.c: when both its memory and its disk are synced. */
+void pause_keep(struct pausing *p);
 
 /* pause_copy.c, of one with p->taking: its memory is copied; something failed. */
 void pause_copy_disk(struct pausing *p);

@@ -1,17 +1,13 @@
 /* save.c - freeze, stop, state, pages: one after the other, and what can go wrong between them. */
-/* #syscalls: sendto recvfrom close */
+/* #syscalls: close */
 #include "vm/save.h"
 
 #include <assert.h>
-#include <errno.h>
-#include <sys/socket.h>
 
 #include "base/clock.h"
 
-enum {
-	REPLY_ERRNO_MAX = 4095,
-	REPLY_PAGES_MAX = 1 << 28, /* of a machine with a terabyte */
-};
+static void go_on(struct save *s);
+static int dial(struct save *s, struct err *err);
 
 static struct save *of(struct machine_user *u)
 {
@@ -33,12 +29,11 @@ bool save_running(const struct save *s)
 static void release(struct save *s)
 {
 	s->user = NULL;
-	timer_stop(&s->deadline);
 	agent_dial_cancel(&s->dial);
 	agent_link_close(&s->link);
-	watch_close(&s->control_ready);
-	if (s->control >= 0)
-		close(take_fd(&s->control));
+	copier_link_close(&s->copier);
+	if (s->agent_socket >= 0)
+		close(take_fd(&s->agent_socket));
 	if (s->call.link) /* an answer without anybody to hear it */
 		machine_close(s->machine);
 	else if (s->machine->life.state != VM_GONE)
@@ -64,73 +59,18 @@ static void finish(struct save *s, const struct err *why)
 	u->ops->on_done(u, &s->result, why ? &err : NULL);
 }
 
-static void fail_with(struct save *s, enum err_code code, const char *what)
-{
-	struct err err;
-
-	err_set(&err, code, 0, "%s", what);
-	finish(s, &err);
-}
-
 /* --- the copier --------------------------------------------------------------------------- */
 
-/* While QEMU is still to answer, what comes next waits for that. */
-static void copier_broke(struct save *s, const struct err *err)
-{
-	timer_stop(&s->deadline);
-	watch_close(&s->control_ready);
-	s->asked = COPIER_VERBS;
-	if (s->call.link)
-		s->broken = *err;
-	else
-		finish(s, err);
-}
-
-static void on_deadline(struct timer *t)
+/* False: the save is over. */
+static bool ask_copier(struct save *s, enum copier_verb verb)
 {
 	struct err err;
 
-	err_set(&err, ERR_TIMEOUT, 0, "the copier did not answer in %d ms", SAVE_COPY_MS);
-	copier_broke(CONTAINER_OF(t, struct save, deadline), &err);
-}
-
-static void ask_copier(struct save *s, enum copier_verb verb)
-{
-	const struct copier_request rq = { .version = COPIER_VERSION, .verb = verb };
-	struct err err;
-
-	if (send(s->control, &rq, sizeof(rq), MSG_DONTWAIT | MSG_NOSIGNAL) != (ssize_t)sizeof(rq)) {
-		err_set(&err, ERR_UNAVAILABLE, errno, "the copier cannot be asked");
-		finish(s, &err);
-		return;
-	}
 	s->asked = verb;
-	timer_start(&s->deadline, SAVE_COPY_MS);
-}
-
-/* Its own words, cut and without anything that a log could stumble over. */
-static int read_refusal(const struct copier_reply *r, struct err *err)
-{
-	bool known = r->code < ERR_CODES && r->sys >= 0 && r->sys <= REPLY_ERRNO_MAX;
-	char words[sizeof(r->msg)];
-	size_t n = strnlen(r->msg, sizeof(r->msg) - 1);
-
-	for (size_t i = 0; i < n; i++)
-		words[i] = r->msg[i] >= ' ' && r->msg[i] <= '~' ? r->msg[i] : '?';
-	words[n] = '\0';
-	err_set(err, known ? (enum err_code)r->code : ERR_INTERNAL, 0, "copier: %s", words);
-	err->sys = known ? r->sys : 0; /* named among its words already */
-	return -1;
-}
-
-/* Nothing is done with these numbers but to remember them: they need to be possible, no more. */
-static bool is_possible(const struct copier_reply *r)
-{
-	const uint64_t most = (uint64_t)REPLY_PAGES_MAX * 2 * COPIER_PAGE; /* and their table */
-
-	return r->pages <= REPLY_PAGES_MAX && r->zero_pages <= REPLY_PAGES_MAX &&
-	       r->pages_bytes > 0 && r->pages_bytes <= most && r->state_bytes > 0 &&
-	       r->state_bytes <= COPIER_STATE_MAX;
+	if (copier_link_ask(&s->copier, verb, SAVE_COPY_MS, &err) == 0)
+		return true;
+	finish(s, &err);
+	return false;
 }
 
 static bool is_same(const struct copier_reply *a, const struct copier_reply *b)
@@ -143,76 +83,82 @@ static bool is_same(const struct copier_reply *a, const struct copier_reply *b)
 static void on_copied(struct save *s, const struct copier_reply *r)
 {
 	s->result.copied = *r;
-	memset(s->result.copied.msg, 0, sizeof(s->result.copied.msg));
-	s->result.stopped_us = (clock_mono_ns() - s->stopped_ns) / 1000;
+	s->result.copied.took_us = s->pages_us;
+	s->result.stopped_us = (clock_mono_ns() - s->stop_ns) / 1000;
 	s->copied = true;
 	steps_add(&s->machine->steps, "copied");
 	s->user->ops->on_copied(s->user, &s->result);
 }
 
-static void on_reply(struct save *s, const struct copier_reply *r)
+static void on_durable(struct save *s, const struct copier_reply *r)
 {
-	enum copier_verb asked = s->asked;
 	struct err err;
 
-	s->asked = COPIER_VERBS;
-	timer_stop(&s->deadline);
-	if (asked == COPIER_VERBS) {
-		err_set(&err, ERR_INVALID, 0, "the copier answers what nobody asked");
-		copier_broke(s, &err);
-	} else if (r->code != ERR_NONE) {
-		read_refusal(r, &err);
+	if (!is_same(r, &s->result.copied)) {
+		err_set(&err, ERR_INVALID, 0, "the copier says one thing and then another");
 		finish(s, &err);
-	} else if (!is_possible(r)) {
-		fail_with(s, ERR_INVALID, "the copier answers what cannot be");
-	} else if (asked == COPIER_COPY) {
-		on_copied(s, r);
-	} else if (!is_same(r, &s->result.copied)) {
-		fail_with(s, ERR_INVALID, "the copier says one thing and then another");
-	} else {
-		steps_add(&s->machine->steps, "durable");
-		finish(s, NULL);
+		return;
 	}
+	steps_add(&s->machine->steps, "durable");
+	finish(s, NULL);
 }
 
-/* A message of exactly the right length. Descriptors that come with it the kernel drops. */
-static int receive(int fd, struct copier_reply *ret, struct err *err)
+/* Its part and QEMU's: whoever comes second goes on. */
+static void copy_state(struct save *s)
 {
-	ssize_t n = recv(fd, ret, sizeof(*ret), MSG_DONTWAIT | MSG_TRUNC);
-
-	if (n < 0 && (errno == EAGAIN || errno == EINTR))
-		return 0;
-	if (n < 0)
-		return err_set(err, ERR_UNAVAILABLE, errno, "hear the copier");
-	if (n == 0)
-		return err_set(err, ERR_UNAVAILABLE, 0, "the copier ended");
-	if ((size_t)n != sizeof(*ret))
-		return err_set(err, ERR_INVALID, 0, "a message of %zd bytes from the copier", n);
-	return 1;
+	if (s->pages && s->state)
+		ask_copier(s, COPIER_STATE);
 }
 
-static void on_control(struct watch *w, unsigned int events)
+/* While QEMU is still to answer, what comes next waits for that. */
+static void copier_broke(struct save *s, const struct err *err)
 {
-	struct save *s = CONTAINER_OF(w, struct save, control_ready);
-	struct copier_reply reply;
-	struct err err;
-	int rc;
+	if (s->call.link)
+		s->broken = *err;
+	else
+		finish(s, err);
+}
 
-	(void)events;
-	rc = receive(s->control, &reply, &err);
-	if (rc < 0)
-		copier_broke(s, &err);
-	else if (rc > 0)
-		on_reply(s, &reply);
+static void on_answer(struct copier_link *l, const struct copier_reply *r, const struct err *err)
+{
+	struct save *s = CONTAINER_OF(l, struct save, copier);
+
+	if (err) {
+		copier_broke(s, err);
+	} else if (s->asked == COPIER_FIRST) {
+		s->first = true;
+		steps_add(&s->machine->steps, "first");
+		go_on(s);
+	} else if (s->asked == COPIER_COPY) {
+		s->pages = true;
+		s->pages_us = r->took_us;
+		steps_add(&s->machine->steps, "pages");
+		copy_state(s);
+	} else if (s->asked == COPIER_STATE) {
+		on_copied(s, r);
+	} else {
+		on_durable(s, r);
+	}
 }
 
 void save_sync(struct save *s)
 {
-	assert(s->user && s->copied && s->asked == COPIER_VERBS);
+	assert(s->user && s->copied);
 	if (!s->spec.disk_only)
 		ask_copier(s, COPIER_SYNC);
 	else
 		finish(s, NULL);
+}
+
+void save_copier(struct save *s, int control)
+{
+	struct err err;
+
+	assert(s->user && !s->spec.disk_only && !s->first);
+	if (copier_link_open(&s->copier, s->machine->loop, control, on_answer, &err) < 0)
+		copier_broke(s, &err);
+	else
+		ask_copier(s, COPIER_FIRST);
 }
 
 /* --- QEMU --------------------------------------------------------------------------------- */
@@ -237,20 +183,29 @@ static void on_state(struct qmp_call *c, const json_t *ret, const struct err *er
 	(void)ret;
 	if (fails(s, err))
 		return;
+	s->state = true;
 	steps_add(&s->machine->steps, "state");
-	ask_copier(s, COPIER_COPY);
+	copy_state(s);
+}
+
+/* The copier is asked first: when it cannot be, QEMU has nothing to answer. */
+static void copy(struct save *s)
+{
+	struct err err;
+
+	if (ask_copier(s, COPIER_COPY) &&
+	    machine_save(s->machine, &s->call, s->spec.save_file, on_state, &err) < 0)
+		finish(s, &err);
 }
 
 static void on_stopped(struct qmp_call *c, const json_t *ret, const struct err *failed)
 {
 	struct save *s = of_call(c);
 	struct machine *m = s->machine;
-	struct err err;
 
 	(void)ret;
 	if (!failed && m->life.state != VM_PAUSED) {
 		vm_life_enter(&m->life, VM_PAUSED);
-		s->stopped_ns = clock_mono_ns();
 		steps_add(&m->steps, "stopped");
 	}
 	if (fails(s, failed))
@@ -258,8 +213,8 @@ static void on_stopped(struct qmp_call *c, const json_t *ret, const struct err *
 	if (s->spec.disk_only) {
 		s->copied = true;
 		s->user->ops->on_copied(s->user, &s->result);
-	} else if (machine_save(m, &s->call, s->spec.save_file, on_state, &err) < 0) {
-		finish(s, &err);
+	} else {
+		copy(s);
 	}
 }
 
@@ -267,7 +222,20 @@ static void stop(struct save *s)
 {
 	struct err err;
 
+	s->stop_ns = clock_mono_ns();
+	steps_add(&s->machine->steps, "stop");
 	if (machine_stop(s->machine, &s->call, on_stopped, &err) < 0)
+		finish(s, &err);
+}
+
+/* The guest and the copier have both done their part while it runs. */
+static void go_on(struct save *s)
+{
+	struct err err;
+
+	if (s->guest && (s->first || s->spec.disk_only))
+		stop(s);
+	else if (s->first && s->agent_socket >= 0 && dial(s, &err) < 0)
 		finish(s, &err);
 }
 
@@ -294,7 +262,8 @@ static void not_frozen(struct save *s, const struct err *why)
 	struct err err = *why;
 
 	if (!s->spec.must_freeze) {
-		stop(s);
+		s->guest = true;
+		go_on(s);
 		return;
 	}
 	err.code = ERR_UNAVAILABLE; /* it may be only busy: worth another try */
@@ -314,7 +283,8 @@ static void on_frozen(struct agent_link *l, const struct agent_answer *a, const 
 		return;
 	}
 	steps_add(&s->machine->steps, "frozen");
-	stop(s);
+	s->guest = true;
+	go_on(s);
 }
 
 static int freeze(struct save *s, struct err *err)
@@ -344,36 +314,30 @@ static void on_dialled(struct agent_dial *d, struct stream *stream, const struct
 
 /* --- the beginning ------------------------------------------------------------------------ */
 
-static int begin(struct save *s, int agent_socket, struct err *err)
+static int dial(struct save *s, struct err *err)
 {
-	struct loop *l = s->machine->loop;
-
-	timer_init(&s->deadline, l, on_deadline);
-	if (agent_dial_start(&s->dial, l, agent_socket, &s->spec.agent, AGENT_DIAL_UP_MS,
-			     s->spec.must_freeze ? SAVE_SURE_MS : SAVE_REACH_MS, on_dialled,
-			     err) < 0)
-		return -1;
-	if (s->control < 0)
-		return 0;
-	return watch_open(&s->control_ready, l, s->control, WATCH_READ | WATCH_HUP, on_control,
-			  err);
+	return agent_dial_start(&s->dial, s->machine->loop, take_fd(&s->agent_socket),
+				&s->spec.agent, AGENT_DIAL_UP_MS,
+				s->spec.must_freeze ? SAVE_SURE_MS : SAVE_REACH_MS, on_dialled,
+				err);
 }
 
 int save_start(struct save *s, struct machine *m, const struct save_spec *spec, int agent_socket,
-	       int control, struct save_user *u, struct err *err)
+	       struct save_user *u, struct err *err)
 {
 	static const struct machine_user_ops ops = { on_nothing, on_nothing, on_event, on_gone };
 
-	assert(spec->disk_only == (control < 0));
+	assert(!(spec->disk_only && spec->must_freeze));
 	*s = (struct save){ .user = u,
 			    .machine = m,
 			    .machine_user = { &ops },
 			    .before = m->user,
 			    .spec = *spec,
-			    .control = control,
-			    .asked = COPIER_VERBS };
+			    .agent_socket = agent_socket };
 	machine_set_user(m, &s->machine_user);
-	if (begin(s, agent_socket, err) < 0) {
+	if (spec->must_freeze)
+		return 0; /* nobody is frozen for longer than need be: the first pass comes first */
+	if (dial(s, err) < 0) {
 		release(s);
 		return err_wrap(err, "save");
 	}

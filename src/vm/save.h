@@ -1,34 +1,35 @@
 /* save.h - from a running sandbox to its state on disk: all that changed, nothing else.
  *
- *	[reached -> frozen ->] stopped -> state -> copied -> durable
+ *	[reached -> frozen ->] stop -> stopped -> state -> copied -> durable
+ *	first: beside the freeze, or before it when it must freeze
  *
- * These are also the names in the machine's table of times. The guest stands still from "stopped"
- * until the owner lets it go on (thaw.h) or ends it. A guest that does not answer the freeze
- * in SAVE_FREEZE_MS is stopped all the same.
+ * These are also the names in the machine's table of times. While the guest runs the copier copies
+ * what it has written so far ("first"), and while it stands still only what changed since. It
+ * stands still from "stop", when QEMU is asked for it, until the owner lets it go on (thaw.h) or
+ * ends it. A guest that does not answer the freeze in SAVE_FREEZE_MS is stopped all the same.
  *
- * The copier runs with the guest's rights and reads what the guest wrote: what it answers is a
- * claim like the guest's own, checked for its form and for agreeing with itself.
+ * QEMU writes the device state while the last pages are copied. That changes no memory: a migration
+ * of QEMU's sends the memory first and that state last.
  */
 #pragma once
 
-#include "copier/protocol.h"
-#include "net/watch.h"
 #include "vm/agent_dial.h"
 #include "vm/agent_link.h"
+#include "vm/copier_link.h"
 #include "vm/machine.h"
 
 enum {
 	SAVE_REACH_MS = 1000,      /* the agent; the guest still runs */
-	SAVE_FREEZE_MS = 200,      /* its answer, once it was asked, */
+	SAVE_FREEZE_MS = 1000,     /* its answer, once it was asked, */
 	SAVE_SURE_MS = 5 * 1000,   /* the same of both, when it must freeze */
 	SAVE_FLUSH_MS = 60 * 1000, /* or when it must write back its disk first */
-	SAVE_COPY_MS = 120 * 1000, /* the copier's answer: it reads up to all of the memory */
+	SAVE_COPY_MS = 120 * 1000, /* each of the copier's answers: up to all of the memory */
 };
 
 struct save_result {
 	struct copier_reply copied;
 	bool frozen;         /* false: the guest did not answer, and was stopped as it was */
-	uint64_t stopped_us; /* how long it stood still until all was copied */
+	uint64_t stopped_us; /* from asking QEMU to stop it until all was copied */
 };
 
 struct save_user;
@@ -59,23 +60,27 @@ struct save { /* embedded by the owner; all zero: nothing under way */
 	struct machine_user *before; /* who the machine goes back to */
 	struct save_spec spec;
 	struct save_result result;
-	uint64_t stopped_ns;   /* when; 0: it runs */
-	struct timer deadline; /* of the copier's answer */
+	uint64_t stop_ns; /* when QEMU was asked to stop it */
 	struct qmp_call call;
 	struct agent_dial dial;
 	struct agent_link link;
-	struct watch control_ready;
-	int control;            /* node's end of the copier's socket; -1: none */
-	enum copier_verb asked; /* of the copier; COPIER_VERBS: nothing */
+	int agent_socket; /* until it is used; -1: it was */
+	struct copier_link copier;
+	enum copier_verb asked;          /* of it last */
+	bool first, guest, pages, state; /* over: first pass, freeze, second pass, QEMU's part */
 	bool copied;
+	uint64_t pages_us; /* what the copier took for the second pass */
 	struct err broken; /* the copier's end, while QEMU is still to answer */
 };
 
 /* The machine must be running and outlive the save; it is the save's until on_done. Takes
- * `agent_socket` (unconnected, in the sandbox's network) and `control` (the copier is at its other
- * end; -1 when disk_only) in any case. Failure (-1): no callback follows. */
+ * `agent_socket` (unconnected, in the sandbox's network) in any case. Failure (-1): no callback
+ * follows. Unless disk_only, save_copier() comes next. */
 int save_start(struct save *s, struct machine *m, const struct save_spec *spec, int agent_socket,
-	       int control, struct save_user *u, struct err *err) NODISCARD;
+	       struct save_user *u, struct err *err) NODISCARD;
+/* Once, at once or later: a copier is at the other end of `control`, which is taken in any case.
+ * May fail the save, and then calls on_done before it returns. */
+void save_copier(struct save *s, int control);
 /* After on_copied. May fail the save, or end it, and then calls on_done before it returns. */
 void save_sync(struct save *s);
 /* No callback; the guest stays as it is; fine when over. While QEMU is to answer a command the

@@ -234,9 +234,10 @@ static void on_socket(struct warden_call *call, const struct warden_reply *reply
 	}
 	steps_begin(&p->s->machine.steps);
 	p->save_user.ops = &ops;
-	if (save_start(&p->save, &p->s->machine, &spec, take_fd(&fds[0]), take_fd(&p->control),
-		       &p->save_user, &err) < 0)
+	if (save_start(&p->save, &p->s->machine, &spec, take_fd(&fds[0]), &p->save_user, &err) < 0)
 		pause_fail(p, &err);
+	else if (!p->disk_only)
+		save_copier(&p->save, take_fd(&p->control));
 }
 
 static void ask_socket(struct pause_op *p)

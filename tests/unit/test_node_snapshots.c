@@ -170,20 +170,25 @@ static void must(const struct world *w, const struct files_order *o)
 struct pages_file {
 	struct pages_head head;
 	uint8_t rest[PAGES_DATA_AT - sizeof(struct pages_head)];
-	uint8_t data[2][PAGES_BYTES];
-	struct pages_run runs[2];
+	uint8_t data[3][PAGES_BYTES];
+	struct pages_run runs[3];
 };
 
-/* Pages 2 and 3 are of 0xaa and 0xbb, pages 7 to 9 are zero. */
+/* Pages 2 and 3 are of 0xaa and 0xbb, pages 7 to 9 are zero. Page 2 was written while it was
+ * copied: its first copy is of no use any more. */
 static struct pages_file pages_make(void)
 {
-	struct pages_file f = {
-		.head = { .memory_bytes = MEMORY, .runs = 2, .pages = 2, .zero_pages = 3 },
-		.runs = { { 2, 2, 0 }, { 7, 3, PAGES_ZERO } }
-	};
+	struct pages_file f = { .head = { .memory_bytes = MEMORY,
+					  .copies = 3,
+					  .runs = 3,
+					  .pages = 2,
+					  .zero_pages = 3 },
+				.runs = {
+					{ 2, 1, 0, 2 }, { 3, 1, 0, 1 }, { 7, 3, PAGES_ZERO, 0 } } };
 
-	memset(f.data[0], 0xaa, PAGES_BYTES);
+	memset(f.data[0], 0xee, PAGES_BYTES);
 	memset(f.data[1], 0xbb, PAGES_BYTES);
+	memset(f.data[2], 0xaa, PAGES_BYTES);
 	f.head.data_crc = crc32c(0, (struct bytes){ f.data[0], sizeof(f.data) });
 	f.head.runs_crc = crc32c(0, (struct bytes){ (const uint8_t *)f.runs, sizeof(f.runs) });
 	pages_head_seal(&f.head);
@@ -347,12 +352,24 @@ static void break_data(struct pages_file *f)
 
 static void break_table(struct pages_file *f)
 {
-	f->runs[1].first = 8;
+	f->runs[2].first = 8;
+}
+
+static void break_unused(struct pages_file *f)
+{
+	f->data[0][7] ^= 1;
+}
+
+static void break_copy(struct pages_file *f)
+{
+	f->runs[0].copy = f->runs[1].copy;
+	f->head.runs_crc = crc32c(0, (struct bytes){ (const uint8_t *)f->runs, sizeof(f->runs) });
+	pages_head_seal(&f->head);
 }
 
 static void break_order(struct pages_file *f)
 {
-	f->runs[1].first = PAGES - 1;
+	f->runs[2].first = PAGES - 1;
 	f->head.runs_crc = crc32c(0, (struct bytes){ (const uint8_t *)f->runs, sizeof(f->runs) });
 	pages_head_seal(&f->head);
 }
@@ -369,9 +386,10 @@ static void pages_are_not_believed(void **state)
 		const char *name;
 		void (*damage)(struct pages_file *f);
 	} rows[] = {
-		{ "another length", break_length },   { "a page changed", break_data },
-		{ "the table changed", break_table }, { "beyond the memory", break_order },
-		{ "of another machine", break_size },
+		{ "another length", break_length },         { "a page changed", break_data },
+		{ "the table changed", break_table },       { "beyond the memory", break_order },
+		{ "of another machine", break_size },       { "a copy of two pages", break_copy },
+		{ "an unused copy changed", break_unused },
 	};
 	struct world *w = *state;
 

@@ -14,17 +14,20 @@ import tempfile
 
 from protocol import CODES
 
-VERSION = 1
+VERSION = 2
 PAGE = 4096
 ANSWER_SECONDS = 60
-HEAD = "<8sIIQQQQIII"  # without its own checksum
+HEAD = "<8sIIQQQQQIII"  # without its own checksum
+RUN = "<QIIQ"
 ZERO = 1
 
 
 class Verb(enum.IntEnum):
-    COPY = 0
-    SYNC = 1
-    APPLY = 2
+    FIRST = 0
+    COPY = 1
+    STATE = 2
+    SYNC = 3
+    APPLY = 4
 
 
 class Reply(ctypes.Structure):
@@ -57,26 +60,28 @@ def crc32c(data):
 
 
 def pages_file(memory_bytes, pages):
-    """A file of pages: {number: content of one page, or None for zeros}."""
-    runs = [struct.pack("<QII", n, 1, ZERO if page is None else 0)
-            for n, page in sorted(pages.items())]
-    data = b"".join(page for _, page in sorted(pages.items()) if page is not None)
-    zeros = sum(page is None for page in pages.values())
-    head = struct.pack(HEAD, b"HOTCELLP", VERSION, PAGE, memory_bytes, len(runs),
-                       len(runs) - zeros, zeros, crc32c(data), crc32c(b"".join(runs)), 0)
+    """A file of pages: {number: content of one page, or None for zeros}. The last page's copy comes first, and the
+    second copy is nobody's."""
+    kept = [n for n, page in sorted(pages.items(), reverse=True) if page is not None]
+    copies = [pages[n] for n in kept]
+    copies.insert(1, b"?" * PAGE)
+    at = {n: 0 if i == 0 else i + 1 for i, n in enumerate(kept)}
+    runs = [struct.pack(RUN, n, 1, ZERO if page is None else 0, at.get(n, 0)) for n, page in sorted(pages.items())]
+    head = struct.pack(HEAD, b"HOTCELLP", VERSION, PAGE, memory_bytes, len(copies), len(runs), len(kept),
+                       len(runs) - len(kept), crc32c(b"".join(copies)), crc32c(b"".join(runs)), 0)
     head += struct.pack("<I", crc32c(head))
-    return head.ljust(PAGE, b"\0") + data + b"".join(runs)
+    return head.ljust(PAGE, b"\0") + b"".join(copies) + b"".join(runs)
 
 
 def read_pages(content):
     """{number: content, or None} of a file of pages."""
-    _, _, _, _, n_runs, n_pages, _, _, _, _ = struct.unpack_from(HEAD, content)
-    found, at, table = {}, PAGE, PAGE + n_pages * PAGE
+    _, _, _, _, n_copies, n_runs, _, _, _, _, _ = struct.unpack_from(HEAD, content)
+    found, table = {}, PAGE + n_copies * PAGE
     for i in range(n_runs):
-        first, count, flags = struct.unpack_from("<QII", content, table + i * 16)
-        for n in range(first, first + count):
-            found[n] = None if flags & ZERO else content[at:at + PAGE]
-            at += 0 if flags & ZERO else PAGE
+        first, count, flags, copy = struct.unpack_from(RUN, content, table + i * struct.calcsize(RUN))
+        for k in range(count):
+            at = PAGE + (copy + k) * PAGE
+            found[first + k] = None if flags & ZERO else content[at:at + PAGE]
     return found
 
 

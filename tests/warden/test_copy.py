@@ -66,11 +66,12 @@ def put_state(warden, vm, state=b"x"):
     os.chown(path, uid, uid)
 
 
-def save(warden, vm, state=b"device state"):
+def save(warden, vm, state=b"device state", verbs=(copier.Verb.FIRST, copier.Verb.COPY, copier.Verb.STATE)):
     put_state(warden, vm, state)
     with copier.Files(warden, "t1") as files:
         warden.copy(vm, files.fds)
-        reply = files.ask(copier.Verb.COPY).check()
+        for verb in verbs:
+            reply = files.ask(verb).check()
         synced = files.ask(copier.Verb.SYNC).check()
         pages = pathlib.Path(files.pages.name).read_bytes()
         assert pathlib.Path(files.state.name).read_bytes() == state
@@ -89,6 +90,7 @@ def test_pages_go_in_and_come_out(warden):
     reply = apply(warden, "vm1", pages | {0x202: None})  # zero, as it was: not kept
     assert reply.pages == 4 and reply.zero_pages == 1
     assert save(warden, "vm1") == before | pages
+    assert save(warden, "vm1", verbs=(copier.Verb.COPY, copier.Verb.STATE)) == before | pages  # in one pass
     memory = warden.state / "templates/t1/memory"
     assert not any(memory.read_bytes())  # the template of all is as it was
     assert (warden.vm_dir("vm1") / "own/state").read_bytes() == b""
@@ -126,8 +128,8 @@ def test_another_memory_is_refused(warden):
 def test_verbs_of_the_other_kind_are_refused(warden):
     with copier.Files(warden, "t1") as files:
         warden.copy("vm1", files.fds)
-        for verb, version in ((copier.Verb.APPLY, 1), (copier.Verb.SYNC, 1), (99, 1),
-                              (copier.Verb.COPY, 2)):
+        for verb, version in ((copier.Verb.APPLY, copier.VERSION), (copier.Verb.SYNC, copier.VERSION),
+                              (copier.Verb.STATE, copier.VERSION), (99, copier.VERSION), (copier.Verb.COPY, 1)):
             assert copier.CODES[files.ask(verb, version).code] == "invalid"
 
 
@@ -144,7 +146,9 @@ def test_it_has_the_uid_of_its_vm_and_nothing_else(warden):
         assert said["Groups"].strip() == ""
         assert {said[name] for name in ("CapInh", "CapPrm", "CapEff", "CapBnd", "CapAmb")} == \
             {"0" * 16}
-        assert said["NoNewPrivs"] == "1" and said["Seccomp"] == "2"
+        for thread in os.listdir(f"/proc/{pid}/task"):
+            of_it = status(f"{pid}/task/{thread}")
+            assert of_it["NoNewPrivs"] == "1" and of_it["Seccomp"] == "2" and of_it["CapEff"] == "0" * 16
         assert int(said["PPid"]) == warden.pid
         assert members(warden, "vm1") == {pid, warden.vm}
         numbers = {int(fd) for fd in os.listdir(f"/proc/{pid}/fd")}
@@ -183,7 +187,8 @@ def test_a_vm_with_a_copier_is_adopted(warden):
         warden.restart()
         warden.check_whole("vm1", warden.vm)
         put_state(warden, "vm1")
-        files.ask(copier.Verb.COPY).check()  # neither did the copier notice
+        files.ask(copier.Verb.COPY).check()
+        files.ask(copier.Verb.STATE).check()  # neither did the copier notice
         assert is_alive(pid)
 
 
