@@ -8,31 +8,51 @@
 #include "base/crc32c.h"
 #include "copier/pages.h"
 
+enum { PIECE_COPIES = WORK_PIECE / PAGES_BYTES }; /* read at once, by one of the crew */
+
 struct apply {
+	struct crew_task task;
 	struct work *w;
 	struct pages_head head;
-	struct pages_run *runs; /* owned */
+	struct pages_run *runs; /* owned; in the order of their copies */
+	uint32_t *crcs;         /* owned; of each piece */
 	struct mappings to;
-	uint64_t read;     /* bytes of copies read so far */
-	size_t used, have; /* of w->piece, which is the last of them */
-	uint32_t head_crc, data_crc;
+	uint32_t head_crc;
 };
+
+/* --- what the file says ----------------------------------------------------------------------- */
+
+/* Sorted they are found by the piece they are in; each copy is for one page. */
+static int sort_runs(struct apply *a, struct err *err)
+{
+	uint64_t next = 0;
+
+	pages_runs_sort(a->runs, a->head.runs);
+	for (uint64_t i = 0; i < a->head.runs; i++) {
+		const struct pages_run *r = &a->runs[i];
+
+		if (r->flags & PAGES_ZERO)
+			continue;
+		if (r->copy < next)
+			return err_set(err, ERR_INVALID, 0, "two pages have one copy");
+		next = r->copy + r->count;
+	}
+	return 0;
+}
 
 static int read_table(struct apply *a, struct err *err)
 {
 	size_t bytes = a->head.runs * sizeof(*a->runs);
 
 	a->runs = malloc(bytes + 1);
-	if (!a->runs)
+	a->crcs = calloc(a->head.copies / PIECE_COPIES + 1, sizeof(*a->crcs));
+	if (!a->runs || !a->crcs)
 		return err_set(err, ERR_EXHAUSTED, ENOMEM, "read the table of pages");
 	if (work_read(a->w->pages, a->runs, bytes, pages_table_at(&a->head), err) < 0)
 		return -1;
 	if (crc32c(0, (struct bytes){ (const uint8_t *)a->runs, bytes }) != a->head.runs_crc)
 		return err_set(err, ERR_INVALID, 0, "the table of pages is damaged");
-	if (pages_runs_check(&a->head, a->runs, err) < 0)
-		return -1;
-	pages_runs_sort(a->runs, a->head.runs);
-	return 0;
+	return pages_runs_check(&a->head, a->runs, err) < 0 ? -1 : sort_runs(a, err);
 }
 
 static int read_head(struct apply *a, struct err *err)
@@ -52,39 +72,7 @@ static int read_head(struct apply *a, struct err *err)
 	return pages_head_check(&a->head, (uint64_t)st.st_size, memory_bytes, err);
 }
 
-/* More data, when all that was read is used. */
-static int refill(struct apply *a, struct err *err)
-{
-	uint64_t left = a->head.copies * PAGES_BYTES - a->read;
-	size_t n = left < WORK_PIECE ? (size_t)left : WORK_PIECE;
-
-	if (a->used < a->have)
-		return 0;
-	if (work_go_on(a->w, err) < 0 ||
-	    work_read(a->w->pages, a->w->piece, n, PAGES_DATA_AT + a->read, err) < 0)
-		return err_wrap(err, "read pages");
-	a->data_crc = crc32c(a->data_crc, (struct bytes){ a->w->piece, n });
-	a->read += n;
-	a->used = 0;
-	a->have = n;
-	return 0;
-}
-
-/* Over copies that nobody uses, which count for the checksum only. */
-static int seek(struct apply *a, uint64_t copy, struct err *err)
-{
-	uint64_t to = copy * PAGES_BYTES;
-
-	if (to < a->read - a->have + a->used)
-		return err_set(err, ERR_INVALID, 0, "two pages have one copy");
-	while (to > a->read) {
-		a->used = a->have;
-		if (refill(a, err) < 0)
-			return -1;
-	}
-	a->used = (size_t)(to - (a->read - a->have));
-	return 0;
-}
+/* --- into the memory -------------------------------------------------------------------------- */
 
 /* The address of a place in memory, and how much of it follows there. */
 static uint64_t address(const struct apply *a, uint64_t place, uint64_t *ret_bytes)
@@ -100,44 +88,107 @@ static uint64_t address(const struct apply *a, uint64_t place, uint64_t *ret_byt
 	abort(); /* the table was checked against the memory, all of which is mapped */
 }
 
-static int put_run(struct apply *a, const struct pages_run *r, struct err *err)
+static int put(const struct apply *a, uint64_t page, const uint8_t *from, uint64_t bytes,
+	       struct err *err)
 {
-	uint64_t place = r->first * PAGES_BYTES, left = (uint64_t)r->count * PAGES_BYTES;
+	uint64_t place = page * PAGES_BYTES;
 
-	if (!(r->flags & PAGES_ZERO) && seek(a, r->copy, err) < 0)
-		return -1;
-	while (left > 0) {
-		const uint8_t *from = a->w->other;
-		uint64_t n = WORK_PIECE, room = 0, at = address(a, place, &room);
+	while (bytes > 0) {
+		uint64_t room = 0, at = address(a, place, &room), n = bytes < room ? bytes : room;
 
-		if (!(r->flags & PAGES_ZERO)) {
-			if (refill(a, err) < 0)
-				return -1;
-			from = a->w->piece + a->used;
-			n = a->have - a->used;
-		}
-		n = n < left ? n : left;
-		n = n < room ? n : room;
 		if (work_write(a->w->mem, from, n, at, err) < 0)
 			return err_wrap(err, "write memory");
-		a->used += r->flags & PAGES_ZERO ? 0 : n;
+		from += n;
 		place += n;
-		left -= n;
+		bytes -= n;
 	}
 	return 0;
+}
+
+static int put_zeros(const struct apply *a, struct err *err)
+{
+	memset(a->w->other, 0, WORK_PIECE);
+	for (uint64_t i = 0; i < a->head.runs; i++) {
+		const struct pages_run *r = &a->runs[i];
+		uint64_t most = r->flags & PAGES_ZERO ? r->count : 0;
+
+		for (uint64_t done = 0; done < most; done += PIECE_COPIES) {
+			uint64_t n = most - done < PIECE_COPIES ? most - done : PIECE_COPIES;
+
+			if (work_go_on(a->w, err) < 0 ||
+			    put(a, r->first + done, a->w->other, n * PAGES_BYTES, err) < 0)
+				return -1;
+		}
+	}
+	return 0;
+}
+
+/* The first run with a copy at or behind this one. */
+static uint64_t find_run(const struct apply *a, uint64_t copy)
+{
+	uint64_t from = 0, to = a->head.runs;
+
+	while (from < to) {
+		uint64_t middle = from + (to - from) / 2;
+		const struct pages_run *r = &a->runs[middle];
+
+		if (r->flags & PAGES_ZERO || r->copy + r->count <= copy)
+			from = middle + 1;
+		else
+			to = middle;
+	}
+	return from;
+}
+
+/* What a piece of copies has for the memory; a run may begin before it and end behind it. */
+static int put_piece(const struct apply *a, const uint8_t *piece, uint64_t first, uint64_t n,
+		     struct err *err)
+{
+	for (uint64_t i = find_run(a, first); i < a->head.runs; i++) {
+		const struct pages_run *r = &a->runs[i];
+		uint64_t from = r->copy > first ? r->copy : first, to = r->copy + r->count;
+
+		if (r->copy >= first + n)
+			break;
+		to = to < first + n ? to : first + n;
+		if (put(a, r->first + (from - r->copy), piece + (from - first) * PAGES_BYTES,
+			(to - from) * PAGES_BYTES, err) < 0)
+			return -1;
+	}
+	return 0;
+}
+
+static int apply_piece(struct crew_task *t, unsigned int member, uint64_t unit, struct err *err)
+{
+	struct apply *a = CONTAINER_OF(t, struct apply, task);
+	uint8_t *piece = member == 0 ? a->w->piece : a->w->other;
+	uint64_t first = unit * PIECE_COPIES, left = a->head.copies - first;
+	uint64_t n = left < PIECE_COPIES ? left : PIECE_COPIES;
+
+	if (work_go_on(a->w, err) < 0 || work_read(a->w->pages, piece, n * PAGES_BYTES,
+						   PAGES_DATA_AT + first * PAGES_BYTES, err) < 0)
+		return err_wrap(err, "read pages");
+	a->crcs[unit] = crc32c(0, (struct bytes){ piece, n * PAGES_BYTES });
+	return put_piece(a, piece, first, n, err);
 }
 
 /* Damage that shows only while the pages are written is early enough: a failure here ends the VM
  * before it ran. */
 static int put_all(struct apply *a, struct err *err)
 {
-	memset(a->w->other, 0, WORK_PIECE);
-	for (uint64_t i = 0; i < a->head.runs; i++)
-		if (put_run(a, &a->runs[i], err) < 0)
-			return -1;
-	if (seek(a, a->head.copies, err) < 0)
+	uint64_t pieces = (a->head.copies + PIECE_COPIES - 1) / PIECE_COPIES;
+	uint32_t crc = 0;
+
+	a->task.run = apply_piece;
+	if (put_zeros(a, err) < 0 || crew_run(a->w->crew, &a->task, pieces, err) < 0)
 		return -1;
-	if (a->data_crc != a->head.data_crc)
+	for (uint64_t i = 0; i < pieces; i++) {
+		uint64_t left = a->head.copies - i * PIECE_COPIES;
+
+		crc = work_crc_join(crc, a->crcs[i],
+				    (left < PIECE_COPIES ? left : PIECE_COPIES) * PAGES_BYTES);
+	}
+	if (crc != a->head.data_crc)
 		return err_set(err, ERR_INVALID, 0, "the pages are damaged");
 	return 0;
 }
@@ -151,6 +202,7 @@ int work_apply(struct work *w, struct copier_reply *ret, struct err *err)
 	const struct pages_head *h = &a.head;
 
 	free(a.runs);
+	free(a.crcs);
 	if (failed)
 		return err_wrap(err, "apply pages");
 	ret->pages = h->pages;

@@ -94,6 +94,8 @@ static int by_copy(const void *a, const void *b)
 {
 	const struct pages_run *left = a, *right = b;
 
+	if ((left->flags ^ right->flags) & PAGES_ZERO)
+		return left->flags & PAGES_ZERO ? -1 : 1;
 	return (left->copy > right->copy) - (left->copy < right->copy);
 }
 

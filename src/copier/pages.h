@@ -63,5 +63,6 @@ int pages_head_check(const struct pages_head *h, uint64_t file_bytes, uint64_t m
 int pages_runs_check(const struct pages_head *h, const struct pages_run *runs,
 		     struct err *err) NODISCARD;
 
-/* In the order of their copies: so the file is read from its beginning to its end. */
+/* The zero ones, then the others in the order of their copies: so the file is read from its
+ * beginning to its end. */
 void pages_runs_sort(struct pages_run *runs, uint64_t n);

@@ -9,14 +9,14 @@
 #include <sys/stat.h>
 #include <sys/statvfs.h>
 
-#include "base/crc32c.h"
 #include "base/folder.h"
 #include "copier/protocol.h"
+#include "vm/checksum.h"
 #include "vm/overlay_file.h"
 #include "vm/template_job.h"
 #include "warden/protocol.h"
 
-enum { FILES_READ_SIZE = 64 * 1024, MIB = 1024 * 1024 };
+enum { MIB = 1024 * 1024 };
 
 static const char *const names[] = {
 	[FILES_MAKE] = "make its folder",
@@ -172,23 +172,20 @@ static int keep(struct files_work *w, struct err *err)
 
 int files_work_crc(int fd, uint32_t *ret, struct err *err)
 {
-	uint8_t piece[FILES_READ_SIZE];
-	uint32_t crc = 0;
-	off_t at = 0;
+	const atomic_bool never = false;
+	struct checksum got;
+	struct stat st;
 
-	while (at <= COPIER_STATE_MAX) {
-		ssize_t n = pread(fd, piece, sizeof(piece), at);
-
-		if (n < 0)
-			return err_set(err, ERR_INTERNAL, errno, "read the device state");
-		if (n == 0) {
-			*ret = crc;
-			return 0;
-		}
-		crc = crc32c(crc, (struct bytes){ piece, (size_t)n });
-		at += n;
-	}
-	return err_set(err, ERR_INVALID, 0, "the device state is too large");
+	if (fstat(fd, &st) < 0)
+		return err_set(err, ERR_INTERNAL, errno, "look at the device state");
+	if (st.st_size > COPIER_STATE_MAX)
+		return err_set(err, ERR_INVALID, 0, "the device state is too large");
+	if (checksum_file(fd, &never, &got, err) < 0)
+		return -1;
+	if (lseek(fd, 0, SEEK_SET) < 0) /* QEMU reads on from where it is */
+		return err_set(err, ERR_INTERNAL, errno, "rewind the device state");
+	*ret = got.crc;
+	return 0;
 }
 
 /* Device state loaded by another QEMU or on another processor is undefined inside the guest. */

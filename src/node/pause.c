@@ -278,8 +278,7 @@ static void start_copier(struct pausing *p, struct files_opened *got)
 			    WARDEN_CALL_MS, on_copier, &err) < 0)
 		pause_fail(p, &err);
 	else
-		ask_sockets(
-			p); /* beside it: the guest needs longer to freeze than a copier to start */
+		ask_sockets(p); /* beside it: a guest freezes slower than a copier starts */
 }
 
 static void on_files(struct files_call *c, struct files_opened *got, const struct err *err)
