@@ -103,6 +103,19 @@ static void tell(struct agent_wake *w)
 		finish(w, &err);
 }
 
+static bool is_enough(const struct agent_wake *w)
+{
+	uint64_t unsure = w->clock.uncertainty_ns;
+
+	if (unsure <= AGENT_CLOCK_GOOD_MS * NSEC_PER_MSEC)
+		return true;
+	if (w->clock.probes < AGENT_CLOCK_PROBES_MAX)
+		return false;
+	return unsure <= AGENT_CLOCK_FAIR_MS * NSEC_PER_MSEC ||
+	       w->clock.probes >= AGENT_CLOCK_TRIES_MAX ||
+	       clock_mono_ns() - w->probed_ns >= AGENT_CLOCK_TRIES_MS * NSEC_PER_MSEC;
+}
+
 static void on_clock(struct agent_link *l, const struct agent_answer *a, const struct err *err)
 {
 	struct agent_wake *w = CONTAINER_OF(l, struct agent_wake, link);
@@ -117,8 +130,7 @@ static void on_clock(struct agent_link *l, const struct agent_answer *a, const s
 	if (agent_clock_read(a, &found) && found.uncertainty_ns < w->clock.uncertainty_ns)
 		w->clock = found;
 	w->clock.probes = probes;
-	if (w->clock.uncertainty_ns <= AGENT_CLOCK_GOOD_MS * NSEC_PER_MSEC ||
-	    probes == AGENT_CLOCK_PROBES_MAX)
+	if (is_enough(w))
 		tell(w);
 	else if (agent_link_clock(l, AGENT_QUESTION_MS, on_clock, &mine) < 0)
 		finish(w, &mine);
@@ -156,6 +168,7 @@ static void probe_again(struct timer *t)
 	struct err err;
 
 	w->clock = (struct agent_clock){ .uncertainty_ns = UINT64_MAX };
+	w->probed_ns = clock_mono_ns();
 	w->busy = true;
 	if (agent_link_clock(&w->link, AGENT_QUESTION_MS, on_clock, &err) < 0)
 		finish(w, &err);
@@ -187,6 +200,7 @@ int agent_wake_start(struct agent_wake *w, struct stream *s, const struct agent_
 				  .identity = id,
 				  .steps = steps,
 				  .clock = { .uncertainty_ns = UINT64_MAX },
+				  .probed_ns = clock_mono_ns(),
 				  .check_health = check_health,
 				  .busy = true };
 	if (agent_link_open(&w->link, s, err) < 0)
