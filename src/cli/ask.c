@@ -86,6 +86,8 @@ static enum err_code code_of(unsigned int status)
 		return ERR_NOT_FOUND;
 	case 409:
 		return ERR_EXISTS;
+	case 412:
+		return ERR_MISMATCH;
 	case 429:
 		return ERR_EXHAUSTED;
 	case 502:

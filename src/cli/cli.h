@@ -29,6 +29,7 @@ struct cli {
 	const char *socket; /* of the gateway's admin door */
 	bool json;
 	bool all;                       /* of ps: paused ones too */
+	bool boot;                      /* of resume: from the disk alone */
 	uint64_t count;                 /* of fork; 0: not given */
 	const char *limits[CLI_LIMITS]; /* of keys limits; NULL: as it is */
 	/* what doctor looks at */

@@ -15,7 +15,8 @@ static const struct command commands[] = {
 	{ "ps", "ps [--all]", "sandboxes that run; with paused ones", ps_run },
 	{ "kill", "kill SANDBOX...", "end sandboxes", kill_run },
 	{ "pause", "pause SANDBOX...", "put them on the disk, with their memory", pause_run },
-	{ "resume", "resume SANDBOX...", "let them go on", resume_run },
+	{ "resume", "resume [--boot] SANDBOX...", "let them go on; or boot them from their disks",
+	  resume_run },
 	{ "fork", "fork SANDBOX [--count N]",
 	  "copies of one that runs or is paused; it stays as it is", fork_run },
 	{ "snapshots", "snapshots [SNAPSHOT]", "what was kept of sandboxes; why one still is",
@@ -56,6 +57,7 @@ enum option_code {
 	OPT_SOCKET,
 	OPT_LEAKS,
 	OPT_ALL,
+	OPT_BOOT,
 	OPT_COUNT,
 	OPT_SANDBOXES, /* in the order of enum cli_limit */
 	OPT_VCPUS,
@@ -75,6 +77,7 @@ static const struct option options[] = {
 	{ "socket", required_argument, NULL, OPT_SOCKET },
 	{ "leaks", no_argument, NULL, OPT_LEAKS },
 	{ "all", no_argument, NULL, OPT_ALL },
+	{ "boot", no_argument, NULL, OPT_BOOT },
 	{ "count", required_argument, NULL, OPT_COUNT },
 	{ "sandboxes", required_argument, NULL, OPT_SANDBOXES },
 	{ "vcpus", required_argument, NULL, OPT_VCPUS },
@@ -113,6 +116,9 @@ static int take_option(struct cli *c, int option)
 		return -1;
 	case OPT_ALL:
 		c->all = true;
+		return -1;
+	case OPT_BOOT:
+		c->boot = true;
 		return -1;
 	case OPT_COUNT:
 		return number(optarg, &c->count) < 0 ? CLI_USAGE : -1;
@@ -156,7 +162,7 @@ static bool options_fit(const struct cli *c, const struct command *to, int argc,
 		if (c->limits[i] && !limits)
 			return false;
 	return (!c->leaks || to->run == doctor_run) && (!c->all || to->run == ps_run) &&
-	       (!c->count || to->run == fork_run);
+	       (!c->boot || to->run == resume_run) && (!c->count || to->run == fork_run);
 }
 
 static int run(struct cli *c, int argc, char **argv)

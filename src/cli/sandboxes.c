@@ -61,14 +61,15 @@ int cli_each(struct cli *c, int n, char **ids, const char *verb,
 }
 
 /* METHOD /admin/sandboxes/ID suffix, whatever it answers. */
-static int ask_of(const struct cli *c, const char *method, const char *id, const char *suffix)
+static int ask_of(const struct cli *c, const char *method, const char *id, const char *suffix,
+		  const json_t *body)
 {
 	AUTO(json_decrefp) json_t *answer = NULL;
 	char target[TARGET_MAX];
 	struct err err = { 0 };
 
 	if (cli_target(target, "/admin/sandboxes/", id, suffix, "", &err) == 0 &&
-	    cli_ask(c, method, target, NULL, &answer, &err) == 0)
+	    cli_ask(c, method, target, body, &answer, &err) == 0)
 		return CLI_FINE;
 	err_wrap(&err, "%.64s", id);
 	return cli_fail(c, &err);
@@ -76,17 +77,19 @@ static int ask_of(const struct cli *c, const char *method, const char *id, const
 
 static int kill_one(const struct cli *c, const char *id)
 {
-	return ask_of(c, "DELETE", id, "");
+	return ask_of(c, "DELETE", id, "", NULL);
 }
 
 static int pause_one(const struct cli *c, const char *id)
 {
-	return ask_of(c, "POST", id, "/pause");
+	return ask_of(c, "POST", id, "/pause", NULL);
 }
 
 static int resume_one(const struct cli *c, const char *id)
 {
-	return ask_of(c, "POST", id, "/resume");
+	AUTO(json_decrefp) json_t *body = json_pack("{s:b}", "memory", !c->boot);
+
+	return body ? ask_of(c, "POST", id, "/resume", body) : CLI_FAILED;
 }
 
 int kill_run(struct cli *c, int argc, char **argv)
@@ -106,7 +109,7 @@ int pause_run(struct cli *c, int argc, char **argv)
 int resume_run(struct cli *c, int argc, char **argv)
 {
 	if (argc < 2)
-		return cli_usage(c, "resume SANDBOX...");
+		return cli_usage(c, "resume [--boot] SANDBOX...");
 	return cli_each(c, argc - 1, argv + 1, "resumed", resume_one);
 }
 

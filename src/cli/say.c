@@ -18,9 +18,12 @@ static const char *fix_of(const struct err *err)
 		return "hotcell --help";
 	case ERR_EXHAUSTED:
 		return "a limit was reached: hotcell status";
+	case ERR_MISMATCH:
+		return "boot it from its disk, which is as after a power cut: hotcell resume "
+		       "--boot "
+		       "SANDBOX; or give warden the QEMU and processor it was saved with";
 	case ERR_NONE:
 	case ERR_EXISTS:
-	case ERR_MISMATCH:
 	case ERR_INTERNAL:
 	case ERR_CODES:
 		break;

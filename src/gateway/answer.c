@@ -151,8 +151,9 @@ unsigned int api_status_of(enum err_code code)
 		return 503;
 	case ERR_TIMEOUT:
 		return 504;
-	case ERR_NONE:
 	case ERR_MISMATCH:
+		return 412;
+	case ERR_NONE:
 	case ERR_INTERNAL:
 	case ERR_CODES:
 		break;
@@ -162,7 +163,13 @@ unsigned int api_status_of(enum err_code code)
 
 void api_fail_err(struct api_call *c, const struct err *err)
 {
-	api_fail(c, api_status_of(err->code), "%s", err->msg);
+	unsigned int status = api_status_of(err->code);
+	json_t *body = error_body(status, err->msg);
+
+	/* for programs: the disk is whole, and may be booted */
+	if (err->code == ERR_MISMATCH)
+		json_object_set_new(body, "reason", json_text(BYTES_LIT("saved_elsewhere")));
+	api_answer(c, status, body);
 }
 
 void api_fail_reply(struct api_call *c, const struct node_reply *reply, const struct err *err)

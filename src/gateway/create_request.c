@@ -115,6 +115,17 @@ static int take_pausing(const json_t *body, struct create_request *ret, struct e
 	return 0;
 }
 
+/* `"memory": false`, as of a resume. Of a template there is nothing to leave out. */
+static int take_memory(const json_t *body, struct create_request *ret, struct err *err)
+{
+	bool memory = true;
+
+	if (json_may_bool(body, "memory", &memory, err) < 0)
+		return -1;
+	ret->boot = !memory;
+	return 0;
+}
+
 static int check_absent(const json_t *body, struct err *err)
 {
 	json_t *mounts = NULL, *iam = NULL, *tokens = NULL;
@@ -180,8 +191,8 @@ int create_request_parse(struct bytes body, enum api_version version, struct cre
 		return -1;
 	}
 	if (take_template(v, ret, err) < 0 || take_numbers(v, version, ret, err) < 0 ||
-	    take_pausing(v, ret, err) < 0 || check_absent(v, err) < 0 ||
-	    make_text(v, ret, err) < 0) {
+	    take_pausing(v, ret, err) < 0 || take_memory(v, ret, err) < 0 ||
+	    check_absent(v, err) < 0 || make_text(v, ret, err) < 0) {
 		create_request_done(ret);
 		return -1;
 	}

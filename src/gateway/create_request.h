@@ -24,6 +24,7 @@ struct create_request {
 	bool secure;
 	bool auto_pause, pause_memory; /* at the end of its time; with its memory */
 	bool auto_resume;              /* by traffic */
+	bool boot;                     /* a snapshot's disk alone: ours */
 	struct buf text;               /* for node: {"metadata":{},"envVars":{},...} */
 };
 

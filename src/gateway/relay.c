@@ -199,6 +199,7 @@ static enum refusal refusal_of_node(const struct err *err)
 		[ERR_DENIED] = REFUSE_TOKEN,
 		[ERR_EXISTS] = REFUSE_BUSY,
 		[ERR_EXHAUSTED] = REFUSE_FULL,
+		[ERR_MISMATCH] = REFUSE_ELSEWHERE,
 	};
 
 	if (err->code == ERR_NOT_FOUND)

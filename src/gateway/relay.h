@@ -87,9 +87,10 @@ enum refusal {
 	REFUSE_HEAD,   /* the request's head cannot be passed on */
 	REFUSE_BODY,
 	REFUSE_METHOD,
-	REFUSE_TOKEN, /* it is paused, and only its token resumes it */
-	REFUSE_BUSY,  /* it is between two states */
-	REFUSE_FULL,  /* no room to resume it */
+	REFUSE_TOKEN,     /* it is paused, and only its token resumes it */
+	REFUSE_BUSY,      /* it is between two states */
+	REFUSE_FULL,      /* no room to resume it */
+	REFUSE_ELSEWHERE, /* its memory fits another QEMU or processor only */
 };
 void relay_refuse(struct http_request *rq, const struct dispatch *to, bool is_agent,
 		  enum refusal why);

@@ -23,6 +23,10 @@ static const struct {
 			   false },
 	[REFUSE_BUSY] = { 409, "The sandbox is changing its state, try again", false },
 	[REFUSE_FULL] = { 429, "The sandbox is paused and there is no room to resume it", false },
+	[REFUSE_ELSEWHERE] = { 412,
+			       "The sandbox is paused and its memory was saved by another QEMU or "
+			       "for another processor: resume it from its disk",
+			       false },
 };
 
 #define ALLOW_ORIGIN { BYTES_LIT("access-control-allow-origin"), BYTES_LIT("*") }

@@ -58,7 +58,7 @@ static uint32_t flags_of(const struct create_request *want)
 {
 	return (want->secure ? NODE_SECURE : 0u) | (want->auto_pause ? NODE_AUTO_PAUSE : 0u) |
 	       (want->pause_memory ? 0u : NODE_NO_MEMORY) |
-	       (want->auto_resume ? NODE_AUTO_RESUME : 0u);
+	       (want->auto_resume ? NODE_AUTO_RESUME : 0u) | (want->boot ? NODE_BOOT : 0u);
 }
 
 static void create(struct api_call *c, enum api_version version)

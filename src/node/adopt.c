@@ -8,28 +8,10 @@
 #include <errno.h>
 
 #include "base/log.h"
+#include "node/host_text.h"
 #include "node/node.h"
 #include "node/pause.h"
 #include "node/start.h"
-
-/* The environment follows the text after a line break. */
-static int load_text(struct sandbox *s, const char *text, struct err *err)
-{
-	const char *end = text ? strchr(text, '\n') : NULL;
-	size_t n = end ? (size_t)(end - text) : 0;
-
-	if (!text)
-		return 0;
-	if (!end)
-		n = strlen(text);
-	if (n > 0)
-		s->text = strndup(text, n);
-	if (end)
-		s->env = strdup(end + 1);
-	if ((n > 0 && !s->text) || (end && !s->env))
-		return err_set(err, ERR_EXHAUSTED, ENOMEM, "load %s", s->info.id);
-	return 0;
-}
 
 static void load_fields(struct sandbox *s, const struct journal_row *row)
 {
@@ -98,8 +80,8 @@ int sandbox_load(struct node *n, const struct journal_row *row, struct err *err)
 			    "not finished when node ended");
 		return 0;
 	}
-	if (load_text(s, row->text, err) < 0 || repeats_load(s, row, err) < 0 ||
-	    table_own(&n->table, s, err) < 0)
+	if (host_text_split(row->text, &s->text, &s->env, &s->host, err) < 0 ||
+	    repeats_load(s, row, err) < 0 || table_own(&n->table, s, err) < 0)
 		return -1;
 	if (row->state == JOURNAL_PAUSED)
 		return load_paused(s, err);

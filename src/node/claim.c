@@ -8,25 +8,15 @@
 #include <inttypes.h>
 
 #include "base/log.h"
+#include "node/host_text.h"
 #include "node/node.h"
 #include "node/start.h"
 #include "node/step.h"
 
-/* The environment follows the text, which has no line break of its own: it is for node alone. */
-static char *join_text(const struct sandbox *s)
-{
-	size_t n = (s->text ? strlen(s->text) : 0) + strlen(s->env) + 2;
-	char *both = malloc(n);
-
-	if (both)
-		snprintf(both, n, "%s\n%s", s->text ? s->text : "", s->env);
-	return both;
-}
-
 static int put(struct sandbox *s, struct journal_write *w, enum journal_state state, bool durable,
 	       void (*on_done)(struct journal_write *w, const struct err *err), struct err *err)
 {
-	AUTO(auto_free) char *both = NULL;
+	AUTO(auto_free) char *text = NULL;
 	struct journal_row row = { .sandbox = s->info,
 				   .state = state,
 				   .slot = s->slot,
@@ -34,15 +24,11 @@ static int put(struct sandbox *s, struct journal_write *w, enum journal_state st
 				   .state_crc = s->state_crc,
 				   .saved_bytes = s->saved_bytes,
 				   .run_boot_ns = s->lease.run_ns,
-				   .end_boot_ns = s->lease.end_ns,
-				   .text = s->text };
+				   .end_boot_ns = s->lease.end_ns };
 
-	if (s->env) {
-		both = join_text(s);
-		if (!both)
-			return err_set(err, ERR_EXHAUSTED, ENOMEM, "note %s", s->info.id);
-		row.text = both;
-	}
+	if (host_text_join(s->text, s->env, s->host, &text, err) < 0)
+		return err_wrap(err, "note %s", s->info.id);
+	row.text = text;
 	memcpy(row.control_token, s->control_token, sizeof(row.control_token));
 	repeats_note(s, &row);
 	memcpy(row.key_id, s->key_id, sizeof(row.key_id));
@@ -137,7 +123,7 @@ void sandbox_claim(struct sandbox *s, struct create *c)
 	s->create = c;
 	memcpy(s->info.team, c->team, sizeof(s->info.team));
 	memcpy(s->key_id, c->key_id, sizeof(s->key_id));
-	s->info.flags = c->flags;
+	s->info.flags = c->flags & ~(uint32_t)NODE_BOOT;
 	if (!(c->flags & NODE_SECURE))
 		explicit_bzero(s->identity.access_token, sizeof(s->identity.access_token));
 	snprintf(s->info.access_token, sizeof(s->info.access_token), "%.*s", NODE_ID_MAX,

@@ -208,7 +208,7 @@ void creates_unready(struct sandbox *s)
 
 static void blame(struct create *c, const struct err *why)
 {
-	if (++c->tries >= CREATE_TRIES_MAX)
+	if (++c->tries >= CREATE_TRIES_MAX || why->code == ERR_MISMATCH)
 		refuse(c, why);
 }
 

@@ -72,6 +72,7 @@ void sandbox_free(struct sandbox *s)
 	table_remove(&s->node->table, s);
 	free(s->text);
 	free(s->env);
+	free(s->host);
 	free(s);
 }
 
@@ -171,6 +172,9 @@ void sandbox_files_order(const struct sandbox *s, enum files_verb verb, struct f
 	if (strcmp(s->base_id, s->info.template_id) != 0)
 		memcpy(ret->snapshot_id, s->info.template_id, sizeof(ret->snapshot_id));
 	ret->verify = s->snapshot && !s->snapshot->verified;
+	ret->booted = s->host != NULL;
+	if (s->host)
+		ret->host = *s->host;
 }
 
 /* --- its VM ------------------------------------------------------------------------------- */

@@ -11,6 +11,7 @@
 
 #include "base/folder.h"
 #include "copier/protocol.h"
+#include "node/host_text.h"
 #include "vm/checksum.h"
 #include "vm/overlay_file.h"
 #include "vm/template_job.h"
@@ -196,13 +197,11 @@ int files_work_check_host(const struct files_work *w, int folder, struct err *er
 
 	if (template_manifest_read(folder, &m, err) < 0)
 		return -1;
+	if (w->order.booted)
+		host_copy(&m.made_with, &w->order.host);
 	if (manifest_check(&m, &w->order.here, &reason, err) < 0)
-		return err_wrap(err, "%s where something was different (%s)%s",
-				w->order.verb == FILES_MAKE ? "made" : "saved",
-				manifest_reason_name(reason),
-				w->order.verb == FILES_MAKE ? ""
-							    : ": only its disk can be used "
-							      "(memory: false)");
+		return err_wrap(err, "its memory was saved elsewhere; "
+				     "\"memory\": false boots from its disk");
 	return 0;
 }
 

@@ -26,7 +26,8 @@ struct resuming {
 	struct files_opened got;
 	struct apply apply;
 	struct agent_identity identity;
-	bool loaded; /* no longer among node's n_resuming */
+	struct manifest_facts *here; /* of one that boots: on what; NULL: it does not */
+	bool loaded;                 /* no longer among node's n_resuming */
 	uint64_t asked_ns;
 	uint64_t links_until_ms; /* by the loop's clock */
 };
@@ -50,6 +51,7 @@ void resume_cancel(struct sandbox *s)
 	apply_cancel(&r->apply);
 	files_opened_close(&r->got);
 	agent_identity_done(&r->identity);
+	free(r->here);
 	free(r);
 }
 
@@ -245,6 +247,10 @@ void resume_held(struct sandbox *s)
 	timer_stop(&s->resuming->late);
 	lease_begin(&s->lease, now, s->resuming->timeout_s);
 	s->info.end_ns = lease_end_wall(&s->lease, now);
+	if (s->resuming->here) {
+		free(s->host);
+		s->host = TAKE(s->resuming->here);
+	}
 	if (!s->resuming->memory && s->saved_bytes == 0) {
 		on_waking(&s->write, NULL);
 		return;
@@ -342,6 +348,9 @@ static void load_files(struct resuming *r)
 	o.memory = r->memory;
 	o.state_crc = s->state_crc;
 	base_facts_here(s->node, &o.here);
+	if (r->here)
+		*r->here = o.here;
+	s->facts = s->node->warden.facts_number;
 	if (files_ask(s->node->files, &s->files, &o, on_files, &err) < 0)
 		fail(r, &err);
 }
@@ -396,7 +405,11 @@ int resume_begin(struct sandbox *s, uint32_t timeout_s, bool memory, struct err 
 				.memory = memory && s->saved_bytes > 0,
 				.got = FILES_NONE,
 				.asked_ns = clock_mono_ns() };
-	if (resume_identity(s, r->memory, &r->identity, err) < 0) {
+	r->here = r->memory ? NULL : calloc(1, sizeof(*r->here));
+	if (!r->memory && !r->here)
+		err_set(err, ERR_EXHAUSTED, ENOMEM, "resume %s", s->info.id);
+	if ((!r->memory && !r->here) || resume_identity(s, r->memory, &r->identity, err) < 0) {
+		free(r->here);
 		free(r);
 		return -1;
 	}

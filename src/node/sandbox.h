@@ -5,10 +5,8 @@
  *	resume:  PAUSED -> SLOT -> STARTING -> RESTORING -> WAKING -> RUNNING
  *	         before WAKING: could not be resumed, PARKING -> PAUSED
  *	any of them -> ENDING -> (freed)
- *
- * Up to WAITING it belongs to nobody, and whoever comes first gets it: a create that finds the pool
- * empty and one that finds it full differ only in how far their sandbox has come. After a restart
- * of node RUNNING, PARKING and WAKING are entered straight from the journal.
+ * Up to WAITING it belongs to nobody, and whoever comes first gets it: the pool is a head start.
+ * After a restart of node RUNNING, PARKING and WAKING are entered straight from the journal.
  */
 #pragma once
 
@@ -60,6 +58,7 @@ struct sandbox {
 	char machine_id[NODE_ID_MAX + 1], boot_id[NODE_ID_MAX + 1];
 	char *text; /* JSON, without envVars; NULL: none */
 	char *env;  /* envVars as JSON, for when it boots from its disk; NULL: none */
+	struct manifest_facts *host;   /* host_text.h; NULL: what it was made of says it */
 	uint32_t pages_crc, state_crc; /* of what is saved */
 	uint64_t saved_bytes;          /* 0: nothing but its disk */
 	struct lease lease;            /* until when it runs; info.end_ns is the same, for people */
@@ -69,6 +68,8 @@ struct sandbox {
 	struct create *create;        /* whose it becomes; NULL: nobody's, or done */
 	uint32_t slot;
 	bool for_pool, started; /* nobody waited when it was begun; warden may have its VM */
+	bool boots;             /* it is made of its snapshot's disk alone */
+	uint64_t facts;         /* warden's facts_number when its files were checked */
 	unsigned int rehearsals;
 	uint64_t seen; /* by which look at warden's list */
 	struct journal_write write;
@@ -86,9 +87,9 @@ struct sandbox {
 	struct timer timer; /* RUNNING: the deadline. PARKING, ENDING: when to try again */
 	void (*on_stopped)(struct sandbox *s);    /* vm_stop.c: it has no VM any more */
 	struct kill_wait *killers;                /* asked for its end and wait for it */
-	struct sandbox_wait *waits, **waits_last; /* in the order they came, */
-	size_t n_waits;                           /* so many */
-	struct pausing *pausing;                  /* pause.c */
+	struct sandbox_wait *waits, **waits_last; /* in the order they came, so many: */
+	size_t n_waits;
+	struct pausing *pausing;   /* pause.c */
 	uint64_t pause_after_ns;   /* it could not be paused: not again by itself before */
 	struct resuming *resuming; /* resume.c: from the wish to the answer */
 	struct rousing *rousing;   /* rouse.c */

@@ -47,9 +47,11 @@ struct files_order {
 	char into[NODE_ID_MAX + 1];        /* SNAP_*: the snapshot that is made */
 	uint32_t layer;                    /* SNAP_*: the number of its own */
 	bool verify;                       /* MAKE, LOAD: read all of the snapshot's files */
-	bool memory;                       /* SAVE, KEEP, LOAD: not the disk alone */
+	bool memory;                       /* MAKE, SAVE, KEEP, LOAD: not the disk alone */
 	uint32_t state_crc;                /* LOAD */
 	struct manifest_facts here;        /* MAKE, LOAD with a memory: what it must fit */
+	bool booted;                       /* on `host`: no manifest knows */
+	struct manifest_facts host;
 };
 
 struct files_opened { /* -1: not opened. The callee takes what it wants, the rest is closed */

@@ -19,7 +19,9 @@ struct taking {
 	struct taking_user *user;
 	struct journal_snapshot row;
 	struct snapshot *below; /* held: its source may end meanwhile. NULL: the template */
-	struct turn turn;       /* to be made one: much to read and to write */
+	bool booted;            /* its source was, on `host` */
+	struct manifest_facts host;
+	struct turn turn; /* to be made one: much to read and to write */
 	struct files_call files;
 	struct journal_write write;
 	uint64_t asked_ns;
@@ -169,6 +171,8 @@ void taking_order(const struct taking *t, enum files_verb verb, struct files_ord
 		memcpy(ret->snapshot_id, t->below->row.id, sizeof(ret->snapshot_id));
 	memcpy(ret->into, t->row.id, sizeof(ret->into));
 	ret->layer = t->row.layers;
+	ret->booted = t->booted;
+	ret->host = t->host;
 }
 
 static void describe(struct taking *t, const struct sandbox *s, const char *name, const char *tag,
@@ -190,6 +194,9 @@ static void describe(struct taking *t, const struct sandbox *s, const char *name
 	r->disk_mib = s->info.disk_mib;
 	r->layers = 1 + (s->snapshot ? s->snapshot->row.layers : 0);
 	r->hidden = hidden;
+	t->booted = s->host != NULL;
+	if (s->host)
+		t->host = *s->host;
 	if (!s->snapshot)
 		return;
 	t->below = snapshot_hold(s->snapshot);

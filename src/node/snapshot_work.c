@@ -10,6 +10,7 @@
 #include "base/clock.h"
 #include "base/folder.h"
 #include "node/files_work.h"
+#include "node/host_text.h"
 #include "node/snapshot_join.h"
 #include "vm/checksum.h"
 #include "vm/template_job.h"
@@ -55,7 +56,7 @@ static int compare(int fd, const struct checksum *want, const char *name, bool w
 	struct stat st;
 
 	if (fstat(fd, &st) < 0 || (uint64_t)st.st_size != want->length)
-		return err_set(err, ERR_MISMATCH, 0, "%s is not as long as its manifest says",
+		return err_set(err, ERR_INTERNAL, 0, "%s is not as long as its manifest says",
 			       name);
 	if (!whole)
 		return 0;
@@ -64,7 +65,7 @@ static int compare(int fd, const struct checksum *want, const char *name, bool w
 	if (lseek(fd, 0, SEEK_SET) < 0) /* QEMU reads on from where it stands */
 		return err_set(err, ERR_INTERNAL, errno, "rewind %s", name);
 	if (!checksum_eq(&got, want))
-		return err_set(err, ERR_MISMATCH, 0, "%s is damaged: CRC %08x, not %08x", name,
+		return err_set(err, ERR_INTERNAL, 0, "%s is damaged: CRC %08x, not %08x", name,
 			       got.crc, want->crc);
 	return 0;
 }
@@ -102,12 +103,6 @@ static int check_files(const struct files_work *w, const struct manifest *m, str
 		       all, err);
 }
 
-/* One that boots from its disk does not mind what the memory was saved with. */
-static bool loads_memory(const struct files_work *w)
-{
-	return w->order.verb == FILES_MAKE || w->order.memory;
-}
-
 int snapshot_work_open(struct files_work *w, bool with_state, struct err *err)
 {
 	AUTO(auto_close) int folder = open_below(w, err);
@@ -125,7 +120,8 @@ int snapshot_work_open(struct files_work *w, bool with_state, struct err *err)
 		if (o->state < 0)
 			return -1;
 	}
-	if ((loads_memory(w) && files_work_check_host(w, folder, err) < 0) ||
+	/* one that boots from its disk does not mind what the memory was saved with */
+	if ((w->order.memory && files_work_check_host(w, folder, err) < 0) ||
 	    template_manifest_read(folder, &m, err) < 0 || open_layers(w, folder, err) < 0 ||
 	    check_files(w, &m, err) < 0)
 		return err_wrap(err, "snapshot %s", w->order.snapshot_id);
@@ -300,7 +296,7 @@ static int write_manifest(int folder, const struct manifest *m, struct err *err)
 	return fsync(fd) < 0 ? err_set(err, ERR_INTERNAL, errno, "sync the manifest") : 0;
 }
 
-/* As the one below, but for its own files: the machine is the same. */
+/* As the one below, but for its own files: the machine is the same, unless it was booted. */
 static int describe(struct files_work *w, int folder, struct err *err)
 {
 	AUTO(auto_close)
@@ -312,6 +308,8 @@ static int describe(struct files_work *w, int folder, struct err *err)
 		return -1;
 	snprintf(layer, sizeof(layer), "layer%u", w->order.layer);
 	snprintf(m.template_id, sizeof(m.template_id), "%s", w->order.into);
+	if (w->order.booted)
+		host_copy(&m.made_with, &w->order.host);
 	manifest_time(clock_wall_ns(), m.created);
 	if (seal(folder, "memory", &m.files[MANIFEST_MEMORY_FILE], err) < 0 ||
 	    seal(folder, "state", &m.files[MANIFEST_STATE_FILE], err) < 0 ||

@@ -104,7 +104,8 @@ static int begin_restore(struct sandbox *s, struct err *err)
 						     on_restored, on_waiting };
 	struct restore_spec spec = { .qmp_path = s->qmp_path,
 				     .state_uri = WARDEN_STATE_URI,
-				     .agent = s->node->agent };
+				     .agent = s->node->agent,
+				     .boot = s->boots };
 
 	s->restore_user.ops = &ops;
 	if (s->resuming)
@@ -138,6 +139,7 @@ static size_t give_fds(struct sandbox *s, int *fds, uint32_t *ret_flags)
 {
 	if (s->resuming)
 		return resume_fds(s, fds, ret_flags);
+	*ret_flags = s->boots ? (uint32_t)WARDEN_BOOT : 0;
 	fds[WARDEN_FD_OVERLAY] = take_fd(&s->disk);
 	return s->snapshot ? 1 + files_opened_give(&s->below, fds + 1) : 1;
 }
@@ -151,6 +153,13 @@ static void launch(struct sandbox *s)
 	size_t n = give_fds(s, fds, &rq.flags);
 	struct err err;
 
+	if (s->facts != s->node->warden.facts_number) { /* what was checked is not true any more */
+		for (size_t i = 0; i < n; i++)
+			close(fds[i]);
+		err_set(&err, ERR_UNAVAILABLE, 0, "warden was replaced by one with another QEMU");
+		fail(s, &err);
+		return;
+	}
 	rq.sizes.vcpus = s->info.vcpus;
 	rq.sizes.memory_mib = s->info.memory_mib;
 	rq.sizes.disk_mib = s->info.disk_mib;
@@ -215,7 +224,11 @@ static void on_noted(struct journal_write *w, const struct err *failed)
 	steps_add(&s->machine.steps, "noted");
 	sandbox_enter(&s->node->table, s, SANDBOX_SLOT);
 	sandbox_files_order(s, FILES_MAKE, &o);
+	o.memory = !s->boots;
 	base_facts_here(s->node, &o.here);
+	if (s->host)
+		*s->host = o.here;
+	s->facts = s->node->warden.facts_number;
 	if (files_ask(s->node->files, &s->files, &o, on_made, &err) < 0)
 		fail(s, &err);
 	else
@@ -277,7 +290,7 @@ static int draw_identity(struct sandbox *s, struct err *err)
 		 s->identity.control_token);
 	snprintf(s->machine_id, sizeof(s->machine_id), "%s", s->identity.machine_id);
 	snprintf(s->boot_id, sizeof(s->boot_id), "%s", s->identity.boot_id);
-	if (s->snapshot)
+	if (s->snapshot && !s->boots)
 		snprintf(s->identity.was_token, sizeof(s->identity.was_token), "%s",
 			 s->snapshot->row.control_token);
 	return 0;
@@ -294,6 +307,12 @@ static struct sandbox *begin(struct node *n, bool for_pool, struct create *c, st
 		s->create = c;
 		s->snapshot = c->snapshot;
 		describe_copy(s, &c->snapshot->row);
+		s->boots = c->flags & NODE_BOOT;
+	}
+	if (s->boots && !(s->host = calloc(1, sizeof(*s->host)))) {
+		free(s);
+		err_set(err, ERR_EXHAUSTED, ENOMEM, "what it boots on");
+		return NULL;
 	}
 	s->for_pool = for_pool;
 	steps_begin(&s->machine.steps);
@@ -301,6 +320,7 @@ static struct sandbox *begin(struct node *n, bool for_pool, struct create *c, st
 	    sandbox_note(s, &s->write, for_pool ? JOURNAL_POOLED : JOURNAL_CREATING, on_noted,
 			 err) < 0) {
 		agent_identity_done(&s->identity);
+		free(s->host);
 		free(s);
 		return NULL;
 	}

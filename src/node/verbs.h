@@ -49,9 +49,10 @@ enum node_flags {
 	NODE_AUTO_RESUME = 1u << 3, /* traffic resumes it */
 	NODE_NO_MEMORY = 1u << 4,   /* the disk alone: of a pause, of an auto-pause, of a resume */
 	NODE_NEWEST = 1u << 5,      /* NODE_LOGS: the newest first */
+	NODE_TO_AGENT = 1u << 6,    /* NODE_SOCKETS: for the agent's port; text: the token sent */
 	NODE_ALSO_PAUSED =
-		1u << 7,         /* NODE_SNAPSHOT, NODE_FORK: what it was paused with, as it is */
-	NODE_TO_AGENT = 1u << 6, /* NODE_SOCKETS: for the agent's port; text: the token sent */
+		1u << 7,     /* NODE_SNAPSHOT, NODE_FORK: what it was paused with, as it is */
+	NODE_BOOT = 1u << 8, /* NODE_CREATE: of a snapshot the disk alone */
 };
 
 enum node_state { NODE_RUNNING, NODE_ENDING, NODE_PAUSED };

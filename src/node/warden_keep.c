@@ -42,6 +42,7 @@ static void on_hello(struct warden_call *c, const struct warden_reply *reply, in
 		log_warn("warden: %s", err->msg);
 		warden_link_hang_up(k->link); /* on_gone follows */
 	} else {
+		k->facts_number += memcmp(&k->facts, &reply->facts, sizeof(k->facts)) != 0;
 		k->facts = reply->facts;
 		k->up = true;
 		k->told = false;

@@ -41,7 +41,8 @@ struct warden_keep {
 	struct warden_call hello;
 	struct timer retry;
 	struct warden_facts facts;
-	bool up, told; /* `told`: of why it cannot be reached */
+	uint64_t facts_number; /* another one when they have changed */
+	bool up, told;         /* `told`: of why it cannot be reached */
 	uint64_t down_since_ms;
 	struct warden_ask *waiting, **last;
 };

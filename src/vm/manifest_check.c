@@ -22,7 +22,7 @@ const char *manifest_reason_name(enum manifest_reason r)
 	return (unsigned int)r < MANIFEST_REASONS ? names[r] : "?";
 }
 
-/* Arguments are long and the message is not: show where the two begin to differ. */
+/* Arguments and versions are long, the message is not: show where the two begin to differ. */
 static void skip_same(const char **a, const char **b)
 {
 	const char *x = *a, *y = *b;
@@ -40,8 +40,7 @@ static int differ(enum manifest_reason r, const char *made, const char *here,
 {
 	enum { SHOWN_MAX = 90 };
 
-	if (r == MANIFEST_ARGUMENTS)
-		skip_same(&made, &here);
+	skip_same(&made, &here);
 	*ret_reason = r;
 	return err_set(err, ERR_MISMATCH, 0, "%s: made with \"%.*s\", here \"%.*s\"",
 		       manifest_reason_name(r), SHOWN_MAX, made, SHOWN_MAX, here);

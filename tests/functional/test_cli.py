@@ -157,6 +157,17 @@ def test_pause_and_resume(gateway, word, done):
     assert json.loads(hotcell(gateway, word, "a1", "--json").stdout) == {done: ["a1"]}
 
 
+def test_resume_from_the_disk(gateway):
+    gateway("POST", "/admin/sandboxes/a1/resume", 201, {})
+    gateway("POST", "/admin/sandboxes/a2/resume", 412, {"code": 412, "message": "cpu_model", "reason": "saved_elsewhere"})
+    assert hotcell(gateway, "resume", "--boot", "a1").stdout == "resumed a1\n"
+    assert gateway.asked[-1][2] == {"memory": False}
+    r = hotcell(gateway, "resume", "a2")
+    assert r.returncode == 1 and "cpu_model" in r.stderr and "fix: " in r.stderr and "hotcell resume --boot" in r.stderr
+    assert gateway.asked[-1][2] == {"memory": True}
+    assert hotcell(gateway, "pause", "--boot", "a1").returncode == 2
+
+
 ENDED = {"sandboxID": "a1", "teamID": "t", "templateID": "base", "startedAt": "2026-01-02T03:04:05Z",
          "endedAt": "2026-01-02T03:09:05Z", "reason": "oom_guest"}
 

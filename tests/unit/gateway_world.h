@@ -16,6 +16,7 @@ enum node_mood {
 	NODE_AWAY,
 	NODE_BUSY,
 	NODE_CROWDED,
+	NODE_ELSEWHERE,
 	NODE_SILENT,
 	NODE_BARE,
 	NODE_FULL,
@@ -90,7 +91,8 @@ static inline enum err_code node_minds(struct node_link *n)
 	static const enum err_code moods[] = { [NODE_REFUSES] = ERR_NOT_FOUND,
 					       [NODE_AWAY] = ERR_UNAVAILABLE,
 					       [NODE_BUSY] = ERR_EXISTS,
-					       [NODE_CROWDED] = ERR_EXHAUSTED };
+					       [NODE_CROWDED] = ERR_EXHAUSTED,
+					       [NODE_ELSEWHERE] = ERR_MISMATCH };
 
 	if (n->mood < COUNT(moods) && moods[n->mood])
 		return moods[n->mood];

@@ -292,7 +292,7 @@ static void errors_of_node_have_a_status(void **state)
 		{ "invalid", ERR_INVALID, 400 },         { "exists", ERR_EXISTS, 409 },
 		{ "denied", ERR_DENIED, 403 },           { "exhausted", ERR_EXHAUSTED, 429 },
 		{ "unavailable", ERR_UNAVAILABLE, 503 }, { "timeout", ERR_TIMEOUT, 504 },
-		{ "mismatch", ERR_MISMATCH, 500 },       { "internal", ERR_INTERNAL, 500 },
+		{ "mismatch", ERR_MISMATCH, 412 },       { "internal", ERR_INTERNAL, 500 },
 	};
 	struct mock *m = *state;
 

@@ -52,6 +52,11 @@ static void without_memory(void **state)
 			 201);
 	assert_int_equal(m->last.flags, NODE_NO_MEMORY);
 	assert_int_equal(m->last.timeout_s, 7);
+	m->refuse = ERR_MISMATCH; /* another QEMU saved its memory */
+	mock_ask(m, "POST", "/sandboxes/i0000/connect", m->key[0], "{\"timeout\":7}");
+	mock_expect_error(m, 412);
+	assert_string_equal(mock_text(m, "reason"), "saved_elsewhere");
+	m->refuse = ERR_NONE;
 	mock_ask(m, "POST", "/sandboxes/i0000/pause", m->key[0], "{\"memory\":\"no\"}");
 	mock_expect_error(m, 400);
 	mock_ask(m, "POST", "/sandboxes/i0000/pause", m->key[0], "[]");
@@ -91,6 +96,8 @@ static void create_says_how_it_ends(void **state)
 	} rows[] = {
 		{ "", NODE_SECURE, "kill", false },
 		{ ",\"autoPause\":true", NODE_SECURE | NODE_AUTO_PAUSE, "pause", false },
+		{ ",\"memory\":true", NODE_SECURE, "kill", false },
+		{ ",\"memory\":false", NODE_SECURE | NODE_BOOT, "kill", false },
 		{ ",\"autoPause\":true,\"autoPauseMemory\":false",
 		  NODE_SECURE | NODE_AUTO_PAUSE | NODE_NO_MEMORY, "pause", false },
 		{ ",\"autoPause\":true,\"autoResume\":{\"enabled\":true}",

@@ -169,6 +169,7 @@ static void what_cannot_be_resumed_now(void **state)
 	} rows[] = {
 		{ "\"code\":409}", NODE_BUSY },
 		{ "\"code\":429}", NODE_CROWDED },
+		{ "from its disk\",\"code\":412}", NODE_ELSEWHERE },
 		{ "\"code\":503}", NODE_AWAY },
 		{ NOT_FOUND, NODE_REFUSES },
 	};

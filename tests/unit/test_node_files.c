@@ -313,6 +313,71 @@ static void a_load_without_memory_opens_the_disk_alone(void **state)
 	assert_int_not_equal(result(w, FILES_LOAD, "i1", NULL), ERR_NONE);
 }
 
+static const struct manifest_facts home = { .vmm_version = "QEMU 10",
+					    .cpu_model = "Haswell",
+					    .accel = "tcg",
+					    .arguments = "-smp 1",
+					    .kernel_version = "6.12" };
+
+static void put_manifest(const struct world *w)
+{
+	AUTO(buf_done) struct buf text = BUF_MAX(MANIFEST_BYTES_MAX + 1);
+	struct manifest m = { .template_id = "t", .made_with = home };
+	struct err err;
+
+	m.made_with.vcpus = 1;
+	m.made_with.memory_mib = 64;
+	manifest_time(0, m.created);
+	assert_int_equal(manifest_put(&m, &text, &err), 0);
+	assert_int_equal(buf_add(&text, (struct bytes){ (const uint8_t *)"", 1 }, &err), 0);
+	put(w, "state/templates/t/manifest", (const char *)text.ptr);
+}
+
+static enum err_code load_on(struct world *w, const struct manifest_facts *here,
+			     const struct manifest_facts *booted, struct err *ret)
+{
+	struct files_order o = order(FILES_LOAD, "i1");
+	struct asked a;
+
+	o.state_crc = crc32c(0, bytes_str(STATE));
+	o.here = *here;
+	o.booted = booted != NULL;
+	if (booted)
+		o.host = *booted;
+	ask(w, &a, &o);
+	wait_until(w, w->n_done + 1);
+	close_all(&a.got);
+	*ret = a.err;
+	return a.err.code;
+}
+
+static void another_host_is_told_by_name(void **state)
+{
+	struct manifest_facts away = home;
+	struct world *w = *state;
+	struct files_opened got;
+	struct err err;
+
+	put_manifest(w);
+	assert_int_equal(result(w, FILES_MAKE, "i1", &got), ERR_NONE);
+	close_all(&got);
+	save_it(w, "i1");
+	assert_int_equal(result(w, FILES_KEEP, "i1", NULL), ERR_NONE);
+	assert_int_equal(load_on(w, &home, NULL, &err), ERR_NONE);
+	snprintf(away.vmm_version, sizeof(away.vmm_version), "QEMU 11");
+	assert_int_equal(load_on(w, &away, NULL, &err), ERR_MISMATCH);
+	assert_non_null(strstr(err.msg, "vmm_version: made with \"10\", here \"11\""));
+	assert_non_null(strstr(err.msg, "\"memory\": false"));
+	away = home;
+	snprintf(away.cpu_model, sizeof(away.cpu_model), "qemu64");
+	assert_int_equal(load_on(w, &away, NULL, &err), ERR_MISMATCH);
+	assert_non_null(strstr(err.msg, "cpu_model: made with \"Haswell\", here \"qemu64\""));
+	/* it was booted there: what its template says is of no interest */
+	assert_int_equal(load_on(w, &away, &away, &err), ERR_NONE);
+	assert_int_equal(load_on(w, &home, &away, &err), ERR_MISMATCH);
+	assert_true(is_there(w, "data/sandboxes/i1/pages"));
+}
+
 static void the_jobs_of_one_are_done_in_order(void **state)
 {
 	struct world *w = *state;
@@ -447,6 +512,7 @@ int main(void)
 		T(blocks_of_many_are_freed_in_the_end),
 		T(what_was_saved_has_its_name_only_at_the_end),
 		T(a_load_without_memory_opens_the_disk_alone),
+		T(another_host_is_told_by_name),
 		T(the_jobs_of_one_are_done_in_order),
 		T(whoever_lost_interest_is_not_told),
 		T(a_full_disk_is_said_before_anything_is_made),

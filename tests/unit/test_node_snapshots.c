@@ -17,6 +17,7 @@ struct world {
 	char base[64];
 	int root, snapshots;
 	char state_dir[96];
+	const struct manifest_facts *booted; /* on what the source was; NULL: it was not */
 };
 
 static void path_of(const struct world *w, const char *name, char ret[static 256])
@@ -219,6 +220,9 @@ static void take(const struct world *w, const char *into, const char *below, uin
 	struct files_order o = order_of(FILES_SNAP_JOIN, into, below, layer);
 
 	copy_into(w, into, below, layer, &f);
+	o.booted = w->booted != NULL;
+	if (w->booted)
+		o.host = *w->booted;
 	must(w, &o);
 	o.verb = FILES_SNAP_KEEP;
 	must(w, &o);
@@ -238,7 +242,6 @@ static int open_of(const struct world *w, const char *snapshot, bool verify,
 	struct files_order o = order_of(FILES_MAKE, "", snapshot, 0);
 
 	snprintf(o.id, sizeof(o.id), "new");
-	o.memory = false;
 	o.verify = verify;
 	o.here = *here;
 	return run(w, &o, ret, err);
@@ -408,6 +411,44 @@ static void pages_are_not_believed(void **state)
 	}
 }
 
+/* Whatever its memory was saved with. */
+static void boots_from_its_disk(const struct world *w, const struct manifest_facts *here)
+{
+	struct files_order o = order_of(FILES_MAKE, "", "one", 0);
+	struct files_work got;
+	struct err err;
+
+	snprintf(o.id, sizeof(o.id), "new");
+	o.memory = false;
+	o.here = *here;
+	assert_int_equal(run(w, &o, &got, &err), 0);
+	assert_int_equal(got.opened.n_layers, 1);
+	files_work_done(&got);
+	remove_box(w);
+}
+
+/* What was booted elsewhere and then kept says where. */
+static void a_snapshot_knows_where_its_source_was_booted(void **state)
+{
+	struct world *w = *state;
+	struct manifest_facts other = facts;
+	struct files_work got;
+	struct err err = { 0 };
+
+	snprintf(other.vmm_version, sizeof(other.vmm_version), "QEMU of another year");
+	w->booted = &other;
+	take(w, "one", "", 1);
+	w->booted = NULL;
+	assert_int_equal(open_of(w, "one", false, &other, &got, &err), 0);
+	files_work_done(&got);
+	remove_box(w);
+	assert_int_equal(open_of(w, "one", false, &facts, &got, &err), -1);
+	assert_int_equal(err.code, ERR_MISMATCH);
+	assert_non_null(strstr(err.msg, "vmm_version"));
+	files_work_done(&got);
+	remove_box(w);
+}
+
 static void what_does_not_fit_is_refused(void **state)
 {
 	struct world *w = *state;
@@ -423,6 +464,7 @@ static void what_does_not_fit_is_refused(void **state)
 	assert_non_null(strstr(err.msg, "cpu_model"));
 	files_work_done(&got);
 	remove_box(w);
+	boots_from_its_disk(w, &other);
 
 	/* the same length, another content: only who reads all of it can know */
 	path_of(w, "snapshots/one/memory", path);
@@ -434,12 +476,12 @@ static void what_does_not_fit_is_refused(void **state)
 	files_work_done(&got);
 	remove_box(w);
 	assert_int_equal(open_of(w, "one", true, &facts, &got, &err), -1);
-	assert_int_equal(err.code, ERR_MISMATCH);
+	assert_int_equal(err.code, ERR_INTERNAL);
 	files_work_done(&got);
 	remove_box(w);
 	assert_int_equal(truncate(path, MEMORY - 1), 0);
 	assert_int_equal(open_of(w, "one", false, &facts, &got, &err), -1);
-	assert_int_equal(err.code, ERR_MISMATCH);
+	assert_int_equal(err.code, ERR_INTERNAL);
 	files_work_done(&got);
 	remove_box(w);
 }
@@ -532,6 +574,7 @@ int main(void)
 		T(of_a_paused_one),
 		T(pages_are_not_believed),
 		T(what_does_not_fit_is_refused),
+		T(a_snapshot_knows_where_its_source_was_booted),
 		T(no_room),
 		cmocka_unit_test(found_by_name_and_tag),
 	};

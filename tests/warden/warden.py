@@ -12,6 +12,7 @@ Everything it makes has a name of its own (folder, control group, uid range), so
 do not meet. Environment:
     HOTCELL_BUILD     the build folder (src/warden/hotcell-warden below it)
     HOTCELL_QEMU      the VMM, /usr/bin/qemu-system-x86_64 if not set
+    HOTCELL_USR       a folder that warden finds in the place of /usr: another distribution's QEMU
     HOTCELL_TEST_DIR  where folders are made, the system's temporary folder if not set
 """
 
@@ -54,6 +55,15 @@ def is_sanitized():
 
 def qemu_path():
     return os.environ.get("HOTCELL_QEMU", "/usr/bin/qemu-system-x86_64")
+
+
+def in_usr(usr, command):
+    """The command with the folder `usr` in the place of /usr, which the rest of the host does not see: another
+    distribution's QEMU needs its own libraries."""
+    if not usr:
+        return command
+    return ["unshare", "--mount", "--propagation", "private", "sh", "-c", 'mount --bind "$0" /usr && exec "$@"',
+            usr, *command]
 
 
 def sizes(vcpus=1, memory_mib=64, overhead_mib=256, cpu_percent=0, pids_max=64, disk_mib=0):
@@ -170,7 +180,7 @@ class Warden:
     def socket_path(self):
         return self.run / "warden.sock"
 
-    def launch(self, **changes):
+    def launch(self, usr=os.environ.get("HOTCELL_USR"), **changes):
         """Start the program with `changes` to the settings, without waiting for it."""
         assert self.process is None, "it runs already"
         config = self.base / "warden.conf"
@@ -178,7 +188,7 @@ class Warden:
                                   for key, value in {**self.settings, **changes}.items()))
         program = build_dir() / "src/warden/hotcell-warden"
         with open(self.log_path, "ab") as log:
-            self.process = subprocess.Popen([program, config], stdin=subprocess.DEVNULL,
+            self.process = subprocess.Popen(in_usr(usr, [program, config]), stdin=subprocess.DEVNULL,
                                             stdout=log, stderr=log, start_new_session=True)
 
     def start(self, **changes):

@@ -1,0 +1,192 @@
+"""test_other_host.py - the host's QEMU or processor is another one now: what was saved is refused with a reason, nothing
+of it is lost, and its disk boots.
+
+    home --pause, snapshot--> away --refused; booted, saved again--> home --the old ones go on, the new are refused
+
+`away` is the same host with another processor for its guests, or with another QEMU (tools/artefact other-qemu), which
+warden finds after a restart.
+"""
+
+import json
+import subprocess
+import time
+
+import pytest
+
+from engine import artefact
+from server import CALL_SECONDS, Server
+from warden import build_dir, wait_for
+
+BOOT_SECONDS = 240
+OTHER_CPU = "qemu64"
+COUNTER = "setsid sh -c 'n=0; while :; do n=$((n+1)); echo $n > /dev/shm/m; mv /dev/shm/m /dev/shm/n; sleep 0.2; done' >/dev/null 2>&1 </dev/null &"
+
+
+@pytest.fixture(scope="module")
+def server():
+    with Server() as s:
+        yield s
+
+
+def target_of(box, what=""):
+    return f"/sandboxes/{box['sandboxID']}{what}"
+
+
+def facts_of(server):
+    return server.admin("GET", "/admin/status").json["node"]["qemu"]
+
+
+def move(server, **changes):
+    """Another warden, and the template that fits it."""
+    before = server.daemons["node"].log().count("is ready: base-")
+    begun = time.monotonic()
+    server.restart("warden", **changes)
+    wait_for(lambda: server.daemons["node"].log().count("is ready: base-") > before, "node has its template",
+             BOOT_SECONDS, 0.2)
+    server.wait_template()
+    print(f"the template after {time.monotonic() - begun:.1f} s; {facts_of(server)}")
+
+
+def make(server, **more):
+    """One with a file, a process that counts in memory, and an environment of its own."""
+    box = server.create(secure=True, envVars={"COLOUR": "green"}, metadata={"who": "test"}, **more)
+    server.write(box, "/home/user/kept", b"of the disk")
+    server.run(box, f"sync; {COUNTER}")  # what is in memory alone is lost with it
+    wait_for(lambda: counts(server, box), "it counts", CALL_SECONDS, 0.1)
+    return box
+
+
+def counts(server, box):
+    text = server.run(box, "cat /dev/shm/n 2>/dev/null || true").strip()
+    return int(text) if text else 0
+
+
+def pause(server, box):
+    assert server.must("POST", target_of(box, "/pause")) is None
+
+
+def state(server, box):
+    return server.must("GET", target_of(box))["state"]
+
+
+def check_refusal(answer, what):
+    body = answer.json
+    assert answer.status == 412 and body["code"] == 412 and body["reason"] == "saved_elsewhere", (answer.status, body)
+    assert what in body["message"] and '"memory": false' in body["message"], body
+
+
+def check_refused(server, box, what):
+    """By every way to resume it; it stays paused."""
+    check_refusal(server.api("POST", target_of(box, "/resume"), {"timeout": 60}), what)
+    check_refusal(server.api("POST", target_of(box, "/connect"), {"timeout": 60}), what)
+    assert state(server, box) == "paused"
+
+
+def hotcell(server, *words):
+    return subprocess.run([build_dir() / "src/cli/hotcell", "--socket", server.admin_socket, *words],
+                          capture_output=True, text=True, timeout=BOOT_SECONDS)
+
+
+def check_booted(server, box):
+    """The same one, by its token, its files and its environment; nothing of its memory."""
+    assert server.read(box, "/home/user/kept") == b"of the disk"
+    assert server.run(box, "echo $COLOUR; hostname").split() == ["green", server.run(box, "hostname").strip()]
+    assert counts(server, box) == 0
+    assert server.agent({**box, "envdAccessToken": "0" * 64}, "GET", "/envs").status == 401
+    assert server.must("GET", target_of(box))["metadata"] == {"who": "test"}
+
+
+def resume_and_count(server, box, timeout=3600):
+    """With its memory: it counts on from where it was."""
+    box.update(server.must("POST", target_of(box, "/connect"), {"timeout": timeout}))
+    found = counts(server, box)
+    assert found > 0
+    wait_for(lambda: counts(server, box) > found, "it counts on", CALL_SECONDS, 0.1)
+    return found
+
+
+def snapshot_of(server, box):
+    """On a busy host the guest's processes may not freeze in time; then it says so, and may be asked again."""
+    answers = []
+
+    def taken():
+        answers.append(server.api("POST", target_of(box, "/snapshots"), {}))
+        assert answers[-1].status in (201, 503), answers[-1].raw
+        return answers[-1].status == 201
+
+    wait_for(taken, "a snapshot", CALL_SECONDS, 1)
+    return answers[-1].json
+
+
+def of_snapshot(server, snapshot, **more):
+    return server.api("POST", "/sandboxes", {"templateID": snapshot["snapshotID"], "timeout": 3600, **more},
+                      seconds=BOOT_SECONDS)
+
+
+def away_and_back(server, what, **changes):
+    stays, boots, visited = make(server), make(server), make(server, autoPause=True, autoResume={"enabled": True})
+    old = snapshot_of(server, stays)
+    for box in (stays, boots, visited):
+        pause(server, box)
+    home = facts_of(server)
+    move(server, **changes)
+    assert what != "vmm_version" or facts_of(server) != home
+    running = make(server)  # what is made here runs here
+
+    check_refused(server, stays, what)
+    check_refusal(of_snapshot(server, old), what)
+    visit = server.agent(visited, "GET", "/envs")
+    assert visit.status == 412 and "from its disk" in visit.json["message"], visit.raw
+    said = hotcell(server, "resume", boots["sandboxID"])
+    assert said.returncode == 1 and what in said.stderr and "hotcell resume --boot" in said.stderr, said
+    assert state(server, boots) == "paused"
+
+    begun = time.monotonic()
+    said = hotcell(server, "--json", "resume", "--boot", boots["sandboxID"])
+    assert said.returncode == 0 and json.loads(said.stdout) == {"resumed": [boots["sandboxID"]]}, said
+    print(f"booted from its disk in {time.monotonic() - begun:.1f} s")
+    check_booted(server, boots)
+    answer = of_snapshot(server, old, memory=False)
+    assert answer.status == 201, answer.raw
+    copy = answer.json
+    assert server.read(copy, "/home/user/kept") == b"of the disk" and counts(server, copy) == 0
+
+    # saved again, by this QEMU: it fits here, and only here
+    server.run(boots, COUNTER)
+    wait_for(lambda: counts(server, boots), "it counts", CALL_SECONDS, 0.1)
+    new = snapshot_of(server, boots)
+    pause(server, boots)
+    server.restart("node")
+    server.wait_up()
+    server.wait_template()
+    resume_and_count(server, boots)
+    answer = of_snapshot(server, new)
+    assert answer.status == 201 and counts(server, answer.json) > 0
+    assert server.delete(answer.json) == 204
+    pause(server, boots)
+    pause(server, copy)
+
+    move(server)
+    assert facts_of(server) == home
+    resume_and_count(server, stays)
+    check_refused(server, boots, what)
+    check_refused(server, copy, what)
+    check_refusal(of_snapshot(server, new), what)
+    answer = of_snapshot(server, old)
+    assert answer.status == 201 and counts(server, answer.json) > 0
+    assert counts(server, running) > 0, "what ran while warden was replaced runs on"
+    pause(server, running)  # by the QEMU that it was started with
+    check_refused(server, running, what)
+    assert server.agent(visited, "GET", "/envs").status == 200  # resumes it: nothing was lost
+    for box in (stays, boots, visited, running, copy, answer.json):
+        assert server.delete(box) == 204
+    for snapshot in (old, new):
+        assert server.api("DELETE", f"/templates/{snapshot['snapshotID']}").status == 204
+
+
+def test_another_processor(server):
+    away_and_back(server, "cpu_model", cpu_model=OTHER_CPU)
+
+
+def test_another_qemu(server):
+    away_and_back(server, "vmm_version", usr=artefact("other-qemu") / "usr")
