@@ -77,6 +77,7 @@ const char *err_name(enum err_code code)
 		[ERR_TIMEOUT] = "timeout",
 		[ERR_UNAVAILABLE] = "unavailable",
 		[ERR_INTERNAL] = "internal",
+		[ERR_NO_SPACE] = "no_space",
 	};
 	static_assert(sizeof(names) / sizeof(names[0]) == ERR_CODES, "a code without a name");
 

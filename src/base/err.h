@@ -19,6 +19,7 @@ enum err_code { /* stable: each maps to one Connect code and one exit status */
 		ERR_TIMEOUT,     /* no answer in time */
 		ERR_UNAVAILABLE, /* the other side is gone or not there yet */
 		ERR_INTERNAL,    /* a fault of ours or of the system */
+		ERR_NO_SPACE,    /* a disk is full; what is on it is unharmed */
 		ERR_CODES,
 };
 

@@ -95,6 +95,8 @@ static enum err_code code_of(unsigned int status)
 		return ERR_UNAVAILABLE;
 	case 504:
 		return ERR_TIMEOUT;
+	case 507:
+		return ERR_NO_SPACE;
 	default:
 		return ERR_INTERNAL;
 	}

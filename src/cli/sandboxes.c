@@ -5,7 +5,7 @@
 static const struct column sandbox_columns[] = {
 	{ "SANDBOX", "sandboxID" }, { "TEAM", "teamID" },   { "TEMPLATE", "templateID" },
 	{ "STATE", "state" },       { "CPUS", "cpuCount" }, { "MIB", "memoryMB" },
-	{ "STARTED", "startedAt" }, { "ENDS", "endAt" }
+	{ "STARTED", "startedAt" }, { "ENDS", "endAt" },    { "STALLED", "stalled" }
 };
 static const struct column ended_columns[] = {
 	{ "SANDBOX", "sandboxID" }, { "TEAM", "teamID" },   { "TEMPLATE", "templateID" },
@@ -126,14 +126,13 @@ static const char *meaning(const char *reason)
 	static const char *const means[][2] = {
 		{ "killed", "somebody killed it" },
 		{ "lifetime", "its time was over" },
-		{ "idle", "nobody used it" },
 		{ "oom_guest", "its own memory was full" },
 		{ "oom_host", "the host's memory was full" },
-		{ "disk_full", "a disk was full" },
+		{ "disk_full", "the host's disk was full until its time was over" },
 		{ "guest_panic", "its kernel crashed" },
 		{ "vmm_crash", "its QEMU ended" },
 		{ "node_lost", "the host or its daemons went down while it could not be kept" },
-		{ "evicted", "it had to make room" },
+		{ "evicted", "an operator ended it" },
 	};
 
 	for (size_t i = 0; i < COUNT(means); i++)
@@ -152,7 +151,11 @@ static void say_why(const json_t *o, const char *id)
 	else if (!strcmp(state, "paused"))
 		printf("%s is paused since %s\n", id, text_of(o, "pausedAt"));
 	else
-		printf("%s is %s, until %s\n", id, state, text_of(o, "endAt"));
+		printf("%s is %s, until %s%s\n", id, state, text_of(o, "endAt"),
+		       json_object_get(o, "stalled")
+			       ? "; it stands still: the host's disk is full, and it goes on when "
+				 "there is room"
+			       : "");
 }
 
 int why_run(struct cli *c, int argc, char **argv)

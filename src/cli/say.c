@@ -22,6 +22,9 @@ static const char *fix_of(const struct err *err)
 		return "boot it from its disk, which is as after a power cut: hotcell resume "
 		       "--boot "
 		       "SANDBOX; or give warden the QEMU and processor it was saved with";
+	case ERR_NO_SPACE:
+		return "make room on that disk, or end sandboxes and snapshots that are of no use: "
+		       "hotcell ps --all, hotcell snapshots";
 	case ERR_NONE:
 	case ERR_EXISTS:
 	case ERR_INTERNAL:

@@ -151,6 +151,8 @@ unsigned int api_status_of(enum err_code code)
 		return 503;
 	case ERR_TIMEOUT:
 		return 504;
+	case ERR_NO_SPACE:
+		return 507;
 	case ERR_MISMATCH:
 		return 412;
 	case ERR_NONE:

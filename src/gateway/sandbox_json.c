@@ -75,6 +75,12 @@ json_t *sandbox_json(const struct node_sandbox *s, const char *domain)
 				set_domain(o, domain));
 }
 
+/* Ours: only of one that stands still. */
+static int set_stalled(json_t *o, const struct node_sandbox *s)
+{
+	return s->flags & NODE_STALLED ? set_text(o, "stalled", "disk_full") : 0;
+}
+
 static const char *state_of(const struct node_sandbox *s)
 {
 	if (s->reason != NODE_ALIVE)
@@ -97,6 +103,7 @@ json_t *sandbox_listed_json(const struct node_sandbox *s, const json_t *text)
 	     set(o, "cpuCount", json_integer(s->vcpus)) |
 	     set(o, "memoryMB", json_integer(s->memory_mib)) |
 	     set(o, "diskSizeMB", json_integer(s->disk_mib)) | set_text(o, "state", state_of(s)) |
+	     set_stalled(o, s) |
 	     (metadata ? json_object_set(o, "metadata", metadata)
 		       : set(o, "metadata", json_object()));
 	return whole(o, rc);
@@ -171,7 +178,7 @@ json_t *sandbox_why_json(const struct node_sandbox *s, const char *id)
 	else if (s->state == NODE_PAUSED)
 		rc |= set_time(o, "pausedAt", end_of(s));
 	else
-		rc |= set_time(o, "endAt", s->end_ns);
+		rc |= set_time(o, "endAt", s->end_ns) | set_stalled(o, s);
 	return whole(o, rc);
 }
 

@@ -65,6 +65,8 @@ static int admit(const struct create *c, struct err *err)
 		return -1;
 	if (waiting >= CREATES_MAX)
 		return err_set(err, ERR_EXHAUSTED, 0, "%zu creates wait already", waiting);
+	if (files_room(n->files, 0, err) < 0)
+		return -1;
 	if (n->base.state == BASE_FAILED)
 		return err_set(err, ERR_UNAVAILABLE, 0, "template %s: %.200s", BASE_ALIAS,
 			       n->base.why.msg);

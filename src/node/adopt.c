@@ -16,6 +16,7 @@
 static void load_fields(struct sandbox *s, const struct journal_row *row)
 {
 	s->info = row->sandbox;
+	s->info.flags &= ~(uint32_t)NODE_STALLED; /* its monitor says */
 	s->slot = row->slot;
 	s->started = true;
 	s->pages_crc = row->pages_crc;

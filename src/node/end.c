@@ -247,7 +247,7 @@ void sandbox_end(struct sandbox *s, enum node_reason reason, const char *why)
 		on_killing(&s->write, &err);
 }
 
-void sandbox_end_asked(struct sandbox *s, struct door_asked *asked)
+void sandbox_end_asked(struct sandbox *s, struct door_asked *asked, enum node_reason reason)
 {
 	struct kill_wait *k = calloc(1, sizeof(*k));
 	struct err err;
@@ -261,7 +261,7 @@ void sandbox_end_asked(struct sandbox *s, struct door_asked *asked)
 	k->next = s->killers;
 	s->killers = k;
 	if (s->state != SANDBOX_ENDING)
-		sandbox_end(s, NODE_KILLED, "killed");
+		sandbox_end(s, reason, reason == NODE_EVICTED ? "ended by an operator" : "killed");
 }
 
 /* --- the deadline ------------------------------------------------------------------------- */
@@ -273,7 +273,8 @@ static void on_deadline(struct timer *t)
 	if (lease_left_ns(&s->lease, lease_clock()) > 0) {
 		sandbox_set_deadline(s);
 	} else if (!(s->info.flags & NODE_AUTO_PAUSE)) {
-		sandbox_end(s, NODE_LIFETIME, "its time is over");
+		sandbox_end(s, s->monitor.disk_full ? NODE_DISK_FULL : NODE_LIFETIME,
+			    "its time is over");
 	} else if (clock_wall_ns() >= s->pause_after_ns && !s->node->stopping) {
 		log_info("%s is paused: its time is over", s->info.id);
 		pause_begin(s, NULL, !(s->info.flags & NODE_NO_MEMORY));

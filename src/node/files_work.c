@@ -41,7 +41,7 @@ const char *files_verb_name(enum files_verb v)
 	return names[v];
 }
 
-int files_work_room(int root, uint64_t reserve_mib, struct err *err)
+int files_work_room(int root, uint64_t needed_mib, struct err *err)
 {
 	struct statvfs v;
 	uint64_t free_mib;
@@ -49,10 +49,10 @@ int files_work_room(int root, uint64_t reserve_mib, struct err *err)
 	if (fstatvfs(root, &v) < 0)
 		return err_set(err, ERR_INTERNAL, errno, "how much room there is on disk");
 	free_mib = (uint64_t)v.f_bavail * v.f_frsize / MIB;
-	if (free_mib < reserve_mib)
-		return err_set(err, ERR_EXHAUSTED, ENOSPC,
-			       "the host's disk is full: %ju MiB are free, %ju are kept",
-			       (uintmax_t)free_mib, (uintmax_t)reserve_mib);
+	if (free_mib < needed_mib)
+		return err_set(err, ERR_NO_SPACE, 0,
+			       "the host's disk is full: %ju MiB are free, %ju are needed",
+			       (uintmax_t)free_mib, (uintmax_t)needed_mib);
 	return 0;
 }
 
@@ -129,7 +129,7 @@ static int save(struct files_work *w, struct err *err)
 	AUTO(auto_close) int folder = open_folder(w, err);
 	struct files_opened *o = &w->opened;
 
-	if (folder < 0 || files_work_room(w->root, w->reserve_mib, err) < 0)
+	if (folder < 0 || files_work_room(w->root, w->reserve_mib + w->order.need_mib, err) < 0)
 		return -1;
 	if (!w->order.memory)
 		return 0;
@@ -295,8 +295,8 @@ int files_work_do(struct files_work *w, struct err *err)
 		rc = snapshot_work_do(w, err);
 		break;
 	}
-	if (rc < 0 && err->sys == ENOSPC)
-		err->code = ERR_EXHAUSTED;
+	if (rc < 0 && (err->sys == ENOSPC || err->sys == EDQUOT))
+		err->code = ERR_NO_SPACE;
 	return rc;
 }
 

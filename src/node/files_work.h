@@ -20,7 +20,7 @@ int files_work_do(struct files_work *w, struct err *err) NODISCARD; /* blocks */
 void files_work_after(struct files_work *w); /* blocks: what nobody need wait for */
 void files_work_done(struct files_work *w);
 
-int files_work_room(int root, uint64_t reserve_mib, struct err *err) NODISCARD;
+int files_work_room(int root, uint64_t needed_mib, struct err *err) NODISCARD;
 const char *files_verb_name(enum files_verb v); /* "make its folder" */
 
 /* snapshot_work.c: the verbs SNAP_*. */

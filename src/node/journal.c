@@ -27,6 +27,7 @@ struct journal {
 	pthread_cond_t more;
 	struct jobs asked, done;
 	bool stop;
+	bool reserved; /* since the last write it was looked whether there is a reserve */
 	pthread_mutex_t db_lock;
 	struct journal_db *db;
 };
@@ -101,8 +102,7 @@ static int do_all(struct journal *j, struct journal_job *first, bool durable)
 	return rc;
 }
 
-/* Alone, so that it has the error that is its own. */
-static void do_one(struct journal *j, struct journal_job *job)
+static void try_one(struct journal *j, struct journal_job *job)
 {
 	job->rc = journal_db_begin(j->db, job->durable, &job->err);
 	if (job->rc == 0)
@@ -111,6 +111,17 @@ static void do_one(struct journal *j, struct journal_job *job)
 		job->rc = journal_db_commit(j->db, &job->err);
 	if (job->rc < 0)
 		journal_db_rollback(j->db);
+}
+
+/* Alone, so that it has the error that is its own. On a full disk the log can be emptied into the
+ * file, where there is a reserve, and begins anew. */
+static void do_one(struct journal *j, struct journal_job *job)
+{
+	try_one(j, job);
+	if (job->rc < 0 && job->err.code != ERR_UNAVAILABLE) {
+		journal_db_checkpoint(j->db);
+		try_one(j, job);
+	}
 }
 
 /* After a failure of all together. A file that is in use is not waited for again and again. */
@@ -157,6 +168,13 @@ static void checkpoint(struct journal *j)
 	pthread_mutex_unlock(&j->db_lock);
 }
 
+static void reserve(struct journal *j)
+{
+	pthread_mutex_lock(&j->db_lock);
+	journal_db_reserve(j->db);
+	pthread_mutex_unlock(&j->db_lock);
+}
+
 /* With j->lock held. False: asked to stop, and nothing is left. */
 static bool wait_for_jobs(struct journal *j)
 {
@@ -169,6 +187,11 @@ static bool wait_for_jobs(struct journal *j)
 			pthread_mutex_lock(&j->lock);
 		} else if (j->asked.first) {
 			break;
+		} else if (!j->reserved) {
+			j->reserved = true;
+			pthread_mutex_unlock(&j->lock);
+			reserve(j);
+			pthread_mutex_lock(&j->lock);
 		} else {
 			pthread_cond_wait(&j->more, &j->lock);
 		}
@@ -188,6 +211,7 @@ static void *thread_main(void *arg)
 		pthread_mutex_unlock(&j->lock);
 		write_batch(j, batch.first);
 		pthread_mutex_lock(&j->lock);
+		j->reserved = false;
 		jobs_move(&j->done, &batch);
 		ring(j);
 	}

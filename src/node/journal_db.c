@@ -101,6 +101,7 @@ static enum err_code code_of(int rc)
 {
 	switch (rc & 0xff) {
 	case SQLITE_FULL:
+		return ERR_NO_SPACE;
 	case SQLITE_NOMEM:
 		return ERR_EXHAUSTED;
 	case SQLITE_BUSY:
@@ -259,7 +260,7 @@ static int set_up(struct journal_db *d, struct err *err)
 	    tombstones_db_open(d, err) < 0 || snapshots_db_open(d, err) < 0)
 		return -1;
 	sqlite3_wal_hook(d->db, on_commit, d); /* in place of SQLite's own checkpoints */
-	return 0;
+	return reserve_db_open(d, err);
 }
 
 /* It holds tokens: nobody else may read it. SQLite gives its other files the same mode. */
@@ -319,6 +320,7 @@ void journal_db_close(struct journal_db *d)
 	sqlite3_finalize(d->remove);
 	tombstones_db_close(d);
 	snapshots_db_close(d);
+	reserve_db_close(d);
 	sqlite3_close(d->db);
 	/* last: to close any descriptor of the file ends SQLite's locks on it */
 	auto_close(&d->lock);

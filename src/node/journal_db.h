@@ -47,5 +47,8 @@ int journal_db_remove_snapshot(struct journal_db *d, const char *id, struct err 
 int journal_db_each_snapshot(struct journal_db *d, journal_each_snapshot_fn *each, void *context,
 			     struct err *err) NODISCARD;
 
+/* reserve_db.c: room for what must be written when the disk is full, if there is little left. */
+void journal_db_reserve(struct journal_db *d);
+
 int journal_db_wal_pages(const struct journal_db *d); /* since the last checkpoint */
 void journal_db_checkpoint(struct journal_db *d);     /* a failure only means that it comes later */

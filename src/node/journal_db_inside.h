@@ -11,7 +11,9 @@ struct journal_db {
 	sqlite3_stmt *begin, *commit, *put, *remove;
 	sqlite3_stmt *bury, *shorten, *find, *list, *list_all, *prune; /* tombstones_db.c */
 	sqlite3_stmt *put_snapshot, *remove_snapshot;                  /* snapshots_db.c */
-	int lock; /* flock: one node per journal; others may look */
+	sqlite3_stmt *free_pages;                                      /* reserve_db.c */
+	uint64_t reserve_after_ns; /* there was no room for a reserve: not again before */
+	int lock;                  /* flock: one node per journal; others may look */
 	int wal_pages;
 	bool full_sync, damaged;
 };
@@ -29,3 +31,5 @@ int tombstones_db_open(struct journal_db *d, struct err *err) NODISCARD;
 void tombstones_db_close(struct journal_db *d);
 int snapshots_db_open(struct journal_db *d, struct err *err) NODISCARD;
 void snapshots_db_close(struct journal_db *d);
+int reserve_db_open(struct journal_db *d, struct err *err) NODISCARD;
+void reserve_db_close(struct journal_db *d);

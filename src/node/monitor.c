@@ -4,6 +4,7 @@
 #include <assert.h>
 
 #include "base/log.h"
+#include "node/console.h"
 #include "node/node.h"
 #include "node/pause.h"
 
@@ -31,9 +32,11 @@ static void on_room(struct timer *t)
 	struct sandbox *s = CONTAINER_OF(t, struct sandbox, monitor.room);
 	struct err err;
 
-	if (!s->monitor.disk_full || s->state != SANDBOX_RUNNING)
+	if (!s->monitor.disk_full)
 		return;
-	if (files_room(s->node->files, &err) == 0 && !s->monitor.cont.link &&
+	/* one that is not running is rouse.c's to let go on */
+	if (s->state == SANDBOX_RUNNING && files_room(s->node->files, 0, &err) == 0 &&
+	    !s->monitor.cont.link &&
 	    machine_ask(&s->machine, &s->monitor.cont, "cont", NULL, on_cont, &err) < 0)
 		log_warn("%s: go on: %s", s->info.id, err.msg);
 	timer_start(&s->monitor.room, MONITOR_ROOM_MS);
@@ -48,6 +51,7 @@ static void is_full(struct sandbox *s)
 			   "The host's disk is full: the sandbox stands still until there is room");
 	}
 	s->monitor.disk_full = true;
+	s->info.flags |= NODE_STALLED;
 	timer_stop(&s->monitor.room);
 	timer_init(&s->monitor.room, s->node->loop, on_room);
 	timer_start(&s->monitor.room, MONITOR_ROOM_MS);
@@ -57,32 +61,17 @@ static void goes_on(struct sandbox *s)
 {
 	if (s->monitor.disk_full)
 		events_add(&s->record.events, EVENT_INFO, "goes_on", "Sandbox goes on");
+	monitor_paused(s);
+}
+
+void monitor_paused(struct sandbox *s)
+{
 	s->monitor.disk_full = false;
+	s->info.flags &= ~(uint32_t)NODE_STALLED;
 	timer_stop(&s->monitor.room);
 }
 
 /* --- what it says unasked ----------------------------------------------------------------- */
-
-static bool says(const json_t *data, const char *name)
-{
-	return json_is_true(json_object_get(data, name));
-}
-
-/* A guest that powers itself off has ended on its own wish; one that resets has panicked, for
- * nobody else in it may. */
-static enum node_reason shutdown_reason(const json_t *data)
-{
-	struct bytes why = { 0 };
-	struct err unused;
-
-	if (!data || json_may_string(data, "reason", &why, &unused) < 0)
-		return NODE_VMM_CRASH;
-	if (bytes_eq(why, BYTES_LIT("guest-shutdown")))
-		return NODE_KILLED;
-	if (bytes_eq(why, BYTES_LIT("guest-reset")) || bytes_eq(why, BYTES_LIT("guest-panic")))
-		return NODE_GUEST_PANIC;
-	return NODE_VMM_CRASH;
-}
 
 static void panicked(struct sandbox *s)
 {
@@ -91,19 +80,62 @@ static void panicked(struct sandbox *s)
 		sandbox_end(s, s->monitor.reason, "its kernel panicked");
 }
 
+/* --- a guest that has ended --------------------------------------------------------------- */
+
+static void end_now(struct sandbox *s, enum console_end why)
+{
+	static const struct {
+		enum node_reason reason;
+		const char *text;
+	} ends[] = {
+		[CONSOLE_NOTHING] = { NODE_GUEST_PANIC, "its kernel crashed" },
+		[CONSOLE_RESTART] = { NODE_KILLED, "it shut itself down" },
+		[CONSOLE_PANIC] = { NODE_GUEST_PANIC, "its kernel panicked" },
+		[CONSOLE_NO_MEMORY] = { NODE_OOM_GUEST, "its kernel had no memory left" },
+	};
+
+	s->monitor.reason = ends[why].reason;
+	if (s->state != SANDBOX_ENDING)
+		sandbox_end(s, s->monitor.reason, ends[why].text);
+}
+
+static void on_console(struct qmp_call *c, const json_t *ret, const struct err *err)
+{
+	struct sandbox *s = CONTAINER_OF(c, struct sandbox, monitor.console);
+
+	if (err)
+		log_info("%s: its console: %s", s->info.id, err->msg);
+	end_now(s, err ? CONSOLE_NOTHING : console_end_of(ret));
+}
+
+/* It stands still, and its console is still there. A panic and a reboot are both a reset: the
+ * console tells them apart. */
+static void shut_down(struct sandbox *s, struct bytes why)
+{
+	struct err err;
+
+	if (s->state == SANDBOX_ENDING || s->monitor.console.link)
+		return;
+	if (bytes_eq(why, BYTES_LIT("guest-shutdown")))
+		end_now(s, CONSOLE_RESTART);
+	else if (machine_ask(&s->machine, &s->monitor.console, "ringbuf-read", console_arguments(),
+			     on_console, &err) < 0)
+		end_now(s, CONSOLE_NOTHING);
+}
+
 static void on_event(struct machine_user *u, const struct qmp_message *e)
 {
 	struct sandbox *s = CONTAINER_OF(u, struct sandbox, machine_user);
+	struct bytes why;
 
-	if (bytes_eq(e->name, BYTES_LIT("BLOCK_IO_ERROR"))) {
-		if (e->data && says(e->data, "nospace"))
-			is_full(s);
+	if (machine_no_space(e)) {
+		is_full(s);
 	} else if (bytes_eq(e->name, BYTES_LIT("RESUME"))) {
 		goes_on(s);
 	} else if (bytes_eq(e->name, BYTES_LIT("GUEST_PANICKED"))) {
 		panicked(s);
-	} else if (bytes_eq(e->name, BYTES_LIT("SHUTDOWN")) && s->monitor.reason == NODE_ALIVE) {
-		s->monitor.reason = shutdown_reason(e->data);
+	} else if (machine_shut_down(e, &why)) {
+		shut_down(s, why);
 	}
 }
 
@@ -133,6 +165,8 @@ static void learn(struct sandbox *s, const char *status)
 		is_full(s);
 	else if (strcmp(status, "guest-panicked") == 0)
 		panicked(s);
+	else if (strcmp(status, "shutdown") == 0)
+		shut_down(s, (struct bytes){ 0 });
 	else if (!runs && s->state == SANDBOX_RUNNING)
 		pause_left_over(s);
 }

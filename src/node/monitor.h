@@ -11,7 +11,7 @@ enum { MONITOR_ROOM_MS = 3 * 1000 }; /* a full disk is looked at again so often 
 struct monitor { /* part of a sandbox, beside its machine */
 	bool up;
 	void (*on_up)(struct sandbox *s, const struct err *err); /* who waits for it */
-	struct qmp_call status, cont;
+	struct qmp_call status, cont, console;
 	enum node_reason reason; /* that QEMU gave before it ended */
 	bool disk_full;          /* QEMU stopped it: the host's disk is full */
 	struct timer room;       /* when to see whether there is some */
@@ -23,6 +23,8 @@ int monitor_want(struct sandbox *s, void (*on_up)(struct sandbox *s, const struc
 void monitor_keep(struct sandbox *s);   /* its machine has no user any more, and is ready */
 void monitor_adopt(struct sandbox *s);  /* after a restart: see whether it stands still */
 void monitor_forget(struct sandbox *s); /* who waits is not told; the machine stays open */
+
+void monitor_paused(struct sandbox *s); /* it waits for no room any more */
 
 /* s->qmp_path */
 int monitor_path(struct sandbox *s, struct err *err) NODISCARD;

@@ -100,6 +100,7 @@ void pause_fail(struct pausing *p, const struct err *why)
 
 	if (err.code == ERR_EXISTS) /* of something else: it is not paused already */
 		err.code = ERR_INTERNAL;
+	files_name_room(s->node->files, &err); /* of QEMU, the copier, the journal */
 	log_warn("%s is not paused: %s", s->info.id, err.msg);
 	events_add(&s->record.events, EVENT_WARN, "pause", "Sandbox not paused: %s", err.msg);
 	if (begun)
@@ -303,6 +304,8 @@ static void open_files(struct pausing *p)
 	else
 		sandbox_files_order(p->sandbox, FILES_SAVE, &o);
 	o.memory = p->memory;
+	o.need_mib =
+		p->memory ? vm_group_memory_mib(&p->sandbox->node->groups, p->sandbox->info.id) : 0;
 	if (files_ask(p->sandbox->node->files, &p->files, &o, on_files, &err) < 0)
 		pause_fail(p, &err);
 }
@@ -349,7 +352,8 @@ static void on_turn(struct turn *t)
 	struct err err;
 
 	if (p->sandbox->monitor.disk_full) { /* its guest cannot write back what it holds */
-		err_set(&err, ERR_EXHAUSTED, ENOSPC, "the host's disk is full");
+		err_set(&err, ERR_NO_SPACE, 0, "the host's disk is full and the sandbox waits");
+		files_name_room(p->sandbox->node->files, &err);
 		pause_fail(p, &err);
 		return;
 	}

@@ -61,6 +61,7 @@ static void on_noted(struct journal_write *w, const struct err *err)
 	answer(p);
 	pause_over(p);
 	machine_close(&s->machine);
+	monitor_paused(s);
 	park(s);
 	waits_serve(s);
 }

@@ -116,7 +116,7 @@ static void verb_kill(struct node *n, struct door_asked *a, const struct node_re
 
 	(void)text;
 	if (s)
-		sandbox_end_asked(s, a);
+		sandbox_end_asked(s, a, rq->team[0] ? NODE_KILLED : NODE_EVICTED);
 	else
 		ended_refuse(n, a, rq, &err);
 }

@@ -45,6 +45,10 @@ static void fail(struct rousing *r, const struct err *why)
 	struct sandbox *s = r->sandbox;
 
 	log_warn("%s does not go on: %s", s->info.id, why->msg);
+	if (s->monitor.disk_full) { /* not its fault: it goes on when there is room */
+		timer_start(&r->again, MONITOR_ROOM_MS);
+		return;
+	}
 	if (++r->tries < ROUSE_TRIES_MAX) {
 		timer_start(&r->again, ROUSE_AGAIN_MS);
 		return;
@@ -100,11 +104,28 @@ static void on_monitor(struct sandbox *s, const struct err *err)
 		ask_socket(s->rousing);
 }
 
+/* As long as its time lasts, as one that runs would. */
+static void wait_for_room(struct rousing *r)
+{
+	struct sandbox *s = r->sandbox;
+
+	if (lease_left_ns(&s->lease, lease_clock()) == 0 && !(s->info.flags & NODE_AUTO_PAUSE))
+		sandbox_end(s, NODE_DISK_FULL, "its time is over and the host's disk is full");
+	else
+		timer_start(&r->again, MONITOR_ROOM_MS);
+}
+
 static void attempt(struct rousing *r)
 {
+	struct sandbox *s = r->sandbox;
 	struct err err;
-	int there = monitor_want(r->sandbox, on_monitor, &err);
+	int there;
 
+	if (s->monitor.disk_full && files_room(s->node->files, 0, &err) < 0) {
+		wait_for_room(r);
+		return;
+	}
+	there = monitor_want(s, on_monitor, &err);
 	if (there < 0)
 		fail(r, &err);
 	else if (there > 0)

@@ -23,7 +23,7 @@ struct files_job {
 
 struct files {
 	struct loop *loop;
-	char state_dir[FILES_FOLDER_MAX];
+	char state_dir[FILES_FOLDER_MAX], data_dir[FILES_FOLDER_MAX];
 	uint64_t reserve_mib;
 	int root;      /* data_dir/sandboxes */
 	int snapshots; /* data_dir/snapshots */
@@ -83,10 +83,16 @@ static void on_done(struct work *w, const struct err *err)
 {
 	struct files_job *j = of(w);
 	struct files *f = j->files;
+	struct err named;
 
 	j->done = true;
 	f->n_busy--;
 	timer_start(&f->turn, 0);
+	if (err) {
+		named = *err;
+		files_name_room(f, &named);
+		err = &named;
+	}
 	finish(j, err);
 }
 
@@ -228,9 +234,20 @@ void files_cancel(struct files_call *c)
 
 /* --- all of them -------------------------------------------------------------------------- */
 
-int files_room(const struct files *f, struct err *err)
+int files_room(const struct files *f, uint64_t need_mib, struct err *err)
 {
-	return files_work_room(f->root, f->reserve_mib, err);
+	if (files_work_room(f->root, f->reserve_mib + need_mib, err) == 0)
+		return 0;
+	files_name_room(f, err);
+	return -1;
+}
+
+void files_name_room(const struct files *f, struct err *err)
+{
+	if (err->sys == ENOSPC || err->sys == EDQUOT)
+		err->code = ERR_NO_SPACE;
+	if (err->code == ERR_NO_SPACE && strncmp(err->msg, f->data_dir, strlen(f->data_dir)) != 0)
+		err_wrap(err, "%s", f->data_dir);
 }
 
 static int open_root(const char *data_dir, const char *name, struct err *err)
@@ -256,7 +273,7 @@ int files_open(struct loop *l, const char *data_dir, const char *state_dir, uint
 
 	if (!f)
 		return err_set(err, ERR_EXHAUSTED, ENOMEM, "allocate the folders");
-	if (strlen(state_dir) >= sizeof(f->state_dir))
+	if (strlen(state_dir) >= sizeof(f->state_dir) || strlen(data_dir) >= sizeof(f->data_dir))
 		return err_set(err, ERR_INVALID, 0, "path too long");
 	root = open_root(data_dir, "sandboxes", err);
 	if (root < 0)
@@ -269,6 +286,7 @@ int files_open(struct loop *l, const char *data_dir, const char *state_dir, uint
 	f->reserve_mib = reserve_mib;
 	f->last = &f->first;
 	memcpy(f->state_dir, state_dir, strlen(state_dir) + 1);
+	memcpy(f->data_dir, data_dir, strlen(data_dir) + 1);
 	timer_init(&f->turn, l, on_turn);
 	*ret = TAKE(f);
 	return 0;

@@ -48,6 +48,7 @@ struct files_order {
 	uint32_t layer;                    /* SNAP_*: the number of its own */
 	bool verify;                       /* MAKE, LOAD: read all of the snapshot's files */
 	bool memory;                       /* MAKE, SAVE, KEEP, LOAD: not the disk alone */
+	uint64_t need_mib;                 /* SAVE, SNAP_OPEN: what its memory takes at most */
 	uint32_t state_crc;                /* LOAD */
 	struct manifest_facts here;        /* MAKE, LOAD with a memory: what it must fit */
 	bool booted;                       /* on `host`: no manifest knows */
@@ -68,7 +69,7 @@ size_t files_opened_give(struct files_opened *o, int *fds);
 struct files;
 struct files_job;
 struct files_call { /* embedded by the caller; all zero: nothing under way */
-	/* Once, from the loop. ERR_EXHAUSTED: no room. ERR_MISMATCH: saved by another host. */
+	/* Once, from the loop. ERR_NO_SPACE: no room. ERR_MISMATCH: saved by another host. */
 	void (*on_done)(struct files_call *c, struct files_opened *got, const struct err *err);
 	struct files_job *job; /* NULL: not under way */
 };
@@ -90,5 +91,7 @@ int files_ask(struct files *f, struct files_call *c, const struct files_order *o
 	      struct err *err) NODISCARD;
 void files_cancel(struct files_call *c); /* it is done all the same, unless it was not begun */
 
-/* Is there more than the reserve? Does not wait. */
-int files_room(const struct files *f, struct err *err) NODISCARD;
+/* Is there so much, besides the reserve? Does not wait. ERR_NO_SPACE: no, and in which folder. */
+int files_room(const struct files *f, uint64_t need_mib, struct err *err) NODISCARD;
+/* A failure for want of room, of whoever wrote there, says where. */
+void files_name_room(const struct files *f, struct err *err);

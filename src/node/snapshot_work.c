@@ -139,8 +139,8 @@ static int memory_below(const struct files_work *w, struct err *err)
 	return folder < 0 ? -1 : folder_open(folder, "memory", O_RDONLY, 0, err);
 }
 
-/* As if nothing could be shared: the memory below, and the disk as it is now. What changed of the
- * memory is not known yet. */
+/* As if nothing could be shared: the memory below, what changed of it, and the disk as it is now.
+ */
 static int check_room(const struct files_work *w, int memory, struct err *err)
 {
 	AUTO(auto_close)
@@ -153,7 +153,8 @@ static int check_room(const struct files_work *w, int memory, struct err *err)
 	if (fstat(memory, &st) < 0)
 		return err_set(err, ERR_INTERNAL, errno, "look at the memory below");
 	bytes = (uint64_t)st.st_blocks * 512 + allocated(source, "disk");
-	return files_work_room(w->root, w->reserve_mib + bytes / (1024 * 1024), err);
+	return files_work_room(w->root, w->reserve_mib + w->order.need_mib + bytes / (1024 * 1024),
+			       err);
 }
 
 /* Opens the memory below, too. */

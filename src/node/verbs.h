@@ -25,8 +25,8 @@ enum node_verb {
 		       * not resumed without: ERR_NOT_FOUND */
 	NODE_TEMPLATES, /* -> text: a JSON array of objects, see node/README.md */
 	NODE_STATUS,    /* -> text: a JSON object: counts and limits of this host */
-	NODE_SIGNED,    /* flags, text: the query of a signed URL (no JSON) -> the sandbox whose
-			 * token signed it. When it ends is not looked at: the agent does */
+	NODE_SIGNED,    /* id or "", flags, text: the query of a signed URL (no JSON) -> the sandbox
+			 * whose token signed it. When it ends is not looked at: the agent does */
 	NODE_SNAPSHOT,  /* team, id, template_id: its name, or "", template_tag -> text: a JSON
 			 * object. The  sandbox goes on. ERR_EXISTS: it is paused */
 	NODE_SNAPSHOTS, /* team, filters: id (of the source), template_id and tag; after_ns: those
@@ -51,8 +51,10 @@ enum node_flags {
 	NODE_NEWEST = 1u << 5,      /* NODE_LOGS: the newest first */
 	NODE_TO_AGENT = 1u << 6,    /* NODE_SOCKETS: for the agent's port; text: the token sent */
 	NODE_ALSO_PAUSED =
-		1u << 7,     /* NODE_SNAPSHOT, NODE_FORK: what it was paused with, as it is */
-	NODE_BOOT = 1u << 8, /* NODE_CREATE: of a snapshot the disk alone */
+		1u << 7,        /* NODE_SNAPSHOT, NODE_FORK: what it was paused with, as it is */
+	NODE_BOOT = 1u << 8,    /* NODE_CREATE: of a snapshot the disk alone */
+	NODE_STALLED = 1u << 9, /* of a sandbox: it wrote, the host's disk is full, and it stands
+				    still until there is room */
 };
 
 enum node_state { NODE_RUNNING, NODE_ENDING, NODE_PAUSED };
@@ -60,15 +62,15 @@ enum node_state { NODE_RUNNING, NODE_ENDING, NODE_PAUSED };
 /* Why a sandbox is no more. The order is written to disk: only ever add at the end. */
 enum node_reason {
 	NODE_ALIVE,
-	NODE_KILLED,
+	NODE_KILLED, /* by its owner, or from inside: a reboot ends it */
 	NODE_LIFETIME,
-	NODE_IDLE,
-	NODE_OOM_GUEST,
-	NODE_OOM_HOST,
-	NODE_DISK_FULL,
-	NODE_GUEST_PANIC,
+	NODE_IDLE,        /* nothing ends for this: its number is kept */
+	NODE_OOM_GUEST,   /* its kernel panicked for want of memory */
+	NODE_OOM_HOST,    /* the host's kernel killed its QEMU */
+	NODE_DISK_FULL,   /* its time was over while it stood still: NODE_STALLED */
+	NODE_GUEST_PANIC, /* or its machine was reset without a word */
 	NODE_VMM_CRASH,
 	NODE_LOST,
-	NODE_EVICTED,
+	NODE_EVICTED, /* by an operator */
 	NODE_REASONS,
 };

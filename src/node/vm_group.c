@@ -121,6 +121,16 @@ int vm_group_measure(const struct vm_groups *g, const char *id, struct vm_usage 
 	return 0;
 }
 
+uint64_t vm_group_memory_mib(const struct vm_groups *g, const char *id)
+{
+	struct vm_usage now;
+	struct err ignored;
+
+	if (vm_group_measure(g, id, &now, &ignored) < 0)
+		return 0;
+	return now.memory_bytes / (1024 * 1024);
+}
+
 bool vm_group_out_of_memory(const struct vm_groups *g, const char *id)
 {
 	char text[VM_GROUP_TEXT_MAX];

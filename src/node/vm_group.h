@@ -36,6 +36,8 @@ size_t vm_groups_folders(const struct vm_groups *g, struct confine_path *ret);
 
 int vm_group_measure(const struct vm_groups *g, const char *id, struct vm_usage *ret,
 		     struct err *err) NODISCARD;
+/* Its own memory alone: what may differ from the template's. 0: not known. */
+uint64_t vm_group_memory_mib(const struct vm_groups *g, const char *id);
 /* The kernel killed something in it: it had more memory than it may. */
 bool vm_group_out_of_memory(const struct vm_groups *g, const char *id);
 

@@ -135,6 +135,24 @@ bool machine_status(const json_t *ret, char *into, size_t size)
 	       bytes_to_str(status, into, size);
 }
 
+bool machine_no_space(const struct qmp_message *event)
+{
+	return bytes_eq(event->name, BYTES_LIT("BLOCK_IO_ERROR")) && event->data &&
+	       json_is_true(json_object_get(event->data, "nospace"));
+}
+
+bool machine_shut_down(const struct qmp_message *event, struct bytes *ret_reason)
+{
+	struct err unused;
+
+	*ret_reason = (struct bytes){ 0 };
+	if (!bytes_eq(event->name, BYTES_LIT("SHUTDOWN")))
+		return false;
+	if (event->data && json_may_string(event->data, "reason", ret_reason, &unused) < 0)
+		*ret_reason = (struct bytes){ 0 };
+	return true;
+}
+
 struct bytes machine_migration(const struct qmp_message *event)
 {
 	struct bytes status = { 0 };

@@ -65,5 +65,12 @@ void machine_close(struct machine *m);
 /* The status in an answer to query-status: "paused". False when there is none. */
 bool machine_status(const json_t *ret, char *into, size_t size);
 
+/* QEMU stopped the guest: a disk of the host is full. */
+bool machine_no_space(const struct qmp_message *event);
+
+/* The guest has ended, or QEMU is told to; "guest-reset" and the like. A VM that was restored
+ * stands still then, until it is stopped. */
+bool machine_shut_down(const struct qmp_message *event, struct bytes *ret_reason);
+
 /* Of a MIGRATION event: the new status. Empty when it is another event. */
 struct bytes machine_migration(const struct qmp_message *event);

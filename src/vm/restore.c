@@ -268,9 +268,14 @@ static void on_ready(struct machine_user *mu)
 static void on_event(struct machine_user *mu, const struct qmp_message *event)
 {
 	struct restore *r = of(mu);
-	struct bytes now = machine_migration(event);
+	struct bytes now = machine_migration(event), why;
 	struct err err;
 
+	if (machine_shut_down(event, &why)) {
+		err_set(&err, ERR_UNAVAILABLE, 0, "the guest has ended");
+		restore_fail(r, &err);
+		return;
+	}
 	if (r->machine->life.state != VM_LOADING || r->status.link)
 		return;
 	if (bytes_eq(now, BYTES_LIT("failed"))) {

@@ -244,9 +244,24 @@ static void on_nothing(struct machine_user *mu)
 	(void)mu;
 }
 
+/* A disk that is to be kept alone must have all that the guest held. One that keeps its memory
+ * writes what it could not when it goes on. */
 static void on_event(struct machine_user *mu, const struct qmp_message *event)
 {
-	(void)mu, (void)event;
+	struct save *s = of(mu);
+	struct bytes why;
+	struct err err;
+
+	if (machine_shut_down(event, &why))
+		err_set(&err, ERR_UNAVAILABLE, 0, "the guest has ended");
+	else if (s->spec.disk_only && !s->copied && machine_no_space(event))
+		err_set(&err, ERR_NO_SPACE, 0, "the host's disk is full");
+	else
+		return;
+	if (s->call.link)
+		s->broken = err;
+	else
+		finish(s, &err);
 }
 
 static void on_gone(struct machine_user *mu, const struct err *err)

@@ -141,13 +141,15 @@ static void add_accel(struct vmm_args *a, const struct vmm *v)
 	add_fdset(a, VMM_FD_KVM, 4);
 }
 
-static void add_process(struct vmm_args *a, const struct vmm *v)
+static void add_process(struct vmm_args *a, const struct vmm *v, const struct vmm_start *how)
 {
 	add(a, "%s", v->path);
 	add(a, "-no-user-config");
 	add(a, "-nodefaults");
 	pair(a, "-display", "none");
 	add(a, "-no-reboot");
+	if (!how->build) /* its console says why, and is there until it was read */
+		add(a, "-no-shutdown");
 	add(a, "-S"); /* saved state says "running": only our `cont` starts a guest */
 	pair(a, "-L", VIEW_FIRMWARE);
 	pair(a, "-sandbox",
@@ -183,7 +185,7 @@ int vmm_arguments(const struct vmm *v, const struct warden_sizes *sizes,
 		  const struct vmm_start *how, struct vmm_args *ret, struct err *err)
 {
 	*ret = (struct vmm_args){ 0 };
-	add_process(ret, v);
+	add_process(ret, v, how);
 	add_accel(ret, v);
 	add_memory(ret, sizes, how->build);
 	add_disk(ret, how);

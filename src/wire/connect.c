@@ -140,6 +140,7 @@ enum connect_code connect_code_of(enum err_code code)
 		[ERR_TIMEOUT] = CONNECT_DEADLINE_EXCEEDED,
 		[ERR_UNAVAILABLE] = CONNECT_UNAVAILABLE,
 		[ERR_INTERNAL] = CONNECT_INTERNAL,
+		[ERR_NO_SPACE] = CONNECT_RESOURCE_EXHAUSTED,
 	};
 	static_assert(COUNT(of) == ERR_CODES, "an error without a Connect code");
 

@@ -232,8 +232,8 @@ def test_without_room_it_runs_on(host, box):
     host.kill_node()
     host.start_node(disk_reserve_mib=1024 * 1024 * 1024)
     host.wait_template()
-    assert "disk is full" in refused("exhausted", host.client.pause, TEAM, box.id)
-    assert "disk is full" in refused("exhausted", host.client.create, TEAM)
+    assert "disk is full" in refused("no_space", host.client.pause, TEAM, box.id)
+    assert "disk is full" in refused("no_space", host.client.create, TEAM)
     assert state(host, box) == value(RUNNING) and see(host, box) == before
     host.kill_node()
     host.start_node()
@@ -314,8 +314,8 @@ def test_a_writer_waits_for_room_and_the_others_do_not(small):
     host.run(writer, f"setsid head -c {ROOM_MIB * 2}M /dev/urandom > /root/big 2> /dev/null & echo $! > /root/pid")
     wait_for(lambda: f"{writer.id} stands still" in host.log(), "it stands still", 120)
     assert state(host, writer) == value(RUNNING) and host.alive(other)
-    assert "disk is full" in refused("exhausted", host.client.pause, TEAM, writer.id)
-    assert "disk is full" in refused("exhausted", host.client.create, TEAM)
+    assert "disk is full" in refused("no_space", host.client.pause, TEAM, writer.id)
+    assert "disk is full" in refused("no_space", host.client.create, TEAM)
     host.resize(MORE_MIB)
     done = "while kill -0 $(cat /root/pid) 2> /dev/null; do sleep 0.1; done; sync; stat -c %s /root/big"
     assert host.run(writer, done) == str(ROOM_MIB * 2 * 1024 * 1024)

@@ -337,7 +337,7 @@ class Server:
         assert answer.status == 200, (answer.status, answer.raw)
         return answer.raw
 
-    def run(self, box, command, seconds=CALL_SECONDS):
+    def run(self, box, command, seconds=CALL_SECONDS, user="user"):
         """The standard output of a shell command that must succeed."""
         body = {"process": {"cmd": "/bin/bash", "args": ["-l", "-c", command]}}
         data = json.dumps(body).encode()
@@ -345,7 +345,8 @@ class Server:
                             bytes([0]) + len(data).to_bytes(4, "big") + data,
                             {"content-type": "application/connect+json",
                              "connect-protocol-version": "1",
-                             "authorization": "Basic dXNlcjo="}, seconds)
+                             "authorization": "Basic " + base64.b64encode(f"{user}:".encode()).decode()},
+                            seconds)
         assert answer.status == 200, (answer.status, answer.raw)
         return output_of(answer.raw)
 

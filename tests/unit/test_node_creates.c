@@ -158,6 +158,15 @@ static int knock(void)
 	return sock;
 }
 
+static void keep_free(uint64_t mib)
+{
+	struct err err;
+
+	files_close(TAKE(s.n->files));
+	if (files_open(s.n->loop, s.dir, s.dir, mib, &s.n->files, &err) < 0)
+		fail_msg("%s", err.msg);
+}
+
 static void scene_open(void)
 {
 	struct node *n = calloc(1, sizeof(*n));
@@ -177,6 +186,7 @@ static void scene_open(void)
 	n->base.disk_mib = 1000;
 	n->base.state = BASE_BUILDING; /* nothing is started */
 	n->warden.up = n->egress.up = true;
+	keep_free(0);
 	creates_open(n);
 	requests_open(n);
 	if (door_open(n->loop, s.path, geteuid(), getegid(), &n->door_user, &n->door, &err) < 0)
@@ -195,6 +205,7 @@ static void scene_end(void)
 	requests_close(s.n);
 	creates_close(s.n);
 	repeats_close(s.n);
+	files_close(s.n->files);
 	while (s.n->table.all) {
 		assert_null(s.n->table.all->repeat);
 		table_remove(&s.n->table, s.n->table.all);
@@ -351,6 +362,22 @@ static void a_full_host_says_when_to_come_again(void **state)
 	scene_end();
 }
 
+static void a_full_disk_is_said_before_anybody_waits(void **state)
+{
+	struct node_reply r;
+
+	(void)state;
+	scene_open();
+	keep_free(1ull << 40);
+	send_it(request("a", ""), "");
+	r = hear();
+	assert_int_equal(r.code, ERR_NO_SPACE);
+	assert_non_null(strstr(r.msg, s.dir));
+	assert_int_equal(r.retry_s, 0);
+	assert_int_equal(s.n->creates.n, 0);
+	scene_end();
+}
+
 static void one_key_does_not_fill_the_queue(void **state)
 {
 	struct node_reply r;
@@ -496,6 +523,7 @@ int main(void)
 		cmocka_unit_test(any_of_them_may_leave),
 		cmocka_unit_test(no_more_than_the_limit_running_and_waiting),
 		cmocka_unit_test(a_full_host_says_when_to_come_again),
+		cmocka_unit_test(a_full_disk_is_said_before_anybody_waits),
 		cmocka_unit_test(one_key_does_not_fill_the_queue),
 		cmocka_unit_test(too_long_a_life_is_refused),
 		cmocka_unit_test(the_same_create_is_the_same_sandbox),

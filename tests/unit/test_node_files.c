@@ -426,10 +426,11 @@ static void a_full_disk_is_said_before_anything_is_made(void **state)
 
 	files_close(w->files);
 	open_files(w, NO_ROOM_MIB);
-	assert_int_equal(result(w, FILES_MAKE, "i1", NULL), ERR_EXHAUSTED);
+	assert_int_equal(result(w, FILES_MAKE, "i1", NULL), ERR_NO_SPACE);
 	assert_false(is_there(w, "data/sandboxes/i1"));
-	assert_int_equal(files_room(w->files, &err), -1);
+	assert_int_equal(files_room(w->files, 0, &err), -1);
 	assert_non_null(strstr(err.msg, "disk is full"));
+	assert_non_null(strstr(err.msg, "data: "));
 }
 
 static bool keep(const char *id, void *context)

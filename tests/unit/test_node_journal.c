@@ -14,7 +14,7 @@
 #include "net/timer.h"
 #include "node/journal.h"
 
-enum { GUARD_MS = 100000, MANY = 10000 };
+enum { GUARD_MS = 100000, MANY = 10000, RESERVED = 700 };
 
 static struct scene {
 	struct loop *loop;
@@ -299,6 +299,14 @@ static void overwrite(const char *path, off_t at, const char *with, size_t n)
 	close(fd);
 }
 
+static void drop_log(void)
+{
+	char path[sizeof(s.path) + 8];
+
+	snprintf(path, sizeof(path), "%s-wal", s.path);
+	assert_int_equal(unlink(path), 0);
+}
+
 static void a_damaged_file_is_named_and_kept(void **state)
 {
 	static const struct {
@@ -323,6 +331,7 @@ static void a_damaged_file_is_named_and_kept(void **state)
 			put(&w[i], &r, false);
 		}
 		journal_close(TAKE(s.journal));
+		drop_log(); /* which has the same pages once more */
 		overwrite(s.path, row->at, noise, sizeof(noise));
 		assert_int_equal(stat(s.path, &before), 0);
 		assert_int_equal(journal_open(s.loop, s.path, &none, &err), -1);
@@ -495,6 +504,49 @@ static void no_room_is_told_and_recovered_from(void **state)
 	assert_int_equal(count_rows(), 2);
 	reopen();
 	assert_int_equal(count_rows(), 2);
+	scene_end();
+}
+
+static off_t size_of(const char *suffix)
+{
+	char path[sizeof(s.path) + 8];
+	struct stat st;
+
+	snprintf(path, sizeof(path), "%s%s", s.path, suffix);
+	assert_int_equal(stat(path, &st), 0);
+	assert_true(st.st_blocks * 512 >= st.st_size);
+	return st.st_size;
+}
+
+/* Neither of its files may grow by a byte. */
+static void on_a_full_disk_there_is_a_reserve(void **state)
+{
+	static struct written w[RESERVED];
+	struct journal_row r;
+	struct rlimit before, tight;
+	off_t file, log;
+
+	(void)state;
+	memset(w, 0, sizeof(w));
+	scene_open();
+	open_journal();
+	file = size_of("");
+	log = size_of("-wal");
+	print_message("    %jd and %jd KiB\n", (intmax_t)file / 1024, (intmax_t)log / 1024);
+	assert_int_equal(getrlimit(RLIMIT_FSIZE, &before), 0);
+	tight = before;
+	tight.rlim_cur = (rlim_t)(file < log ? file : log);
+	assert_int_equal(setrlimit(RLIMIT_FSIZE, &tight), 0);
+	for (uint64_t i = 0; i < RESERVED; i++) {
+		r = row_of(1 + i);
+		put(&w[i], &r, i % 2);
+		run_until(1 + i); /* each its own transaction: the log is written again and again */
+	}
+	reopen();
+	assert_int_equal(setrlimit(RLIMIT_FSIZE, &before), 0);
+	assert_int_equal(s.n_failed, 0);
+	assert_int_equal(count_rows(), RESERVED);
+	assert_true(size_of("") == file && size_of("-wal") == log);
 	scene_end();
 }
 
@@ -705,6 +757,7 @@ int main(void)
 		cmocka_unit_test(other_databases_are_refused),
 		cmocka_unit_test(a_file_in_use_is_an_error_after_a_while),
 		cmocka_unit_test(no_room_is_told_and_recovered_from),
+		cmocka_unit_test(on_a_full_disk_there_is_a_reserve),
 		cmocka_unit_test(the_queue_has_an_end),
 		cmocka_unit_test(the_log_of_writes_stays_small),
 		cmocka_unit_test(a_killed_process_loses_nothing_it_acknowledged),

@@ -497,7 +497,7 @@ static void no_room(void **state)
 					 1024 * 1024 * 1024, &err),
 			 0);
 	assert_int_equal(files_work_do(&work, &err), -1);
-	assert_int_equal(err.code, ERR_EXHAUSTED);
+	assert_int_equal(err.code, ERR_NO_SPACE);
 	files_work_done(&work);
 	assert_false(is_there(w, "snapshots/.new-one"));
 }
