@@ -85,7 +85,7 @@ static void on_gone(struct http_handler *h, const struct err *err)
 
 	(void)err;
 	c->rq = NULL;
-	if (!c->store.job)
+	if (!c->store.job && !c->outlives)
 		api_call_free(c);
 }
 

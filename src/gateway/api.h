@@ -67,6 +67,7 @@ struct api_call {
 	struct store_team team;     /* whose key it is */
 	uint32_t retry_s;           /* for Retry-After; 0: nobody knows */
 	uint32_t seconds;           /* of a refresh; of a list of snapshots how many at most */
+	bool outlives;              /* its client: what node answers is dealt with all the same */
 	struct buf body;
 	struct node_call node;
 	struct store_call store;

@@ -36,6 +36,8 @@ struct dispatch {
 	char id[NODE_ID_MAX + 1];
 	uint16_t port;
 	const char *message; /* a literal */
+	/* Of the sandbox whose signature was seen: it resumes it, and goes nowhere else */
+	char wake_token[NODE_ID_MAX + 1];
 };
 
 /* dispatch.c: by headers or by host name; see docs of the E2B wire, B.3 and B.4. */
@@ -45,7 +47,10 @@ void dispatch_find(const struct http1_head *head, const char *domain, struct dis
 void api_request(struct gateway *g, struct http_request *rq);
 /* every plane but PLANE_API */
 void relay_request(struct gateway *g, struct http_request *rq, const struct dispatch *to);
-void signed_request(struct gateway *g, struct http_request *rq); /* signed_files.c */
+/* signed_files.c: no sandbox is named; or one that is paused, and only a token resumes it. False:
+ * nothing is signed, and the request is still the caller's. */
+void signed_request(struct gateway *g, struct http_request *rq);
+bool signed_wake(struct gateway *g, struct http_request *rq, const struct dispatch *to);
 
 /* relay's memory of sandboxes, told by node_link's events */
 int guest_cache_open(struct gateway *g, struct err *err) NODISCARD;

@@ -200,6 +200,7 @@ static enum refusal refusal_of_node(const struct err *err)
 		[ERR_EXISTS] = REFUSE_BUSY,
 		[ERR_EXHAUSTED] = REFUSE_FULL,
 		[ERR_MISMATCH] = REFUSE_ELSEWHERE,
+		[ERR_NO_SPACE] = REFUSE_FULL,
 	};
 
 	if (err->code == ERR_NOT_FOUND)
@@ -213,6 +214,9 @@ static void on_socket(struct guest_user *u, int fd, const struct err *err)
 
 	if (fd >= 0)
 		dial_with(r, fd);
+	else if (err->code == ERR_DENIED && relay_is_agent(r) &&
+		 signed_wake(r->g, r->rq, &r->to)) /* which comes back with a token, or refuses */
+		relay_free(r);
 	else
 		refuse(r, refusal_of_node(err));
 }
@@ -262,6 +266,8 @@ static int join(struct relay *r, struct err *err)
 	r->user.to_agent = relay_is_agent(r);
 	if (r->user.to_agent && http1_find(http_request_head(r->rq), "x-access-token", &token) == 1)
 		r->user.token = token;
+	else if (r->user.to_agent)
+		r->user.token = bytes_str(r->to.wake_token);
 	return 0;
 }
 

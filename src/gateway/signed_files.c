@@ -6,6 +6,7 @@
  * agent's.
  */
 #include "gateway/relay.h"
+#include "base/clock.h"
 #include "wire/files_query.h"
 #include "wire/target.h"
 
@@ -18,6 +19,9 @@ struct signed_file {
 	struct http_handler handler;
 	struct http_request *rq;
 	struct node_call call;
+	bool expired;       /* then it resumes nothing */
+	bool named;         /* by the client; it is paused: */
+	struct dispatch to; /* there */
 };
 
 static void refuse(struct http_request *rq, unsigned int status, const char *message)
@@ -55,16 +59,21 @@ static void on_found(struct node_call *c, const struct node_reply *reply, struct
 		     int *fds, size_t n_fds, const struct err *err)
 {
 	struct signed_file *f = CONTAINER_OF(c, struct signed_file, call);
-	struct dispatch to = { .plane = PLANE_SANDBOX, .port = f->g->guests->agent_port };
+	struct dispatch *to = &f->to;
 
 	(void)after, (void)fds, (void)n_fds;
-	if (err) {
+	if (err && f->named) {
+		relay_refuse(f->rq, to, true, REFUSE_TOKEN);
+	} else if (err) {
 		refuse_err(f->rq, err);
 	} else {
-		memcpy(to.id, reply->sandbox.id, sizeof(to.id));
+		memcpy(to->id, reply->sandbox.id, sizeof(to->id));
+		if (!f->expired)
+			memcpy(to->wake_token, reply->sandbox.access_token, sizeof(to->wake_token));
 		http_request_take(f->rq, NULL);
-		relay_request(f->g, f->rq, &to);
+		relay_request(f->g, f->rq, to);
 	}
+	explicit_bzero(to->wake_token, sizeof(to->wake_token));
 	free(f);
 }
 
@@ -87,18 +96,24 @@ static void on_gone(struct http_handler *h, const struct err *err)
 	free(f);
 }
 
-static void ask_node(struct gateway *g, struct http_request *rq, struct bytes query, bool writes)
+/* `how` says what is known already. */
+static void ask_node(const struct signed_file *how, struct bytes query, bool writes)
 {
 	static const struct http_handler_ops ops = { on_body, on_nothing, on_nothing, on_gone };
-	const struct node_request ask = { .verb = NODE_SIGNED, .flags = writes ? NODE_WRITE : 0 };
+	struct node_request ask = { .verb = NODE_SIGNED, .flags = writes ? NODE_WRITE : 0 };
 	struct signed_file *f = calloc(1, sizeof(*f));
+	struct gateway *g = how->g;
+	struct http_request *rq = how->rq;
 	struct err err;
 
 	if (!f) {
 		http_fail(rq, 500, "out of memory");
 		return;
 	}
-	*f = (struct signed_file){ .g = g, .handler = { &ops }, .rq = rq };
+	*f = *how;
+	f->handler.ops = &ops;
+	if (f->named)
+		memcpy(ask.id, f->to.id, sizeof(ask.id));
 	http_request_take(rq, &f->handler);
 	if (node_link_call(g->node, &f->call, &ask, query, SIGNED_NODE_MS, on_found, &err) < 0) {
 		refuse_err(rq, &err);
@@ -107,7 +122,7 @@ static void ask_node(struct gateway *g, struct http_request *rq, struct bytes qu
 }
 
 /* Whether it could be right at all. */
-static int check(struct bytes query, bool writes, struct err *err)
+static int check(struct bytes query, bool writes, bool *ret_expired, struct err *err)
 {
 	AUTO(files_query_done) struct files_query q = { 0 };
 	struct signed_url u;
@@ -121,27 +136,60 @@ static int check(struct bytes query, bool writes, struct err *err)
 	}
 	if (!signature_is_shaped(buf_view(&q.signature)))
 		return err_set(err, ERR_NOT_FOUND, 0, SIGNATURE_INVALID);
+	*ret_expired = u.has_expiration && u.expiration < (int64_t)(clock_wall_ns() / NSEC_PER_SEC);
 	return 0;
+}
+
+static bool is_write(const struct http1_head *h)
+{
+	return bytes_eq(h->method, BYTES_LIT("POST"));
+}
+
+static bool is_read(const struct http1_head *h)
+{
+	return bytes_eq(h->method, BYTES_LIT("GET")) || bytes_eq(h->method, BYTES_LIT("HEAD"));
+}
+
+static bool may_ask(struct gateway *g, const struct http_request *rq)
+{
+	return address_rates_take(&g->signed_rates, &signed_rate, http_request_peer(rq),
+				  loop_now_ms(g->loop));
+}
+
+bool signed_wake(struct gateway *g, struct http_request *rq, const struct dispatch *to)
+{
+	const struct http1_head *h = http_request_head(rq);
+	struct signed_file how = { .g = g, .rq = rq, .named = true, .to = *to };
+	struct target t;
+	struct err err;
+
+	if (to->wake_token[0] || (!is_write(h) && !is_read(h)) ||
+	    target_split(h->target, &t, &err) < 0 || !bytes_eq(t.path, BYTES_LIT("/files")) ||
+	    check(t.query, is_write(h), &how.expired, &err) < 0 || how.expired || !may_ask(g, rq))
+		return false;
+	http_request_take(rq, NULL);
+	ask_node(&how, t.query, is_write(h));
+	return true;
 }
 
 void signed_request(struct gateway *g, struct http_request *rq)
 {
 	const struct http1_head *h = http_request_head(rq);
-	bool writes = bytes_eq(h->method, BYTES_LIT("POST"));
-	bool reads =
-		bytes_eq(h->method, BYTES_LIT("GET")) || bytes_eq(h->method, BYTES_LIT("HEAD"));
+	struct signed_file how = {
+		.g = g, .rq = rq, .to = { .plane = PLANE_SANDBOX, .port = g->guests->agent_port }
+	};
 	struct target t;
 	struct err err;
 
 	if (relay_answers_for_agent(rq)) /* a browser that asks whether it may ask */
 		return;
-	if (!writes && !reads)
+	if (!is_write(h) && !is_read(h))
 		refuse(rq, 405, "method not allowed");
-	else if (!address_rates_take(&g->signed_rates, &signed_rate, http_request_peer(rq),
-				     loop_now_ms(g->loop)))
+	else if (!may_ask(g, rq))
 		refuse(rq, 429, "too many signed URLs; try again in a moment");
-	else if (target_split(h->target, &t, &err) < 0 || check(t.query, writes, &err) < 0)
+	else if (target_split(h->target, &t, &err) < 0 ||
+		 check(t.query, is_write(h), &how.expired, &err) < 0)
 		refuse_err(rq, &err);
 	else
-		ask_node(g, rq, t.query, writes);
+		ask_node(&how, t.query, is_write(h));
 }

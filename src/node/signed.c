@@ -121,12 +121,30 @@ static int add(struct node *n, struct door_asked *a, bool writes, struct bytes q
 	return 0;
 }
 
+/* Is it this one? */
+static int ask_one(struct node *n, struct door_asked *a, const struct node_request *rq,
+		   struct bytes query, struct err *err)
+{
+	const struct sandbox *b = table_find(&n->table, rq->id);
+	struct signed_search s;
+	int rc = signed_search_begin(&s, query, rq->flags & NODE_WRITE, err);
+
+	if (rc == 0 && (!b || !b->team || !is_signer(&s, b)))
+		rc = err_set(err, ERR_NOT_FOUND, 0, SIGNATURE_INVALID);
+	if (rc == 0)
+		door_answer(a, &(struct node_reply){ .sandbox = b->info }, (struct bytes){ 0 },
+			    NULL, 0);
+	signed_search_end(&s);
+	return rc;
+}
+
 void signed_ask(struct node *n, struct door_asked *a, const struct node_request *rq,
 		struct bytes text)
 {
 	struct err err;
 
-	if (add(n, a, rq->flags & NODE_WRITE, text, &err) < 0)
+	if ((rq->id[0] ? ask_one(n, a, rq, text, &err)
+		       : add(n, a, rq->flags & NODE_WRITE, text, &err)) < 0)
 		door_refuse(a, &err);
 }
 

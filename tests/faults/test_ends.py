@@ -1,5 +1,6 @@
 """test_ends.py - why a sandbox is no more: each reason, brought about through the API or from inside the guest."""
 
+import http.client
 import json
 import os
 import signal
@@ -7,7 +8,7 @@ import socket
 
 import pytest
 
-from server import Server, wait_for
+from server import TEMPLATE, Server, wait_for
 
 END_SECONDS = 120
 
@@ -92,3 +93,32 @@ def test_one_that_ended_while_node_was_away(server, box):
     server.start("node")
     server.wait_up()
     assert reason(server, box) == "guest_panic"
+
+
+def hang_up_on_a_create(server, **headers):
+    """The request is sent, and its answer not waited for."""
+    connection = http.client.HTTPConnection("127.0.0.1", server.port, timeout=30)
+    body = json.dumps({"templateID": TEMPLATE, "timeout": 3600})
+    connection.request("POST", "/sandboxes", body, {"X-API-KEY": server.key, "content-type": "application/json", **headers})
+    connection.close()
+
+
+def ended(server):
+    return {e["sandboxID"]: e["reason"] for e in server.admin("GET", "/admin/ended").json}
+
+
+def test_nobody_waits_for_what_was_created(server):
+    before = ended(server)
+    hang_up_on_a_create(server)
+    wait_for(lambda: set(ended(server)) - set(before), "it is made, and ended", END_SECONDS, 0.2)
+    (new,) = set(ended(server)) - set(before)
+    assert ended(server)[new] == "killed" and new not in server.ids()
+
+
+def test_a_create_with_a_name_is_kept_for_who_asks_again(server):
+    hang_up_on_a_create(server, **{"Idempotency-Key": "kept"})
+    made = wait_for(server.ids, "it is made", END_SECONDS, 0.2)
+    again = server.must("POST", "/sandboxes", {"templateID": TEMPLATE, "timeout": 3600},
+                        headers={"Idempotency-Key": "kept"})
+    assert made == {again["sandboxID"]} and server.run(again, "echo here") == "here"
+    assert server.delete(again) == 204

@@ -210,3 +210,33 @@ def test_a_domain_is_configured(server, box):
     finally:
         server.restart("gateway")
     assert json.loads(server.admin("GET", "/admin/health").raw)["status"] == "ok"
+
+
+# --- one that is paused -------------------------------------------------------------------------------
+
+
+def test_a_signature_resumes_a_paused_sandbox_and_a_wrong_one_does_not(server):
+    box = server.create(secure=True, autoPause=True, autoResume={"enabled": True})
+    token, path = box["envdAccessToken"], "/home/user/kept"
+    named = {"E2b-Sandbox-Id": box["sandboxID"], "E2b-Sandbox-Port": "49983"}
+    server.write(box, path, b"kept")
+
+    def pause():
+        assert server.api("POST", f"/sandboxes/{box['sandboxID']}/pause").status == 204
+
+    def state():
+        return server.must("GET", f"/sandboxes/{box['sandboxID']}")["state"]
+
+    pause()
+    past = int(time.time()) - 60
+    for target in (url("x" * 20, path, "read"), url(token, path, "write"), f"/files?path={path}",
+                   url(token, path, "read", expiration=past), url(token, path, "read", changes={"path": "/etc/shadow"})):
+        assert get(server, target, **named).status in (401, 403), target
+        assert get(server, target).status in (400, 401, 403, 404), target
+    assert state() == "paused"
+    for headers in (named, {}):
+        got = get(server, url(token, path, "read", expiration=int(time.time()) + 600), **headers)
+        assert got.status == 200 and got.raw == b"kept", (headers, got.status, got.raw)
+        assert state() == "running"
+        pause()
+    assert server.delete(box) == 204
