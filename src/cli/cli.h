@@ -34,7 +34,7 @@ struct cli {
 	const char *limits[CLI_LIMITS]; /* of keys limits; NULL: as it is */
 	/* what doctor looks at */
 	bool leaks;
-	const char *state_dir, *cgroup, *qemu;
+	const char *state_dir, *data_dir, *cgroup, *qemu;
 	uint64_t uid_base, uids;
 };
 

@@ -11,22 +11,16 @@
 #include <poll.h>
 
 #include "cli/doctor.h"
+#include "cli/leaks.h"
 #include "cli/table.h"
 
-enum { BETWEEN_MS = 3000, PATH_TEXT_MAX = 4096, SMALL_FILE = 4096, ID_TEXT_MAX = 64 };
-
-struct sight {           /* one look; sets of ids are JSON objects */
-	json_t *listed;  /* by node, pooled ones included */
-	json_t *folders; /* below state_dir/vms */
-	json_t *groups;  /* control groups, in any hierarchy */
-	json_t *members; /* id -> pid of a process in its group */
-	json_t *leaks;   /* what is wrong */
-	bool node_knows; /* is there a list? */
-};
+enum { BETWEEN_MS = 3000, SMALL_FILE = 4096, ID_TEXT_MAX = 64 };
 
 static void sight_done(struct sight *s)
 {
 	json_decref(s->listed);
+	json_decref(s->paused);
+	json_decref(s->snapshots);
 	json_decref(s->folders);
 	json_decref(s->groups);
 	json_decref(s->members);
@@ -35,18 +29,19 @@ static void sight_done(struct sight *s)
 
 static bool sight_init(struct sight *s)
 {
-	*s = (struct sight){ json_object(), json_object(), json_object(),
-			     json_object(), json_array(),  false };
-	return s->listed && s->folders && s->groups && s->members && s->leaks;
+	*s = (struct sight){ json_object(), json_object(), json_object(), json_object(),
+			     json_object(), json_object(), json_array(),  false };
+	return s->listed && s->paused && s->snapshots && s->folders && s->groups && s->members &&
+	       s->leaks;
 }
 
-static void put(json_t *set, const char *id, json_t *value)
+void sight_put(json_t *set, const char *id, json_t *value)
 {
 	if (json_object_set_new(set, id, value) < 0)
 		abort(); /* out of memory */
 }
 
-static void wrong(struct sight *s, const char *kind, const char *what, const char *why)
+void sight_wrong(struct sight *s, const char *kind, const char *what, const char *why)
 {
 	json_t *leak = json_pack("{s:s,s:o,s:s}", "kind", kind, "what", json_text(bytes_str(what)),
 				 "why", why);
@@ -63,14 +58,14 @@ static void names_in(const char *path, const char * not, json_t *set)
 
 	while (d && (e = readdir(d)))
 		if (e->d_type == DT_DIR && e->d_name[0] != '.' && !strchr(not, e->d_name[0]))
-			put(set, e->d_name, json_true());
+			sight_put(set, e->d_name, json_true());
 	if (d)
 		closedir(d);
 }
 
 static void look_folders(const struct cli *c, struct sight *s)
 {
-	char path[PATH_TEXT_MAX];
+	char path[LEAKS_PATH_MAX];
 
 	snprintf(path, sizeof(path), "%s/vms", c->state_dir);
 	names_in(path, "", s->folders);
@@ -79,7 +74,7 @@ static void look_folders(const struct cli *c, struct sight *s)
 static void look_groups(const struct cli *c, struct sight *s)
 {
 	static const char *const trees[] = { "", "/memory", "/cpu", "/pids", "/unified" };
-	char path[PATH_TEXT_MAX];
+	char path[LEAKS_PATH_MAX];
 
 	for (size_t i = 0; i < COUNT(trees); i++) {
 		snprintf(path, sizeof(path), "/sys/fs/cgroup%s/%s", trees[i], c->cgroup);
@@ -120,13 +115,13 @@ static void look_process(const struct cli *c, struct sight *s, const char *pid)
 	uint64_t uid = uid_of(pid);
 
 	if (vm_of(c, pid, id)) {
-		put(s->members, id, json_integer((json_int_t)strtoll(pid, NULL, 10)));
+		sight_put(s->members, id, json_integer((json_int_t)strtoll(pid, NULL, 10)));
 		return;
 	}
 	if (uid < c->uid_base || uid >= c->uid_base + c->uids)
 		return;
 	snprintf(what, sizeof(what), "pid %.20s, uid %llu", pid, (unsigned long long)uid);
-	wrong(s, "process", what, "its uid is a sandbox's, and it is in no sandbox's group");
+	sight_wrong(s, "process", what, "its uid is a sandbox's, and it is in no sandbox's group");
 }
 
 static void look_processes(const struct cli *c, struct sight *s)
@@ -148,26 +143,50 @@ static void take_pool(const json_t *status, json_t *set)
 	size_t i;
 
 	json_array_foreach(pool, i, id) if (json_is_string(id))
-		put(set, json_string_value(id), json_true());
+		sight_put(set, json_string_value(id), json_true());
+}
+
+/* A paused one is files of node's alone. */
+static void take_rows(const json_t *rows, struct sight *s)
+{
+	const json_t *row;
+	size_t i;
+
+	json_array_foreach(rows, i, row)
+	{
+		const char *id = json_string_value(json_object_get(row, "sandboxID"));
+		const char *state = json_string_value(json_object_get(row, "state"));
+		bool paused = state && strcmp(state, "paused") == 0;
+
+		if (id)
+			sight_put(paused ? s->paused : s->listed, id, json_true());
+	}
+}
+
+static void take_snapshots(const json_t *rows, struct sight *s)
+{
+	const json_t *row;
+	size_t i;
+
+	json_array_foreach(rows, i, row)
+	{
+		const char *id = json_string_value(json_object_get(row, "snapshotID"));
+
+		if (id) /* as clients see it: ID:TAG, perhaps */
+			sight_put(s->snapshots, id, json_true());
+	}
 }
 
 static int look_list(const struct cli *c, struct sight *s, struct err *err)
 {
-	AUTO(json_decrefp) json_t *rows = NULL, *status = NULL;
-	const json_t *row;
-	size_t i;
+	AUTO(json_decrefp) json_t *rows = NULL, *status = NULL, *snapshots = NULL;
 
-	/* a paused one is files of node's alone */
-	if (cli_list(c, "/admin/sandboxes?state=running", &rows, err) < 0 ||
+	if (cli_list(c, "/admin/sandboxes", &rows, err) < 0 ||
+	    cli_list(c, "/admin/snapshots", &snapshots, err) < 0 ||
 	    cli_ask(c, "GET", "/admin/status", NULL, &status, err) < 0)
 		return -1;
-	json_array_foreach(rows, i, row)
-	{
-		const char *id = json_string_value(json_object_get(row, "sandboxID"));
-
-		if (id)
-			put(s->listed, id, json_true());
-	}
+	take_rows(rows, s);
+	take_snapshots(snapshots, s);
 	take_pool(status, s->listed);
 	s->node_knows = true;
 	return 0;
@@ -181,16 +200,16 @@ static void compare(struct sight *s)
 	json_object_foreach(s->folders, id, v)
 	{
 		if (s->node_knows && !json_object_get(s->listed, id))
-			wrong(s, "folder", id, "node does not know this sandbox");
+			sight_wrong(s, "folder", id, "node does not know this sandbox");
 		if (!json_object_get(s->members, id))
-			wrong(s, "folder", id, "no process runs in it");
+			sight_wrong(s, "folder", id, "no process runs in it");
 	}
 	json_object_foreach(s->groups, id, v) if (!json_object_get(s->folders, id))
-		wrong(s, "cgroup", id, "it has no folder");
+		sight_wrong(s, "cgroup", id, "it has no folder");
 	json_object_foreach(s->members, id, v) if (!json_object_get(s->folders, id))
-		wrong(s, "process", id, "it has no folder");
+		sight_wrong(s, "process", id, "it has no folder");
 	json_object_foreach(s->listed, id, v) if (!json_object_get(s->folders, id))
-		wrong(s, "sandbox", id, "node lists it, and it has no folder");
+		sight_wrong(s, "sandbox", id, "node lists it, and it has no folder");
 }
 
 /* Node is asked in between: what was there before and after must be known to it. */
@@ -204,6 +223,7 @@ static int look(const struct cli *c, struct sight *s, struct err *err)
 	if (look_list(c, s, err) < 0)
 		return -1;
 	compare(s);
+	leaks_look_files(c, s);
 	return 0;
 }
 

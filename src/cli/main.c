@@ -44,6 +44,7 @@ static void help(FILE *out)
 		"  --sandboxes N, --vcpus N, --memory MIB, --disk MIB\n"
 		"\noptions of doctor, as in warden's configuration\n"
 		"  --state DIR       its state_dir, /var/lib/hotcell\n"
+		"  --data DIR        node's data_dir, /var/lib/hotcell-node\n"
 		"  --cgroup NAME     its cgroup, hotcell\n"
 		"  --uid-base N      its uid_base, 786432\n"
 		"  --uids N          its vms_max, 1024\n"
@@ -64,6 +65,7 @@ enum option_code {
 	OPT_MEMORY,
 	OPT_DISK,
 	OPT_STATE,
+	OPT_DATA,
 	OPT_CGROUP,
 	OPT_UID_BASE,
 	OPT_UIDS,
@@ -84,6 +86,7 @@ static const struct option options[] = {
 	{ "memory", required_argument, NULL, OPT_MEMORY },
 	{ "disk", required_argument, NULL, OPT_DISK },
 	{ "state", required_argument, NULL, OPT_STATE },
+	{ "data", required_argument, NULL, OPT_DATA },
 	{ "cgroup", required_argument, NULL, OPT_CGROUP },
 	{ "uid-base", required_argument, NULL, OPT_UID_BASE },
 	{ "uids", required_argument, NULL, OPT_UIDS },
@@ -130,6 +133,9 @@ static int take_option(struct cli *c, int option)
 		return -1;
 	case OPT_STATE:
 		c->state_dir = optarg;
+		return -1;
+	case OPT_DATA:
+		c->data_dir = optarg;
 		return -1;
 	case OPT_CGROUP:
 		c->cgroup = optarg;
@@ -186,6 +192,7 @@ int main(int argc, char **argv)
 {
 	struct cli c = { .socket = getenv("HOTCELL_ADMIN_SOCKET"),
 			 .state_dir = "/var/lib/hotcell",
+			 .data_dir = "/var/lib/hotcell-node",
 			 .cgroup = "hotcell",
 			 .qemu = "/usr/bin/qemu-system-x86_64",
 			 .uid_base = 786432,

@@ -433,6 +433,24 @@ class Search:
         return sorted(found)
 
 
+SAVED = {"pages", "state", "pages.new", "state.new"}
+
+
+def lost_data(folder, running, paused, snapshots):
+    """What is in node's data_dir and in no row: folders, and files that a folder should not have now."""
+    for path in sorted((folder / "sandboxes").iterdir()):
+        if path.name not in running | paused:
+            yield Leak("file", str(path), "no sandbox has this folder")
+            continue
+        for file in sorted(path.iterdir()):
+            if file.name != "disk" and not (file.name in SAVED and path.name in paused):
+                yield Leak("file", str(file), "nothing is saved of a sandbox that runs" if file.name in SAVED
+                           else "no file of a sandbox has this name")
+    for path in sorted((folder / "snapshots").iterdir()):
+        if path.name not in snapshots:
+            yield Leak("file", str(path), "no snapshot has this folder")
+
+
 def find(scope, before=None, keep=(), also=(), grace=0):
     """The leftovers that are still there after the grace period, in seconds."""
     before = before or Baseline(set(Process(1).namespaces.values()) |

@@ -309,13 +309,16 @@ def test_doctor_fails_on_an_old_qemu(tmp_path):
 def state(tmp_path):
     for name in ("listed", "forgotten", "pooled"):
         (tmp_path / "state/vms" / name).mkdir(parents=True)
-    return ["--state", str(tmp_path / "state"), "--cgroup", f"hotcell-cli-{os.getpid()}",
+    for name in ("sandboxes", "snapshots"):
+        (tmp_path / "data" / name).mkdir(parents=True)
+    return ["--state", str(tmp_path / "state"), "--data", str(tmp_path / "data"), "--cgroup", f"hotcell-cli-{os.getpid()}",
             "--uid-base", "1900000000", "--uids", "4"]
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root sees everything")
 def test_leaks_are_what_node_does_not_know_or_what_is_not_whole(gateway, state):
-    gateway("GET", "/admin/sandboxes?state=running", 200, [sandbox("listed"), sandbox("vanished")])
+    gateway("GET", "/admin/sandboxes", 200, [sandbox("listed"), sandbox("vanished"), {**sandbox("rests"), "state": "paused"}])
+    gateway("GET", "/admin/snapshots", 200, [])
     gateway("GET", "/admin/status", 200, {"node": {"pooledIDs": ["pooled"]}})
     r = hotcell(gateway, "doctor", "--leaks", "--json", *state)
     assert r.returncode == 1, r.stderr
@@ -327,7 +330,8 @@ def test_leaks_are_what_node_does_not_know_or_what_is_not_whole(gateway, state):
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root sees everything")
 def test_a_process_of_a_sandbox_uid_is_a_leak(gateway, state, tmp_path):
-    gateway("GET", "/admin/sandboxes?state=running", 200, [])
+    gateway("GET", "/admin/sandboxes", 200, [])
+    gateway("GET", "/admin/snapshots", 200, [])
     gateway("GET", "/admin/status", 200, {"node": {}})
     for name in ("listed", "forgotten", "pooled"):
         (tmp_path / "state/vms" / name).rmdir()
@@ -339,3 +343,21 @@ def test_a_process_of_a_sandbox_uid_is_a_leak(gateway, state, tmp_path):
     finally:
         stray.kill()
         stray.wait()
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root sees everything")
+def test_a_file_or_folder_of_node_without_a_row_is_a_leak(gateway, state, tmp_path):
+    gateway("GET", "/admin/sandboxes", 200, [sandbox("runs"), {**sandbox("rests"), "state": "paused"}])
+    gateway("GET", "/admin/snapshots", 200, [{"snapshotID": "kept"}])
+    gateway("GET", "/admin/status", 200, {"node": {"pooledIDs": ["pooled"]}})
+    for path in ("sandboxes/runs/disk", "sandboxes/runs/pages", "sandboxes/rests/disk", "sandboxes/rests/pages",
+                 "sandboxes/rests/state", "sandboxes/rests/core", "sandboxes/gone/disk", "sandboxes/pooled/disk",
+                 "snapshots/kept/memory", "snapshots/kept/layer1", "snapshots/lost/memory", "snapshots/.new-x/pages"):
+        (tmp_path / "data" / path).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / "data" / path).touch()
+    r = hotcell(gateway, "doctor", "--leaks", "--json", *state)
+    assert r.returncode == 1, r.stderr
+    assert {leak["what"] for leak in json.loads(r.stdout) if "/" in leak["what"]} == {
+        "sandboxes/runs/pages", "sandboxes/rests/core", "sandboxes/gone", "snapshots/lost", "snapshots/.new-x"}
+    r = hotcell(gateway, "doctor", "--leaks", *state, "--data", str(tmp_path / "nowhere"))
+    assert r.returncode == 1 and "--data" in r.stdout

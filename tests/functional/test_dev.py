@@ -92,7 +92,8 @@ def test_a_command_runs_in_it(dev):
 
 def test_the_operator_sees_it_and_nothing_is_left_over(dev):
     assert dev.box in dev.hotcell("ps").stdout
-    r = dev.hotcell("doctor", "--leaks", "--state", str(dev.folder / "state"), "--cgroup", CGROUP)
+    r = dev.hotcell("doctor", "--leaks", "--state", str(dev.folder / "state"), "--cgroup", CGROUP,
+                    "--data", str(dev.folder / "node"))
     assert r.returncode == 0, r.stdout + r.stderr
 
 

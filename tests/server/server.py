@@ -25,6 +25,7 @@ import socket
 import subprocess
 import time
 
+import leaks
 from engine import disk_path, guest_settings, kernel_path
 from warden import build_dir, is_alive, is_sanitized, wait_for
 from warden_fixtures import Watched
@@ -148,6 +149,7 @@ class Server:
         self.url = f"http://127.0.0.1:{self.port}"
         self.admin_socket = self.base / "gateway/admin.sock"
         self.users = {name: self.warden.uid_base + USERS_AFTER + n for n, name in enumerate(DAEMONS)}
+        self.data = self.base / "node"
         self.make_folders()
         self.daemons = {"warden": self.warden,
                         "egress": self.daemon("egress", self.egress_settings(), egress),
@@ -394,6 +396,7 @@ class Server:
             status = self.admin("DELETE", f"/admin/sandboxes/{sandbox}").status
             assert status in (204, 404), f"kill of {sandbox}: {status}"
         wait_for(lambda: not self.ids(), "every sandbox is gone")
+        wait_for(lambda: not self.lost_data(), "every folder has its row")
         for name in ("gateway", "node", "egress"):
             self.end(name)
         self.warden.kill()  # and with it the network slots that were ready
@@ -427,10 +430,20 @@ class Server:
         while True:
             keep = self.ids() | set(self.node_status().get("pooledIDs", ()))
             found = [leak for leak in self.warden.leaks(keep, grace=0)
-                     if leak.kind in ("process", "cgroup", "file", "mount")]
+                     if leak.kind in ("process", "cgroup", "file", "mount")] + self.lost_data()
             if not found or time.monotonic() > until:
                 return found
             time.sleep(0.2)
+
+    def lost_data(self):
+        """The same of node's own folders, at this instant."""
+        try:
+            rows, pooled = self.all_sandboxes(), set(self.node_status().get("pooledIDs", ()))
+            paused = {box["sandboxID"] for box in rows if box["state"] == "paused"}
+            kept = {s["snapshotID"] for s in self.admin("GET", "/admin/snapshots").json}
+            return list(leaks.lost_data(self.data, {box["sandboxID"] for box in rows} - paused | pooled, paused, kept))
+        except FileNotFoundError as gone:  # removed while it was looked at
+            return [leaks.Leak("file", str(gone.filename), "it comes and goes")]
 
     def node_status(self):
         return self.admin("GET", "/admin/status").json["node"] or {}
