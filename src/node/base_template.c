@@ -53,17 +53,7 @@ static int mix_file(uint64_t *h, int *fd, const char *path, struct err *err)
 
 void base_facts_here(const struct node *n, struct manifest_facts *ret)
 {
-	const struct warden_facts *f = &n->warden.facts;
-
-	*ret = (struct manifest_facts){ .vcpus = n->sizes.vcpus,
-					.memory_mib = n->sizes.memory_mib };
-	snprintf(ret->vmm_version, sizeof(ret->vmm_version), "%.*s",
-		 (int)sizeof(f->vmm_version) - 1, f->vmm_version);
-	snprintf(ret->cpu_model, sizeof(ret->cpu_model), "%.*s", (int)sizeof(f->cpu_model) - 1,
-		 f->cpu_model);
-	snprintf(ret->accel, sizeof(ret->accel), "%.*s", (int)sizeof(f->accel) - 1, f->accel);
-	snprintf(ret->arguments, sizeof(ret->arguments), "%.*s", (int)sizeof(f->arguments) - 1,
-		 f->arguments);
+	template_facts(&n->warden.facts, &n->sizes, ret);
 }
 
 static int name_it(struct node *n, struct err *err)

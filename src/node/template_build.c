@@ -1,5 +1,4 @@
-/* template_build.c - one step after the other, and the way back.
- */
+/* template_build.c - one step after the other, and the way back. */
 /* #syscalls: readlink openat fstat newfstatat close */
 #include "node/template_build.h"
 
@@ -164,8 +163,7 @@ static void on_built(struct build_user *u, const struct manifest *m, const struc
 	ask(t, &rq, NULL, 0, on_published);
 }
 
-/* --- the process has quit: the files are ours to read
- * --------------------------------------------- */
+/* --- the process has quit: the files are ours to read ------------------------------------- */
 
 static int open_files(const struct template_build *t, struct template_files *ret, struct err *err)
 {
@@ -213,8 +211,7 @@ static void on_want_stop(struct build_user *u)
 	ask(t, &rq, NULL, 0, on_stopped);
 }
 
-/* --- the build
- * ------------------------------------------------------------------------------------ */
+/* --- the build ---------------------------------------------------------------------------- */
 
 static void on_sockets(struct warden_call *call, const struct warden_reply *reply, int *fds,
 		       size_t n_fds, const struct err *err)
@@ -334,6 +331,19 @@ static void on_cleared(struct warden_call *call, const struct warden_reply *repl
 	ask(t, &rq, given, 2, on_begun);
 }
 
+void template_facts(const struct warden_facts *f, const struct warden_sizes *s,
+		    struct manifest_facts *ret)
+{
+	*ret = (struct manifest_facts){ .vcpus = s->vcpus, .memory_mib = s->memory_mib };
+	snprintf(ret->vmm_version, sizeof(ret->vmm_version), "%.*s",
+		 (int)sizeof(f->vmm_version) - 1, f->vmm_version);
+	snprintf(ret->cpu_model, sizeof(ret->cpu_model), "%.*s", (int)sizeof(f->cpu_model) - 1,
+		 f->cpu_model);
+	snprintf(ret->accel, sizeof(ret->accel), "%.*s", (int)sizeof(f->accel) - 1, f->accel);
+	snprintf(ret->arguments, sizeof(ret->arguments), "%.*s", (int)sizeof(f->arguments) - 1,
+		 f->arguments);
+}
+
 /* --- the beginning ------------------------------------------------------------------------ */
 
 static int describe(struct template_build *t, struct err *err)
@@ -345,6 +355,8 @@ static int describe(struct template_build *t, struct err *err)
 		return err_set(err, ERR_INTERNAL, errno, "look at the disk");
 	t->build_spec.disk_bytes = (uint64_t)st.st_size;
 	t->build_spec.start_user = BYTES_LIT("user");
+	t->build_spec.start_command = t->spec.start_command;
+	t->build_spec.ready_command = t->spec.ready_command;
 	m->made_with = t->spec.facts;
 	snprintf(m->template_id, sizeof(m->template_id), "%s", t->spec.id);
 	manifest_time(clock_wall_ns(), m->created);

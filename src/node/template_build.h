@@ -19,8 +19,13 @@ struct template_build_spec {
 	struct warden_sizes sizes;
 	struct addr agent;
 	struct manifest_facts facts;
-	int kernel, disk; /* taken */
+	struct bytes start_command, ready_command; /* in the guest, before it is saved; or none */
+	int kernel, disk;                          /* taken */
 };
+
+/* What a template is made with here, in words of its manifest. */
+void template_facts(const struct warden_facts *f, const struct warden_sizes *s,
+		    struct manifest_facts *ret);
 
 struct template_build; /* one build */
 struct template_build_user;

@@ -6,7 +6,7 @@
 #pragma once
 
 #include "net/stream.h"
-#include "node/warden_link.h"
+#include "node/template_build.h"
 #include "vm/agent_dial.h"
 #include "vm/agent_identity.h"
 #include "vm/manifest_check.h"
@@ -76,8 +76,6 @@ int driver_ask(struct driver *d, struct warden_call *c, const struct warden_requ
 			       size_t n_fds, const struct err *err),
 	       struct err *err) NODISCARD;
 json_t *facts_json(const struct warden_facts *f);
-void facts_of(const struct warden_facts *f, const struct warden_sizes *s,
-	      struct manifest_facts *ret);
 /* vcpus, memory_mib, overhead_mib, cpu_percent, pids_max of args; absent ones keep *ret's. */
 int sizes_of(const json_t *args, struct warden_sizes *ret, struct err *err) NODISCARD;
 #define DEFAULT_SIZES           \

@@ -147,7 +147,7 @@ static void on_facts(struct warden_call *c, const struct warden_reply *reply, in
 		settle(t, reason, failed);
 		return;
 	}
-	facts_of(&reply->facts, &sizes, &here);
+	template_facts(&reply->facts, &sizes, &here);
 	if (manifest_check(&t->manifest, &here, &reason, &err) < 0 || verify(t, &err) < 0)
 		settle(t, reason, &err);
 }

@@ -78,19 +78,6 @@ json_t *facts_json(const struct warden_facts *f)
 			 (int)f->emulated);
 }
 
-void facts_of(const struct warden_facts *f, const struct warden_sizes *s,
-	      struct manifest_facts *ret)
-{
-	*ret = (struct manifest_facts){ .vcpus = s->vcpus, .memory_mib = s->memory_mib };
-	snprintf(ret->vmm_version, sizeof(ret->vmm_version), "%.*s",
-		 (int)sizeof(f->vmm_version) - 1, f->vmm_version);
-	snprintf(ret->cpu_model, sizeof(ret->cpu_model), "%.*s", (int)sizeof(f->cpu_model) - 1,
-		 f->cpu_model);
-	snprintf(ret->accel, sizeof(ret->accel), "%.*s", (int)sizeof(f->accel) - 1, f->accel);
-	snprintf(ret->arguments, sizeof(ret->arguments), "%.*s", (int)sizeof(f->arguments) - 1,
-		 f->arguments);
-}
-
 static int number_of(const json_t *args, const char *name, uint32_t *ret, struct err *err)
 {
 	int64_t n = *ret;
