@@ -127,7 +127,7 @@ class Guest:
         self.box = server.create()
         server.write(self.box, "/home/user/kept.py", (GUEST % (what, PORT)).encode())
         server.run(self.box, "setsid python3 /home/user/kept.py > /home/user/kept.log 2>&1 < /dev/null &")
-        wait_for(self.serves, "the program in the guest serves", CALL_SECONDS, 0.2)
+        wait_for(self.serves, "the program in the guest serves", CALL_SECONDS + 20 * CROWD, 0.2)
         self.pid = None
         self.get("go")
 
