@@ -69,9 +69,8 @@ struct sandbox {
 	uint32_t slot;
 	bool for_pool, started; /* nobody waited when it was begun; warden may have its VM */
 	bool boots;             /* it is made of its snapshot's disk alone */
-	uint64_t facts;         /* warden's facts_number when its files were checked */
 	unsigned int rehearsals;
-	uint64_t seen; /* by which look at warden's list */
+	uint64_t seen, facts; /* by which look at warden's list; by which facts it was checked */
 	struct journal_write write;
 	struct files_call files;
 	int disk;                  /* until warden has it; -1: none */
