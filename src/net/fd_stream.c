@@ -1,15 +1,12 @@
 /* fd_stream.c - a stream over a descriptor, driven by readiness.
  *
- *	OPEN ---- close() ----> LINGER ---- queue sent and the other's end seen, or time up ---->
- *DEAD OPEN ---- abort(), or close() with nothing left to do --------------------------------> DEAD
+ * OPEN; after close() LINGER, until all is sent and the other's end seen, or time is up; then DEAD.
  *
  * A descriptor that fails while OPEN is `broken`: nothing is written any more, but what the other
- * side sent before is still delivered if the owner reads (an early answer to an upload that was
- * cut off lies there), and only then on_fail comes. DEAD streams are freed in the next turn, since
- * the close may have come from one of our own callbacks.
+ * side sent before (an early answer to an upload that was cut off) is delivered if the owner reads,
+ * and only then on_fail comes. DEAD ones are freed in the next turn: the close may be ours.
  *
- * One timer serves three purposes that never coincide: the last words of a broken stream, the
- * limit of lingering, the freeing of a dead one.
+ * `later` is for the last words of a broken stream, the limit of lingering, a dead one.
  */
 /* #syscalls: read fstat newfstatat ioctl getsockopt setsockopt shutdown close */
 #include "net/fd_stream.h"
@@ -359,8 +356,7 @@ static int enqueue(struct fd_stream *f, struct bytes b, struct buf *take, size_t
 		break_down(f, ENOMEM);
 		return -1;
 	}
-	if (f->queue.len > STREAM_LOW_WATER)
-		f->above = true;
+	f->above |= f->queue.len > STREAM_LOW_WATER;
 	update_interest(f);
 	return 0;
 }
@@ -372,16 +368,13 @@ static int fd_write(struct stream *s, struct bytes b, struct buf *take, struct e
 	ssize_t n = 0;
 
 	assert(f->use != FD_STREAM_READ_ONLY);
+	if (!f->broken && f->queue.len == 0)
+		n = write_now(f->fd, f->is_socket, all);
+	if (n < 0 && errno != EAGAIN)
+		break_down(f, errno);
 	if (f->broken)
 		return err_set(err, ERR_UNAVAILABLE, f->broken, "write");
-	if (f->queue.len == 0)
-		n = write_now(f->fd, f->is_socket, all);
-	if (n < 0 && errno != EAGAIN) {
-		break_down(f, errno);
-		return err_set(err, ERR_UNAVAILABLE, f->broken, "write");
-	}
-	if (n < 0)
-		n = 0;
+	n = n < 0 ? 0 : n;
 	f->sent += (uint64_t)n;
 	if ((size_t)n == all.len)
 		return 0;
@@ -463,6 +456,13 @@ static const struct stream_ops fd_ops = { fd_read,   fd_write, fd_shut,     fd_c
 void fd_stream_set_gate(struct stream *s, struct fd_gate *g)
 {
 	of(s)->gate = g;
+}
+
+int fd_stream_idle(struct stream *s)
+{
+	const struct fd_stream *f = s->ops == &fd_ops ? of(s) : NULL;
+
+	return f && f->is_socket && !f->broken && f->queue.len == 0 ? f->fd : -1;
 }
 
 static int learn_kind(struct fd_stream *f, struct err *err)

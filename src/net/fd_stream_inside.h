@@ -1,4 +1,4 @@
-/* fd_stream_inside.h - what the loop and the listener need of a descriptor stream. */
+/* fd_stream_inside.h - what the loop, the listener and fd_pass.c need of a descriptor stream. */
 #pragma once
 
 #include "net/stream.h"
@@ -9,6 +9,9 @@ struct fd_gate {
 };
 
 void fd_stream_set_gate(struct stream *s, struct fd_gate *g);
+
+/* The descriptor of a socket with nothing queued, to be used at once and not kept; else -1. */
+int fd_stream_idle(struct stream *s);
 
 struct fd_stream;
 void fd_stream_cut(struct fd_stream *f); /* end a graceful close now */

@@ -69,6 +69,10 @@ enum stream_file {
 enum stream_file stream_send_file(struct stream *s, int file, size_t max, size_t *ret_n,
 				  struct err *err) NODISCARD;
 
+/* One byte with a descriptor, over a unix socket with nothing queued, at once or not at all. The
+ * descriptor stays the caller's. */
+int stream_pass_fd(struct stream *s, char byte, int fd, struct err *err) NODISCARD;
+
 void stream_shut(struct stream *s); /* half close: after the queue, say that nothing follows */
 
 void stream_close(struct stream *s); /* in the background: send what is queued, then part well */

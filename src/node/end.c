@@ -16,6 +16,7 @@
 #include "node/rouse.h"
 #include "node/snapshots.h"
 #include "node/start.h"
+#include "node/snapshot_take.h"
 #include "node/step.h"
 #include "node/vm_stop.h"
 #include "node/waits.h"
@@ -38,6 +39,7 @@ static void remove_row(struct sandbox *s);
 static void stop_all(struct sandbox *s)
 {
 	timer_stop(&s->timer);
+	taking_lost(s);
 	pause_cancel(s);
 	resume_cancel(s);
 	rouse_cancel(s);

@@ -29,7 +29,6 @@ static const char *const names[] = {
 	[FILES_PAUSED] = "drop a save",
 	[FILES_REMOVE] = "remove its folder",
 	[FILES_SNAP_OPEN] = "open files to copy it",
-	[FILES_SNAP_DISK] = "copy its disk",
 	[FILES_SNAP_JOIN] = "make a snapshot",
 	[FILES_SNAP_KEEP] = "keep a snapshot",
 	[FILES_SNAP_DROP] = "remove a snapshot",
@@ -285,7 +284,6 @@ int files_work_do(struct files_work *w, struct err *err)
 		break;
 	case FILES_SNAP_OPEN:
 	case FILES_SNAP_PAUSED:
-	case FILES_SNAP_DISK:
 	case FILES_SNAP_JOIN:
 	case FILES_SNAP_KEEP:
 		rc = snapshot_work_do(w, err);

@@ -33,6 +33,7 @@ void pause_over(struct pausing *p)
 	guest_sockets_cancel(&p->sockets);
 	save_cancel(&p->save);
 	thaw_cancel(&p->thaw);
+	pause_copy_close(p);
 	agent_identity_done(&p->identity);
 	if (p->control >= 0)
 		close(take_fd(&p->control));
@@ -258,7 +259,7 @@ static void on_copier(struct warden_call *c, const struct warden_reply *reply, i
 	give_copier(p);
 }
 
-static void start_copier(struct pausing *p, struct files_opened *got)
+void pause_start_copier(struct pausing *p, struct files_opened *got)
 {
 	struct warden_request rq = { .verb = WARDEN_COPY };
 	int ends[2], fds[COPIER_FDS];
@@ -288,8 +289,10 @@ static void on_files(struct files_call *c, struct files_opened *got, const struc
 
 	if (err)
 		pause_fail(p, err);
+	else if (p->taking)
+		pause_copy_open(p, got);
 	else if (p->memory)
-		start_copier(p, got);
+		pause_start_copier(p, got);
 	else
 		ask_sockets(p);
 }
@@ -335,7 +338,10 @@ static void wait_for_warden(struct timer *t)
 	struct node *n = p->sandbox->node;
 	struct err err;
 
-	if (n->warden.up) {
+	if (p->sandbox->copying) { /* an earlier copy of its disk is not whole yet */
+		p->link_until_ms = loop_now_ms(n->loop) + PAUSE_LINK_MS;
+		timer_start(&p->link, PAUSE_LOOK_MS);
+	} else if (n->warden.up) {
 		want_monitor(p);
 	} else if (loop_now_ms(n->loop) >= p->link_until_ms) {
 		err_set(&err, ERR_UNAVAILABLE, 0, "warden is not running on this host");
@@ -374,6 +380,7 @@ struct pausing *pause_start(struct sandbox *s, struct err *err)
 			       .memory = true,
 			       .control = -1,
 			       .thaw_socket = -1,
+			       .opened = FILES_NONE,
 			       .asked_ns = clock_mono_ns() };
 	p->copied_ns = p->copier_ns = p->asked_ns; /* without memory nothing is copied */
 	s->pausing = p;

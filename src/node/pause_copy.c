@@ -1,4 +1,6 @@
 /* pause_copy.c - as a pause, but for its end: the disk is copied too, and the sandbox goes on. */
+/* #syscalls: close */
+#include <errno.h>
 #include <inttypes.h>
 
 #include "base/clock.h"
@@ -58,29 +60,67 @@ static void go_on(struct pausing *p)
 		on_thawed(&p->thaw, &err);
 }
 
-static void on_disk_copied(struct files_call *c, struct files_opened *got, const struct err *err)
-{
-	struct pausing *p = CONTAINER_OF(c, struct pausing, files);
+/* --- its disk ----------------------------------------------------------------------------- */
 
-	(void)got;
+void pause_copy_close(struct pausing *p)
+{
+	files_opened_close(&p->opened);
+	if (p->disk)
+		disk_copy_cancel(p->disk);
+	free(TAKE(p->disk));
+}
+
+static void on_disk_begun(struct disk_copy *d, const struct err *err)
+{
+	struct pausing *p = d->owner;
+
 	if (err) {
 		pause_fail(p, err);
 		return;
 	}
 	p->result.stopped_us = (clock_mono_ns() - p->stopped_ns) / 1000;
-	taking_copied(TAKE(p->taking));
+	taking_copied(TAKE(p->taking), p->sandbox, TAKE(p->disk));
 	go_on(p);
 }
 
-/* In the same stop: QEMU wrote back what it held of it before it stopped. */
+/* In the same stop, which does not last longer for a large disk: it is copied behind. */
 void pause_copy_disk(struct pausing *p)
 {
-	struct files_order o;
 	struct err err;
 
-	taking_order(p->taking, FILES_SNAP_DISK, &o);
-	if (files_ask(p->sandbox->node->files, &p->files, &o, on_disk_copied, &err) < 0)
+	if (disk_copy_begin(p->disk, on_disk_begun, &err) < 0)
 		pause_fail(p, &err);
+}
+
+static void on_disk_opened(struct disk_copy *d, const struct err *err)
+{
+	struct pausing *p = d->owner;
+
+	if (err) {
+		pause_fail(p, err);
+		return;
+	}
+	close(take_fd(&p->opened.disk));
+	pause_start_copier(p, &p->opened);
+}
+
+void pause_copy_open(struct pausing *p, struct files_opened *got)
+{
+	struct sandbox *s = p->sandbox;
+	uint32_t layers = s->snapshot ? s->snapshot->row.layers : 0;
+	struct err err;
+
+	p->opened = *got;
+	*got = FILES_NONE;
+	p->disk = calloc(1, sizeof(*p->disk));
+	if (!p->disk)
+		err_set(&err, ERR_EXHAUSTED, ENOMEM, "copy a disk");
+	if (!p->disk || disk_copy_open(p->disk, &s->machine, p->opened.disk, layers, on_disk_opened,
+				       &err) < 0) {
+		pause_fail(p, &err);
+		return;
+	}
+	p->disk->owner = p;
 }
 
 int pause_for_copy(struct sandbox *s, struct taking *t, struct err *err)

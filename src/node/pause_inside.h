@@ -5,6 +5,7 @@
 #include "node/node.h"
 #include "node/pause.h"
 #include "node/snapshot_take.h"
+#include "vm/disk_copy.h"
 #include "vm/save.h"
 #include "vm/thaw.h"
 
@@ -22,8 +23,10 @@ struct pausing {
 	struct save save;
 	struct save_user save_user;
 	struct save_result result;
-	struct taking *taking; /* it is to be copied, and goes on. NULL: paused, or copied */
-	int thaw_socket;       /* to let it go on; -1: none */
+	struct disk_copy *disk;     /* with `taking`, until its instant: then the taking's */
+	struct files_opened opened; /* with `taking`, until the copier has them */
+	struct taking *taking;      /* it is to be copied, and goes on. NULL: paused, or copied */
+	int thaw_socket;            /* to let it go on; -1: none */
 	struct thaw thaw;
 	struct agent_identity identity; /* for the thaw */
 	bool begun, copier;             /* the guest may stand still; it is there */
@@ -40,6 +43,10 @@ void pause_over(struct pausing *p); /* let go of all it has */
 /* pause_durable.c: when both its memory and its disk are synced. */
 void pause_keep(struct pausing *p);
 
-/* pause_copy.c, of one with p->taking: its memory is copied; something failed. */
+void pause_start_copier(struct pausing *p, struct files_opened *got);
+
+/* pause_copy.c, of one with p->taking: files are there; its memory is copied; something failed. */
+void pause_copy_open(struct pausing *p, struct files_opened *got);
 void pause_copy_disk(struct pausing *p);
+void pause_copy_close(struct pausing *p); /* fine when there is nothing */
 void pause_copy_failed(struct pausing *p, const struct err *why);

@@ -89,6 +89,7 @@ struct sandbox {
 	struct sandbox_wait *waits, **waits_last; /* in the order they came, so many: */
 	size_t n_waits;
 	struct pausing *pausing;   /* pause.c */
+	struct taking *copying;    /* snapshot_take.c: QEMU still copies its disk; or NULL */
 	uint64_t pause_after_ns;   /* it could not be paused: not again by itself before */
 	struct resuming *resuming; /* resume.c: from the wish to the answer */
 	struct rousing *rousing;   /* rouse.c */
@@ -102,7 +103,6 @@ struct sandbox {
 
 /* adopt.c: from the journal. */
 int sandbox_load(struct node *n, const struct journal_row *row, struct err *err) NODISCARD;
-
 /* claim.c: a WAITING one becomes somebody's. */
 void sandbox_claim(struct sandbox *s, struct create *c);
 /* Put its row, as `state`. Failure (-1): on_done will not come. */

@@ -31,10 +31,9 @@ enum files_verb {
 	FILES_PAUSED, /* it is paused: what was being saved is of no use any more */
 	FILES_REMOVE, /* all of it */
 	/* Of a snapshot that is made, `into`: */
-	FILES_SNAP_OPEN,   /* is there room? its folder; as SAVE */
+	FILES_SNAP_OPEN,   /* is there room? its folder; as SAVE, and an empty disk */
 	FILES_SNAP_PAUSED, /* its folder, with all that a paused sandbox has; state_crc is checked
 			    */
-	FILES_SNAP_DISK,   /* the sandbox's disk as its uppermost layer */
 	FILES_SNAP_JOIN,   /* one memory, all layers, a manifest; synced */
 	FILES_SNAP_KEEP,   /* takes its name, for good -> memory_bytes, disk_bytes */
 	FILES_SNAP_DROP,   /* gone, made or half made */

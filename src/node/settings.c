@@ -3,6 +3,7 @@
 
 #include "node/ended.h"
 #include "node/lease.h"
+#include "warden/protocol.h"
 
 enum { NODE_ID_LENGTH_MAX = 8 };
 
@@ -51,6 +52,9 @@ const struct config_param settings_table[SETTINGS] = {
 			     .help = "sandboxes being restored at once; others wait in order" },
 	[SET_SAVES_MAX] = { "saves_max", CONFIG_NUMBER, "4", .min = 1, .max = NODE_SAVES_MAX,
 			    .help = "sandboxes being paused at once; others wait in order" },
+	[SET_LAYERS_MAX] = { "layers_max", CONFIG_NUMBER, "4", .min = 1, .max = WARDEN_LAYERS_MAX,
+			     .help = "layers of a snapshot's disk; what would have more is written "
+				     "as one" },
 	[SET_DISK_RESERVE_MIB] = { "disk_reserve_mib", CONFIG_NUMBER, "256",
 				   .max = 1024 * 1024 * 1024,
 				   .help = "room on data_dir's disk that is never promised, in "

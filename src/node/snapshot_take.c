@@ -13,6 +13,7 @@
 #include "node/start.h"
 #include "node/step.h"
 #include "node/waits.h"
+#include "vm/disk_copy.h"
 
 struct taking {
 	struct node *node;
@@ -21,7 +22,10 @@ struct taking {
 	struct snapshot *below; /* held: its source may end meanwhile. NULL: the template */
 	bool booted;            /* its source was, on `host` */
 	struct manifest_facts host;
-	struct turn turn; /* to be made one: much to read and to write */
+	struct sandbox *source; /* while QEMU copies its disk; else NULL */
+	struct disk_copy *disk; /* the same */
+	bool flat;              /* all layers become one */
+	struct turn turn;       /* to be made one: much to read and to write */
 	struct files_call files;
 	struct journal_write write;
 	uint64_t asked_ns;
@@ -30,10 +34,23 @@ struct taking {
 
 /* --- its end ------------------------------------------------------------------------------ */
 
+/* The sandbox may be paused again, and so on. */
+static void let_go(struct taking *t)
+{
+	struct disk_copy *d = TAKE(t->disk);
+
+	if (!d)
+		return;
+	TAKE(t->source)->copying = NULL;
+	disk_copy_cancel(d);
+	free(d);
+}
+
 static void taking_free(struct taking *t)
 {
 	struct snapshot *below = t->below;
 
+	let_go(t);
 	turn_leave(&t->turn);
 	files_cancel(&t->files);
 	journal_write_cancel(&t->write);
@@ -150,10 +167,44 @@ static void on_turn(struct turn *turn)
 		taking_failed(t, &err);
 }
 
-void taking_copied(struct taking *t)
+static void on_all_copied(struct taking *t)
+{
+	step("snapshot.disk");
+	turn_take(&t->node->joins, &t->turn, on_turn);
+}
+
+static void on_disk(struct disk_copy *d, const struct err *failed)
+{
+	struct taking *t = d->owner;
+	struct err err;
+
+	if (failed) {
+		err = *failed; /* it goes with the copy */
+		taking_failed(t, &err);
+		return;
+	}
+	let_go(t);
+	on_all_copied(t);
+}
+
+void taking_copied(struct taking *t, struct sandbox *s, struct disk_copy *d)
 {
 	step("snapshot.copied");
-	turn_take(&t->node->joins, &t->turn, on_turn);
+	t->source = s;
+	s->copying = t;
+	t->disk = d;
+	d->owner = t;
+	disk_copy_finish(d, t->flat, on_disk);
+}
+
+void taking_lost(struct sandbox *s)
+{
+	struct err err;
+
+	if (!s->copying)
+		return;
+	requests_not_found(s->info.id, &err);
+	taking_failed(s->copying, &err);
 }
 
 /* --- the beginning ------------------------------------------------------------------------ */
@@ -161,8 +212,7 @@ void taking_copied(struct taking *t)
 /* What works on the sandbox's files is in line with its other jobs; the rest is not. */
 void taking_order(const struct taking *t, enum files_verb verb, struct files_order *ret)
 {
-	bool of_sandbox =
-		verb == FILES_SNAP_OPEN || verb == FILES_SNAP_DISK || verb == FILES_SNAP_PAUSED;
+	bool of_sandbox = verb == FILES_SNAP_OPEN || verb == FILES_SNAP_PAUSED;
 
 	*ret = (struct files_order){ .verb = verb, .memory = true };
 	memcpy(ret->id, of_sandbox ? t->row.source : t->row.id, sizeof(ret->id));
@@ -193,6 +243,9 @@ static void describe(struct taking *t, const struct sandbox *s, const char *name
 	r->memory_mib = s->info.memory_mib;
 	r->disk_mib = s->info.disk_mib;
 	r->layers = 1 + (s->snapshot ? s->snapshot->row.layers : 0);
+	t->flat = s->state != SANDBOX_PAUSED && r->layers > s->node->set[SET_LAYERS_MAX].number;
+	if (t->flat)
+		r->layers = 1;
 	r->hidden = hidden;
 	t->booted = s->host != NULL;
 	if (s->host)
@@ -212,7 +265,7 @@ static void on_paused_copied(struct files_call *c, struct files_opened *got,
 	if (failed)
 		taking_failed(t, failed);
 	else
-		taking_copied(t);
+		on_all_copied(t);
 }
 
 /* Its files are all there is of it, and stay as they are. */
@@ -231,9 +284,11 @@ int taking_begin(struct sandbox *s, const char *name, const char *tag, bool hidd
 	struct node *n = s->node;
 	struct taking *t;
 
-	if (s->snapshot && s->snapshot->row.layers >= WARDEN_LAYERS_MAX)
+	if (s->state == SANDBOX_PAUSED && s->snapshot &&
+	    s->snapshot->row.layers >= WARDEN_LAYERS_MAX)
 		return err_set(err, ERR_INVALID, 0,
-			       "its disk has %d layers already, as many as there may be",
+			       "its disk has %d layers already, as many as there may be: resume it "
+			       "first, then they become one",
 			       WARDEN_LAYERS_MAX);
 	if (n->snapshots.n >= SNAPSHOTS_MAX)
 		return err_set(err, ERR_EXHAUSTED, 0, "this host holds %d snapshots, as it may",

@@ -1,15 +1,18 @@
 /* snapshot_take.h - a running sandbox is copied, and goes on.
  *
- *	as a pause up to: copied -> disk copied -> it goes on
- *	meanwhile: one memory file -> manifest -> synced -> renamed -> row -> whoever asked is told
+ *	as a pause up to: memory copied -> a copy of the disk begun -> it goes on
+ *	meanwhile: disk copied -> one memory file -> manifest -> synced -> renamed -> row
+ *	-> whoever asked is told
  *
- * Up to "it goes on" it is pause.c's; the rest is the taking's alone.
+ * Up to "it goes on" it is pause.c's; the rest is the taking's alone. A disk that would have more
+ * than `layers_max` layers is written as one: nobody stops for that.
  */
 #pragma once
 
 #include "node/snapshots.h"
 
 struct taking;
+struct disk_copy;
 struct taking_user {
 	/* Once. `p` is the taker's to hold if it wants to keep it. */
 	void (*on_taken)(struct taking_user *u, struct snapshot *p, const struct err *err);
@@ -27,5 +30,7 @@ void snapshot_ask(struct node *n, struct door_asked *a, const struct node_reques
 
 /* For pause.c. */
 void taking_order(const struct taking *t, enum files_verb verb, struct files_order *ret);
-void taking_copied(struct taking *t); /* all is in its files; the sandbox is no longer needed */
+/* Its memory is in files; the sandbox is needed until its disk is, too. Takes `d`. */
+void taking_copied(struct taking *t, struct sandbox *s, struct disk_copy *d);
+void taking_lost(struct sandbox *s); /* it ends: what copies its disk has failed. Fine when none */
 void taking_failed(struct taking *t, const struct err *why); /* before that */

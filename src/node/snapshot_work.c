@@ -13,6 +13,7 @@
 #include "node/host_text.h"
 #include "node/snapshot_join.h"
 #include "vm/checksum.h"
+#include "vm/overlay_file.h"
 #include "vm/template_job.h"
 
 enum { NAME_SIZE = NODE_ID_MAX + 16 };
@@ -169,6 +170,19 @@ static int make_folder(struct files_work *w, struct err *err)
 	return folder_make(w->snapshots, name, 0700, err);
 }
 
+/* For QEMU to copy the sandbox's into. */
+static int make_disk(struct files_work *w, int folder, struct err *err)
+{
+	AUTO(auto_close) int template = files_work_template(w, err);
+	char name[NAME_SIZE];
+
+	if (template <0)
+		return -1;
+	snprintf(name, sizeof(name), "layer%u", w->order.layer);
+	w->opened.disk = overlay_file_make(template, folder, name, err);
+	return w->opened.disk < 0 ? -1 : 0;
+}
+
 static int make(struct files_work *w, struct err *err)
 {
 	const int flags = O_RDWR | O_CREAT | O_EXCL;
@@ -182,7 +196,7 @@ static int make(struct files_work *w, struct err *err)
 	if (o->pages < 0)
 		return -1;
 	o->state = folder_open(folder, "state", flags, 0600, err);
-	return o->state < 0 ? -1 : 0;
+	return o->state < 0 ? -1 : make_disk(w, folder, err);
 }
 
 /* A file of the sandbox's, under a name of its own here. */
@@ -206,13 +220,6 @@ static int copy_layer(const struct files_work *w, int folder, struct err *err)
 
 	snprintf(name, sizeof(name), "layer%u", w->order.layer);
 	return copy_one(w, folder, "disk", name, err);
-}
-
-static int copy_disk(struct files_work *w, struct err *err)
-{
-	AUTO(auto_close) int folder = open_new(w, err);
-
-	return folder < 0 ? -1 : copy_layer(w, folder, err);
 }
 
 /* Nobody changes these files meanwhile: whatever comes next for this sandbox waits for this job. */
@@ -370,9 +377,9 @@ static int drop(struct files_work *w, struct err *err)
 int snapshot_work_do(struct files_work *w, struct err *err)
 {
 	static int (*const verbs[])(struct files_work *, struct err *) = {
-		[FILES_SNAP_OPEN] = make,     [FILES_SNAP_DISK] = copy_disk,
-		[FILES_SNAP_JOIN] = join_all, [FILES_SNAP_KEEP] = keep,
-		[FILES_SNAP_DROP] = drop,     [FILES_SNAP_PAUSED] = copy_paused,
+		[FILES_SNAP_OPEN] = make,          [FILES_SNAP_JOIN] = join_all,
+		[FILES_SNAP_KEEP] = keep,          [FILES_SNAP_DROP] = drop,
+		[FILES_SNAP_PAUSED] = copy_paused,
 	};
 
 	return verbs[w->order.verb](w, err);

@@ -101,6 +101,17 @@ int machine_ask(struct machine *m, struct qmp_call *c, const char *command, json
 	return ask_within(m, c, command, arguments, MACHINE_COMMAND_MS, on_done, err);
 }
 
+int machine_add_fd(struct machine *m, struct qmp_call *c, int fd, int set,
+		   void (*on_done)(struct qmp_call *c, const json_t *ret, const struct err *err),
+		   struct err *err)
+{
+	if (!m->qmp)
+		return err_set(err, ERR_UNAVAILABLE, 0, "QEMU is gone");
+	if (qmp_link_pass_fd(m->qmp, fd, err) < 0)
+		return -1;
+	return machine_ask(m, c, "add-fd", json_pack("{s:i}", "fdset-id", set), on_done, err);
+}
+
 int machine_stop(struct machine *m, struct qmp_call *c,
 		 void (*on_done)(struct qmp_call *c, const json_t *ret, const struct err *err),
 		 struct err *err)

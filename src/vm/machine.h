@@ -49,6 +49,10 @@ void machine_set_user(struct machine *m, struct machine_user *u); /* NULL is fin
 int machine_ask(struct machine *m, struct qmp_call *c, const char *command, json_t *arguments,
 		void (*on_done)(struct qmp_call *c, const json_t *ret, const struct err *err),
 		struct err *err) NODISCARD;
+/* `add-fd` into that set; `fd` stays the caller's. */
+int machine_add_fd(struct machine *m, struct qmp_call *c, int fd, int set,
+		   void (*on_done)(struct qmp_call *c, const json_t *ret, const struct err *err),
+		   struct err *err) NODISCARD;
 /* `stop`, with MACHINE_STOP_MS: QEMU writes back what it holds of the disk before it answers. */
 int machine_stop(struct machine *m, struct qmp_call *c,
 		 void (*on_done)(struct qmp_call *c, const json_t *ret, const struct err *err),

@@ -276,6 +276,14 @@ int qmp_link_call(struct qmp_link *l, struct qmp_call *c, const char *command, j
 	return 0;
 }
 
+/* Beside a blank between two commands, which means nothing. */
+int qmp_link_pass_fd(struct qmp_link *l, int fd, struct err *err)
+{
+	if (l->broken)
+		return err_set(err, ERR_UNAVAILABLE, 0, "QEMU is gone");
+	return stream_pass_fd(l->stream, ' ', fd, err);
+}
+
 static struct qmp_link *make_link(struct stream *s, struct qmp_link_user *u)
 {
 	struct qmp_link *l = calloc(1, sizeof(*l));

@@ -57,6 +57,9 @@ int qmp_link_call(struct qmp_link *l, struct qmp_call *c, const char *command, j
 		  void (*on_done)(struct qmp_call *c, const json_t *ret, const struct err *err),
 		  struct err *err) NODISCARD;
 
+/* For the `add-fd` that follows: QEMU keeps it until then. It stays the caller's. */
+int qmp_link_pass_fd(struct qmp_link *l, int fd, struct err *err) NODISCARD;
+
 /* No callback comes any more, neither of the link nor of its commands; their owners may be freed
  * at once, also from inside a callback. NULL is fine. */
 void qmp_link_close(struct qmp_link *l);

@@ -4,6 +4,7 @@ HOTCELL_FORK_COUNT (4) and HOTCELL_FORK_MIB (10) set how many copies at once and
 HOTCELL_SNAPSHOT_DISK_MIB (32) how much of a disk was written. Figures are printed.
 """
 
+import concurrent.futures
 import datetime
 import os
 import pathlib
@@ -19,6 +20,7 @@ COUNT = int(os.environ.get("HOTCELL_FORK_COUNT", "4"))
 MIB = int(os.environ.get("HOTCELL_FORK_MIB", "10"))
 DISK_MIB = int(os.environ.get("HOTCELL_SNAPSHOT_DISK_MIB", "32"))
 FORK_SECONDS = 300
+LAYERS_MAX = 2  # of a disk, before its layers become one
 
 # Holds random bytes in its memory, counts, and answers in a file when a file asks.
 HOLDER = r"""
@@ -41,7 +43,7 @@ while True:
 
 @pytest.fixture(scope="module")
 def server():
-    with Server(node={"pool": 0, "starts_max": 4}) as s:
+    with Server(node={"pool": 0, "starts_max": 4, "layers_max": LAYERS_MAX}) as s:
         yield s
 
 
@@ -237,8 +239,57 @@ def stood_still_us(server, box):
                                          server.daemons["node"].log())]
 
 
+def test_layers_become_one(server, box):
+    """Snapshots of copies of snapshots: no disk has more layers than it may, none loses what any of them wrote."""
+    layers, now, taken = [], box, []
+    for generation in range(LAYERS_MAX + 2):
+        server.run(now, f"head -c 2M /dev/urandom > /home/user/of{generation}; rm -f /home/user/gone; "
+                        f"[ {generation} = 0 ] || rm /home/user/all; head -c 3M /dev/urandom > /home/user/all; sync")
+        want = server.run(now, "cat /home/user/of* /home/user/all | sha256sum")
+        taken.append(take(server, now)["snapshotID"])
+        [row] = server.admin("GET", f"/admin/snapshots?name={taken[-1].split(':')[0]}").json
+        layers.append(row["layers"])
+        copy = server.create(templateID=taken[-1])
+        server.run(copy, "echo 3 | tee /proc/sys/vm/drop_caches >/dev/null 2>&1 || true")
+        assert server.run(copy, "cat /home/user/of* /home/user/all | sha256sum") == want
+        # from the disk alone: nothing of it can come from memory
+        assert server.api("POST", target_of(copy, "/pause"), {"memory": False}).status == 204
+        server.must("POST", target_of(copy, "/connect"), {"timeout": 600})
+        assert server.run(copy, "cat /home/user/of* /home/user/all | sha256sum") == want
+        if now is not box:
+            assert server.delete(now) == 204
+        now = copy
+    assert layers == [*range(1, LAYERS_MAX + 1), 1, 2], layers
+    assert server.delete(now) == 204
+    for snapshot in taken:
+        assert drop(server, snapshot).status == 204
+    wait_for(lambda: folders(server) == [], "no folder is left")
+
+
+def test_it_ends_or_is_paused_while_its_disk_is_copied(server, box):
+    server.run(box, f"head -c {DISK_MIB}M /dev/urandom > /home/user/much; sync")
+    want = server.run(box, "sha256sum < /home/user/much")
+    with concurrent.futures.ThreadPoolExecutor(2) as pool:
+        taking = pool.submit(take, server, box)
+        wait_for(lambda: stood_still_us(server, box), "it goes on", 60, 0.001)
+        assert server.api("POST", target_of(box, "/pause")).status == 204
+        snapshot = taking.result()["snapshotID"]
+        copy = server.create(templateID=snapshot)
+        assert server.run(copy, "sha256sum < /home/user/much") == want
+        server.must("POST", target_of(box, "/connect"), {"timeout": 600})
+        assert server.run(box, "sha256sum < /home/user/much") == want
+
+        taking = pool.submit(server.api, "POST", target_of(copy, "/snapshots"), {}, seconds=FORK_SECONDS)
+        wait_for(lambda: stood_still_us(server, copy), "it goes on", 60, 0.001)
+        assert server.delete(copy) == 204
+        assert taking.result().status in (201, 404)  # it may have been in time
+    for s in server.must("GET", "/snapshots"):
+        assert drop(server, s["snapshotID"]).status == 204
+    wait_for(lambda: folders(server) == [], "no folder is left")
+
+
 def test_how_long_it_stands_still(server, box):
-    """The disk is copied while it does; where the file system shares blocks that costs nothing."""
+    """The disk is copied behind it: it makes no difference how much was written."""
     for written in (0, DISK_MIB):
         server.run(box, f"head -c {written}M /dev/urandom > /home/user/much; sync")
         want = server.run(box, "sha256sum < /home/user/much")
@@ -281,7 +332,7 @@ def test_a_paused_one_is_copied_when_that_is_wanted(server, box):
     assert server.api("POST", target_of(box, "/fork"), {"allowPaused": True}).status == 409
 
 
-STEPS = ["snapshot.copied", "snapshot.synced", "snapshot.renamed", "snapshot.row", "fork.snapshot", "fork.child"]
+STEPS = ["snapshot.copied", "snapshot.disk", "snapshot.synced", "snapshot.renamed", "snapshot.row", "fork.snapshot", "fork.child"]
 
 
 @pytest.mark.parametrize("step", STEPS)

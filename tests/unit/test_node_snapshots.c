@@ -196,6 +196,23 @@ static struct pages_file pages_make(void)
 	return f;
 }
 
+/* As QEMU would, into a file that is an empty disk. */
+static void copy_disk(const struct world *w, int into)
+{
+	char path[256], text[16];
+	ssize_t n;
+	int fd;
+
+	assert_int_equal(pread(into, text, sizeof(text), 0), 5);
+	assert_memory_equal(text, "empty", 5);
+	path_of(w, "sandboxes/box/disk", path);
+	fd = open(path, O_RDONLY | O_CLOEXEC);
+	n = read(fd, text, sizeof(text));
+	assert_true(n > 0);
+	assert_int_equal(pwrite(into, text, (size_t)n, 0), n);
+	close(fd);
+}
+
 /* As pause.c and a copier would. */
 static void copy_into(const struct world *w, const char *into, const char *below, uint32_t layer,
 		      const struct pages_file *f)
@@ -209,9 +226,8 @@ static void copy_into(const struct world *w, const char *into, const char *below
 	assert_int_equal(write(work.opened.pages, f, sizeof(*f)), sizeof(*f));
 	assert_int_equal(write(work.opened.state, "state", 5), 5);
 	assert_true(work.opened.memory >= 0);
+	copy_disk(w, work.opened.disk);
 	files_work_done(&work);
-	o.verb = FILES_SNAP_DISK;
-	must(w, &o);
 }
 
 static void take(const struct world *w, const char *into, const char *below, uint32_t layer)
