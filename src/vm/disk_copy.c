@@ -130,6 +130,14 @@ static const json_t *find_job(const json_t *all)
 	return NULL;
 }
 
+/* QEMU has no other word for it. */
+static bool is_full(struct bytes why)
+{
+	const struct bytes word = BYTES_LIT("No space left on device");
+
+	return why.len >= word.len && memmem(why.ptr, why.len, word.ptr, word.len);
+}
+
 /* 1: it is over. 0: not yet. */
 static int is_over(const json_t *all, struct err *err)
 {
@@ -144,8 +152,8 @@ static int is_over(const json_t *all, struct err *err)
 	if (!bytes_eq(status, BYTES_LIT("concluded")))
 		return 0;
 	if (why.len > 0)
-		return err_set(err, ERR_INTERNAL, 0, "copy a disk: %.*s", (int)why.len,
-			       (const char *)why.ptr);
+		return err_set(err, is_full(why) ? ERR_EXHAUSTED : ERR_INTERNAL, 0,
+			       "copy a disk: %.*s", (int)why.len, (const char *)why.ptr);
 	return 1;
 }
 
