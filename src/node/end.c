@@ -229,6 +229,7 @@ void sandbox_end(struct sandbox *s, enum node_reason reason, const char *why)
 	struct node *n = s->node;
 	bool was_owned = s->team; /* then its row says that it runs, or is paused */
 	struct err err;
+	int rc;
 
 	log_info("%s ends: %s", s->info.id, why);
 	let_go(s);
@@ -245,7 +246,13 @@ void sandbox_end(struct sandbox *s, enum node_reason reason, const char *why)
 	}
 	if (n->door)
 		door_tell_gone(n->door, s->info.id, s->info.generation);
-	if (sandbox_note(s, &s->write, JOURNAL_KILLING, on_killing, &err) < 0)
+	/* The row of one that was ever paused is on the disk: it would come back with the power,
+	 * after its files were removed. */
+	if (s->info.generation > SANDBOX_FIRST_GENERATION)
+		rc = sandbox_note_durable(s, &s->write, JOURNAL_KILLING, on_killing, &err);
+	else
+		rc = sandbox_note(s, &s->write, JOURNAL_KILLING, on_killing, &err);
+	if (rc < 0)
 		on_killing(&s->write, &err);
 }
 

@@ -265,7 +265,7 @@ static void describe(struct sandbox *s)
 	i->vcpus = s->node->sizes.vcpus;
 	i->memory_mib = s->node->sizes.memory_mib;
 	i->disk_mib = base->disk_mib;
-	i->generation = 1;
+	i->generation = SANDBOX_FIRST_GENERATION;
 	snprintf(s->base_id, sizeof(s->base_id), "%s", base->id);
 }
 

@@ -3,6 +3,8 @@
 
 #include "node/sandbox.h"
 
+enum { SANDBOX_FIRST_GENERATION = 1 }; /* each pause makes the next */
+
 /* start.c: it has what it needs of its files. */
 void start_take_slot(struct sandbox *s);
 /* start.c: begins one that is nobody's yet. NULL: *err. */
