@@ -113,11 +113,14 @@ class NodeHost:
             self.remove()
 
     def remove(self):
+        self.remove_processes()
+        self.warden.remove()
+
+    def remove_processes(self):
         self.kill_node()
         self.end_egress()
         with contextlib.suppress(Exception):
             self.warden.stop_all()
-        self.warden.remove()
 
     # --- the daemons ---
 

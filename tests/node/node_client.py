@@ -206,6 +206,24 @@ class NodeClient:
     def resume(self, team, sandbox, timeout_s=300, flags=()):
         return self.call("RESUME", team=team, id=sandbox, timeout_s=timeout_s, flags=flag_bits(flags))
 
+    def snapshot(self, team, sandbox, name="", flags=()):
+        return self.call("SNAPSHOT", team=team, id=sandbox, template_id=name, flags=flag_bits(flags)).text
+
+    def snapshots(self, team=""):
+        return self.call("SNAPSHOTS", team=team, count=100).text
+
+    def snapshot_delete(self, team, snapshot):
+        return self.call("SNAPSHOT_DELETE", team=team, template_id=snapshot)
+
+    def fork(self, team, sandbox, count, timeout_s=300, flags=()):
+        """The copies that run; all of them must."""
+        reply = self.call("FORK", team=team, id=sandbox, count=count, timeout_s=timeout_s, flags=flag_bits(flags))
+        size = value("node_forked")
+        assert len(reply.after) == reply.count * size
+        copies = [unpack("node_forked", reply.after[i * size:(i + 1) * size]) for i in range(reply.count)]
+        assert all(c["code"] == 0 for c in copies), copies
+        return [c["sandbox"] for c in copies]
+
     def ended(self, team, after_ns=0, after_id=""):
         reply = self.call("ENDED", team=team, after_ns=after_ns, id=after_id)
         size = value("node_tombstone")
