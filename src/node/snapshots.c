@@ -6,6 +6,7 @@
 
 #include "base/log.h"
 #include "node/node.h"
+#include "node/step.h"
 #include "wire/rfc3339.h"
 
 /* --- the table ---------------------------------------------------------------------------- */
@@ -106,6 +107,7 @@ static void on_row_removed(struct journal_write *w, const struct err *failed)
 			door_refuse(asked, failed);
 		return;
 	}
+	step("forget.row");
 	log_info("snapshot %s is removed", p->row.id);
 	memcpy(o.id, p->row.id, sizeof(o.id));
 	memcpy(o.into, p->row.id, sizeof(o.into));

@@ -8,15 +8,14 @@ import concurrent.futures
 import contextlib
 import http.client
 import os
-import pathlib
 import random
-import re
 import threading
 import time
 
 import pytest
 
 from server import DAEMONS, Server, wait_for
+from steps import steps_of
 from warden import is_alive
 
 SANDBOXES = int(os.environ.get("HOTCELL_SANDBOXES", "20"))
@@ -25,21 +24,11 @@ SEED = int(os.environ.get("HOTCELL_SEED", "1"))
 AT_ONCE = 4
 PATIENCE = 180  # seconds, for what an emulated guest does on a busy machine
 DEADLINE_LATE = 60  # seconds after its time by which a sandbox must be gone
-SOURCES = pathlib.Path(__file__).resolve().parents[2] / "src"
 
 # Counts without starting anything: `read` is a part of the shell, and its pipe stays silent. The file is never
 # shortened: it may be read at any instant.
 COUNT = ("setsid bash -c 'exec 3<> <(:); while :; do n=$((n + 1)); echo $n $$ 1<>/tmp/count; "
          "read -t 0.5 -u 3; done' >/dev/null 2>&1 </dev/null & echo started")
-
-
-def steps_of(folder):
-    """The named steps of a daemon, read from its source, so that none is forgotten."""
-    found = {name for path in (SOURCES / folder).glob("*.c")
-             for call in re.findall(r'\bstep\(([^;]*"[^;]*)\);', path.read_text())
-             for name in re.findall(r'"([\w.]+)"', call)}
-    shared = {name for name in found if "." not in name}  # STEP_OF: on the way of each of these
-    return sorted(found - shared | {f"{way}.{name}" for name in shared for way in ("create", "pool")})
 
 
 def count_of(server, box):
@@ -261,7 +250,7 @@ def quiet_server(server, herd):
 
 def test_steps_are_known():
     assert {step.partition(".")[0] for step in steps_of("node")} == {"create", "kill", "pool", "pause", "resume",
-                                                                   "snapshot", "fork"}
+                                                                   "snapshot", "fork", "forget"}
     assert {step.partition(".")[0] for step in steps_of("warden")} == {"copy", "slot", "start", "stop"}
     assert len(faults()) >= 40
 
@@ -269,7 +258,7 @@ def test_steps_are_known():
 @pytest.mark.parametrize("daemon,step", faults(), ids=lambda v: v)
 def test_death_at(quiet_server, herd, daemon, step):
     server = quiet_server
-    life = try_copies if step.startswith(("snapshot.", "fork.")) else try_lives
+    life = try_copies if step.startswith(("snapshot.", "fork.", "forget.")) else try_lives
     clients = die_during_life(server, daemon, life, die_at=step, **({"pool": 2} if "pool." in step else {}))
     server.start(daemon)
     for client in clients:
@@ -284,10 +273,10 @@ def test_death_at_random(quiet_server, herd):
     server, chance = quiet_server, random.Random(SEED)
     for n in range(RANDOM_FAULTS):
         stop = threading.Event()
-        clients = [threading.Thread(target=try_lives, args=(server, stop)) for _ in range(2)]
+        clients = [threading.Thread(target=life, args=(server, stop)) for life in (try_lives, try_copies)]
         for client in clients:
             client.start()
-        time.sleep(chance.uniform(0, 1.5))
+        time.sleep(chance.uniform(0, 2.5))
         victims = chance.sample(DAEMONS, chance.choice((1, 1, 1, 2, 4)))
         server.kill(*victims)
         server.start(*victims)
