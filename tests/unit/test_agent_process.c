@@ -8,6 +8,8 @@
 
 #include "agent/processes.h"
 
+enum { LIFE_MS = 4000 }; /* of a process that is killed: long enough to start on a busy machine */
+
 struct ear { /* a listener that writes down what it hears */
 	struct process_listener listener;
 	struct loop *loop;
@@ -310,7 +312,7 @@ static void when_its_time_is_up_it_is_killed(void **state)
 
 	(void)state;
 	open_bench(&b);
-	(void)start_with(&b, "sh", "sleep 60", 50);
+	(void)start_with(&b, "sh", "sleep 60", LIFE_MS);
 	loop_run(b.loop);
 	expect_log(&b, "StE");
 	assert_true(!b.ear.end.exited && b.ear.end.signo == SIGKILL);
@@ -323,7 +325,7 @@ static void the_time_counts_for_the_children_of_the_dead_too(void **state)
 
 	(void)state;
 	open_bench(&b);
-	(void)start_with(&b, "sh", "sleep 60 & exit 0", 50);
+	(void)start_with(&b, "sh", "sleep 60 & exit 0", LIFE_MS);
 	loop_run(b.loop);
 	expect_log(&b, "StE");
 	assert_true(b.ear.end.exited);
