@@ -20,10 +20,12 @@ static void finish(struct apply *a, const struct copier_reply *ret, const struct
 }
 
 /* While warden is still to say why there is none, its end is no news. */
-static void on_answer(struct copier_link *l, const struct copier_reply *r, const struct err *err)
+static void on_answer(struct copier_link *l, enum copier_verb asked, const struct copier_reply *r,
+		      const struct err *err)
 {
 	struct apply *a = CONTAINER_OF(l, struct apply, copier);
 
+	(void)asked;
 	if (!a->started && err && err->code == ERR_UNAVAILABLE)
 		a->ended = *err;
 	else

@@ -22,7 +22,6 @@ enum { MIB = 1024 * 1024 };
 static const char *const names[] = {
 	[FILES_MAKE] = "make its folder",
 	[FILES_SAVE] = "open files to save it",
-	[FILES_SYNC] = "sync its disk",
 	[FILES_KEEP] = "keep what was saved",
 	[FILES_LOAD] = "open what was saved",
 	[FILES_RUNS] = "drop what was saved",
@@ -141,27 +140,18 @@ static int save(struct files_work *w, struct err *err)
 	return o->state < 0 ? -1 : 0;
 }
 
-static int sync_disk(struct files_work *w, struct err *err)
+/* All but what a copier syncs itself. The folders above were never synced: a sandbox that runs does
+ * not survive a power cut, one that is paused does. */
+static int keep(struct files_work *w, struct err *err)
 {
 	AUTO(auto_close) int folder = open_folder(w, err);
+	AUTO(auto_close) int above = openat(w->root, "..", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	AUTO(auto_close) int disk = folder < 0 ? -1 : folder_open(folder, "disk", O_RDWR, 0, err);
 
 	if (disk < 0)
 		return -1;
 	if (fdatasync(disk) < 0)
-		return err_set(err, ERR_INTERNAL, errno, "sync");
-	return 0;
-}
-
-/* The files themselves are durable already. The folders above were never synced: a sandbox that
- * runs does not survive a power cut, one that is paused does. */
-static int keep(struct files_work *w, struct err *err)
-{
-	AUTO(auto_close) int folder = open_folder(w, err);
-	AUTO(auto_close) int above = openat(w->root, "..", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-
-	if (folder < 0)
-		return -1;
+		return err_set(err, ERR_INTERNAL, errno, "sync its disk");
 	if (w->order.memory && (take_name(folder, "pages.new", "pages", err) < 0 ||
 				take_name(folder, "state.new", "state", err) < 0))
 		return -1;
@@ -264,9 +254,6 @@ int files_work_do(struct files_work *w, struct err *err)
 		break;
 	case FILES_SAVE:
 		rc = save(w, err);
-		break;
-	case FILES_SYNC:
-		rc = sync_disk(w, err);
 		break;
 	case FILES_KEEP:
 		rc = keep(w, err);

@@ -132,35 +132,6 @@ void pause_left_over(struct sandbox *s)
 
 /* --- saving ------------------------------------------------------------------------------- */
 
-static void on_disk_synced(struct files_call *c, struct files_opened *got, const struct err *err)
-{
-	struct pausing *p = CONTAINER_OF(c, struct pausing, files);
-
-	(void)got;
-	if (err) {
-		pause_fail(p, err);
-		return;
-	}
-	p->disk_synced = true;
-	pause_keep(p);
-}
-
-/* Beside the copier, which syncs what it wrote. False: the pause has failed. */
-static bool sync_disk(struct pausing *p)
-{
-	struct files_order o;
-	struct err err;
-
-	if (p->syncing)
-		return true;
-	p->syncing = true;
-	sandbox_files_order(p->sandbox, FILES_SYNC, &o);
-	if (files_ask(p->sandbox->node->files, &p->files, &o, on_disk_synced, &err) == 0)
-		return true;
-	pause_fail(p, &err);
-	return false;
-}
-
 static void on_copied(struct save_user *u, const struct save_result *r)
 {
 	struct pausing *p = of_save(u);
@@ -172,7 +143,7 @@ static void on_copied(struct save_user *u, const struct save_result *r)
 	}
 	step("pause.copied");
 	p->copied_ns = clock_mono_ns();
-	if (sync_disk(p))
+	if (pause_keep(p)) /* beside the copier, which syncs what it wrote */
 		save_sync(&p->save);
 }
 
@@ -185,9 +156,7 @@ static void on_saved(struct save_user *u, const struct save_result *r, const str
 		return;
 	}
 	p->result = *r;
-	p->saved = true;
-	if (sync_disk(p))
-		pause_keep(p);
+	pause_synced(p);
 }
 
 /* Whoever comes second, the copier or the beginning of the save. */

@@ -32,13 +32,12 @@ static void log_paused(const struct pausing *p)
 	log_info("%s is paused: %" PRIu64 " bytes in %" PRIu64 ", stood still %" PRIu64
 		 " us until copied, copier %" PRIu64 " us; begun after %" PRIu64
 		 " us, copier there %" PRIu64 ", stop %" PRIu64 ", copied %" PRIu64
-		 ", synced %" PRIu64 ", renamed %" PRIu64 ", durable %" PRIu64,
+		 ", synced %" PRIu64 ", kept %" PRIu64 ", durable %" PRIu64,
 		 p->sandbox->info.id, r->copied.pages * COPIER_PAGE + r->copied.state_bytes,
 		 p->sandbox->saved_bytes, r->stopped_us, r->copied.took_us,
 		 after_us(p, p->begun_ns), after_us(p, p->copier_ns),
 		 after_us(p, p->copied_ns) - r->stopped_us, after_us(p, p->copied_ns),
-		 after_us(p, p->synced_ns), after_us(p, p->renamed_ns),
-		 after_us(p, clock_mono_ns()));
+		 after_us(p, p->synced_ns), after_us(p, p->kept_ns), after_us(p, clock_mono_ns()));
 }
 
 static void on_noted(struct journal_write *w, const struct err *err)
@@ -66,20 +65,15 @@ static void on_noted(struct journal_write *w, const struct err *err)
 	waits_serve(s);
 }
 
-static void on_kept(struct files_call *c, struct files_opened *got, const struct err *failed)
+/* All of it is on the disk. */
+static void note(struct pausing *p)
 {
-	struct pausing *p = CONTAINER_OF(c, struct pausing, files);
 	const struct copier_reply *r = &p->result.copied;
 	struct sandbox *s = p->sandbox;
 	struct err err;
 
-	(void)got;
-	if (failed) {
-		pause_fail(p, failed);
+	if (!p->synced || !p->kept)
 		return;
-	}
-	step("pause.renamed");
-	p->renamed_ns = clock_mono_ns();
 	s->pages_crc = p->memory ? r->pages_crc : 0;
 	s->state_crc = p->memory ? r->state_crc : 0;
 	s->saved_bytes = p->memory ? r->pages_bytes + r->state_bytes : 0;
@@ -91,17 +85,39 @@ static void on_kept(struct files_call *c, struct files_opened *got, const struct
 		on_noted(&s->write, &err);
 }
 
-void pause_keep(struct pausing *p)
+static void on_kept(struct files_call *c, struct files_opened *got, const struct err *failed)
+{
+	struct pausing *p = CONTAINER_OF(c, struct pausing, files);
+
+	(void)got;
+	if (failed) {
+		pause_fail(p, failed);
+		return;
+	}
+	step("pause.renamed");
+	p->kept = true;
+	p->kept_ns = clock_mono_ns();
+	note(p);
+}
+
+/* Names before contents: until a row says so nobody believes either. */
+bool pause_keep(struct pausing *p)
 {
 	struct files_order o;
 	struct err err;
 
-	if (!p->saved || !p->disk_synced)
-		return;
-	step("pause.synced");
-	p->synced_ns = clock_mono_ns();
 	sandbox_files_order(p->sandbox, FILES_KEEP, &o);
 	o.memory = p->memory;
-	if (files_ask(p->sandbox->node->files, &p->files, &o, on_kept, &err) < 0)
-		pause_fail(p, &err);
+	if (files_ask(p->sandbox->node->files, &p->files, &o, on_kept, &err) == 0)
+		return true;
+	pause_fail(p, &err);
+	return false;
+}
+
+void pause_synced(struct pausing *p)
+{
+	step("pause.synced");
+	p->synced = true;
+	p->synced_ns = clock_mono_ns();
+	note(p);
 }

@@ -30,9 +30,9 @@ struct pausing {
 	struct thaw thaw;
 	struct agent_identity identity; /* for the thaw */
 	bool begun, copier;             /* the guest may stand still; it is there */
-	bool syncing, disk_synced, saved;
+	bool synced, kept;              /* durable: its memory; its disk and its names */
 	uint64_t end_ns, stopped_ns;
-	uint64_t asked_ns, begun_ns, copier_ns, copied_ns, synced_ns, renamed_ns; /* when */
+	uint64_t asked_ns, begun_ns, copier_ns, copied_ns, synced_ns, kept_ns; /* when */
 };
 
 /* pause.c: it waits for its turn from here on. */
@@ -40,8 +40,10 @@ struct pausing *pause_start(struct sandbox *s, struct err *err) NODISCARD;
 void pause_fail(struct pausing *p, const struct err *why);
 void pause_over(struct pausing *p); /* let go of all it has */
 
-/* pause_durable.c: when both its memory and its disk are synced. */
-void pause_keep(struct pausing *p);
+/* pause_durable.c: its disk and its names, in the meantime (false: the pause has failed); what was
+ * copied of its memory is synced. */
+bool pause_keep(struct pausing *p);
+void pause_synced(struct pausing *p);
 
 void pause_start_copier(struct pausing *p, struct files_opened *got);
 

@@ -24,8 +24,7 @@ enum {
 enum files_verb {
 	FILES_MAKE,   /* the folder and an empty disk -> disk */
 	FILES_SAVE,   /* is there room? -> memory of the template, empty pages.new, state.new */
-	FILES_SYNC,   /* make the disk durable */
-	FILES_KEEP,   /* what was saved takes its name, for good */
+	FILES_KEEP,   /* its disk is synced, what was saved takes its name, for good */
 	FILES_LOAD,   /* disk, and with its memory: memory of the template, pages, state, checked */
 	FILES_RUNS,   /* it runs: what was saved is of no use any more */
 	FILES_PAUSED, /* it is paused: what was being saved is of no use any more */

@@ -27,8 +27,8 @@ static void broken(struct copier_link *l, const struct err *err)
 {
 	timer_stop(&l->deadline);
 	watch_close(&l->ready);
-	l->asked = COPIER_VERBS;
-	l->on_answer(l, NULL, err);
+	l->n_asked = 0;
+	l->on_answer(l, COPIER_VERBS, NULL, err);
 }
 
 static void on_deadline(struct timer *t)
@@ -67,17 +67,19 @@ static bool is_possible(const struct copier_reply *r, enum copier_verb asked)
 	       (r->pages_bytes > 0 || !file) && (r->state_bytes > 0 || !state);
 }
 
-static int check(struct copier_link *l, struct copier_reply *r, struct err *err)
+static int check(struct copier_link *l, struct copier_reply *r, enum copier_verb *ret_asked,
+		 struct err *err)
 {
-	enum copier_verb asked = l->asked;
-
-	l->asked = COPIER_VERBS;
 	timer_stop(&l->deadline);
-	if (asked == COPIER_VERBS)
+	if (l->n_asked == 0)
 		return err_set(err, ERR_INVALID, 0, "the copier answers what nobody asked");
 	if (r->code != ERR_NONE)
 		return refused(r, err);
-	if (!is_possible(r, asked))
+	*ret_asked = l->asked[0];
+	l->asked[0] = l->asked[1];
+	if (--l->n_asked > 0)
+		timer_start(&l->deadline, l->deadline_ms);
+	if (!is_possible(r, *ret_asked))
 		return err_set(err, ERR_INVALID, 0, "the copier answers what cannot be");
 	memset(r->msg, 0, sizeof(r->msg));
 	return 0;
@@ -102,6 +104,7 @@ static int receive(int fd, struct copier_reply *ret, struct err *err)
 static void on_ready(struct watch *w, unsigned int events)
 {
 	struct copier_link *l = CONTAINER_OF(w, struct copier_link, ready);
+	enum copier_verb asked = COPIER_VERBS;
 	struct copier_reply reply;
 	struct err err;
 	int rc;
@@ -109,19 +112,19 @@ static void on_ready(struct watch *w, unsigned int events)
 	(void)events;
 	rc = receive(l->fd, &reply, &err);
 	if (rc > 0)
-		rc = check(l, &reply, &err) < 0 ? -1 : 1;
+		rc = check(l, &reply, &asked, &err) < 0 ? -1 : 1;
 	if (rc < 0)
 		broken(l, &err);
 	else if (rc > 0)
-		l->on_answer(l, &reply, NULL);
+		l->on_answer(l, asked, &reply, NULL);
 }
 
 int copier_link_open(struct copier_link *l, struct loop *loop, int fd,
-		     void (*on_answer)(struct copier_link *l, const struct copier_reply *r,
-				       const struct err *err),
+		     void (*on_answer)(struct copier_link *l, enum copier_verb asked,
+				       const struct copier_reply *r, const struct err *err),
 		     struct err *err)
 {
-	*l = (struct copier_link){ .on_answer = on_answer, .fd = fd, .asked = COPIER_VERBS };
+	*l = (struct copier_link){ .on_answer = on_answer, .fd = fd };
 	timer_init(&l->deadline, loop, on_deadline);
 	if (watch_open(&l->ready, loop, fd, WATCH_READ | WATCH_HUP, on_ready, err) < 0) {
 		copier_link_close(l);
@@ -135,11 +138,12 @@ int copier_link_ask(struct copier_link *l, enum copier_verb verb, uint64_t deadl
 {
 	const struct copier_request rq = { .version = COPIER_VERSION, .verb = verb };
 
-	assert(l->on_answer && l->asked == COPIER_VERBS);
+	assert(l->on_answer && l->n_asked < COPIER_LINK_ASKED_MAX);
 	if (send(l->fd, &rq, sizeof(rq), MSG_DONTWAIT | MSG_NOSIGNAL) != (ssize_t)sizeof(rq))
 		return err_set(err, ERR_UNAVAILABLE, errno, "the copier cannot be asked");
-	l->asked = verb;
+	l->asked[l->n_asked++] = verb;
 	l->deadline_ms = deadline_ms;
-	timer_start(&l->deadline, deadline_ms);
+	if (l->n_asked == 1)
+		timer_start(&l->deadline, deadline_ms);
 	return 0;
 }

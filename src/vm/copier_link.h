@@ -10,24 +10,27 @@
 #include "net/timer.h"
 #include "net/watch.h"
 
+enum { COPIER_LINK_ASKED_MAX = 2 }; /* the second waits in its socket for the end of the first */
+
 struct copier_link { /* embedded by the owner; all zero: closed */
 	/* From the loop: the answer, or NULL and why: refused, late, of the wrong form, not asked
 	 * for, or it ended. After a failure it says nothing more. */
-	void (*on_answer)(struct copier_link *l, const struct copier_reply *r,
-			  const struct err *err);
+	void (*on_answer)(struct copier_link *l, enum copier_verb asked,
+			  const struct copier_reply *r, const struct err *err);
 	struct watch ready;
 	struct timer deadline;
-	uint64_t deadline_ms;
-	int fd;                 /* ours while on_answer is set */
-	enum copier_verb asked; /* COPIER_VERBS: nothing */
+	uint64_t deadline_ms; /* of each answer, from the one before */
+	int fd;               /* ours while on_answer is set */
+	enum copier_verb asked[COPIER_LINK_ASKED_MAX];
+	size_t n_asked;
 };
 
 /* Takes `fd` in any case. The copier may not be there yet: what it is asked waits for it. */
 int copier_link_open(struct copier_link *l, struct loop *loop, int fd,
-		     void (*on_answer)(struct copier_link *l, const struct copier_reply *r,
-				       const struct err *err),
+		     void (*on_answer)(struct copier_link *l, enum copier_verb asked,
+				       const struct copier_reply *r, const struct err *err),
 		     struct err *err) NODISCARD;
-/* One at a time. */
+/* Answers come in order. */
 int copier_link_ask(struct copier_link *l, enum copier_verb verb, uint64_t deadline_ms,
 		    struct err *err) NODISCARD;
 /* The copier ends. No callback; fine when closed. */

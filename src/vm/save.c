@@ -14,11 +14,6 @@ static struct save *of(struct machine_user *u)
 	return CONTAINER_OF(u, struct save, machine_user);
 }
 
-static struct save *of_call(struct qmp_call *c)
-{
-	return CONTAINER_OF(c, struct save, call);
-}
-
 bool save_running(const struct save *s)
 {
 	return s->user != NULL;
@@ -34,7 +29,7 @@ static void release(struct save *s)
 	copier_link_close(&s->copier);
 	if (s->agent_socket >= 0)
 		close(take_fd(&s->agent_socket));
-	if (s->call.link) /* an answer without anybody to hear it */
+	if (s->stop.link || s->call.link) /* an answer without anybody to hear it */
 		machine_close(s->machine);
 	else if (s->machine->life.state != VM_GONE)
 		machine_set_user(s->machine, s->before);
@@ -61,16 +56,21 @@ static void finish(struct save *s, const struct err *why)
 
 /* --- the copier --------------------------------------------------------------------------- */
 
-/* False: the save is over. */
-static bool ask_copier(struct save *s, enum copier_verb verb)
+/* While QEMU is still to answer, what comes next waits for that. */
+static void copier_broke(struct save *s, const struct err *err)
+{
+	if (s->stop.link || s->call.link)
+		s->broken = *err;
+	else
+		finish(s, err);
+}
+
+static void ask_copier(struct save *s, enum copier_verb verb)
 {
 	struct err err;
 
-	s->asked = verb;
-	if (copier_link_ask(&s->copier, verb, SAVE_COPY_MS, &err) == 0)
-		return true;
-	finish(s, &err);
-	return false;
+	if (copier_link_ask(&s->copier, verb, SAVE_COPY_MS, &err) < 0)
+		copier_broke(s, &err);
 }
 
 static bool is_same(const struct copier_reply *a, const struct copier_reply *b)
@@ -103,38 +103,21 @@ static void on_durable(struct save *s, const struct copier_reply *r)
 	finish(s, NULL);
 }
 
-/* Its part and QEMU's: whoever comes second goes on. */
-static void copy_state(struct save *s)
-{
-	if (s->pages && s->state)
-		ask_copier(s, COPIER_STATE);
-}
-
-/* While QEMU is still to answer, what comes next waits for that. */
-static void copier_broke(struct save *s, const struct err *err)
-{
-	if (s->call.link)
-		s->broken = *err;
-	else
-		finish(s, err);
-}
-
-static void on_answer(struct copier_link *l, const struct copier_reply *r, const struct err *err)
+static void on_answer(struct copier_link *l, enum copier_verb asked, const struct copier_reply *r,
+		      const struct err *err)
 {
 	struct save *s = CONTAINER_OF(l, struct save, copier);
 
 	if (err) {
 		copier_broke(s, err);
-	} else if (s->asked == COPIER_FIRST) {
+	} else if (asked == COPIER_FIRST) {
 		s->first = true;
 		steps_add(&s->machine->steps, "first");
 		go_on(s);
-	} else if (s->asked == COPIER_COPY) {
-		s->pages = true;
+	} else if (asked == COPIER_COPY) {
 		s->pages_us = r->took_us;
 		steps_add(&s->machine->steps, "pages");
-		copy_state(s);
-	} else if (s->asked == COPIER_STATE) {
+	} else if (asked == COPIER_STATE) {
 		on_copied(s, r);
 	} else {
 		on_durable(s, r);
@@ -163,44 +146,37 @@ void save_copier(struct save *s, int control)
 
 /* --- QEMU --------------------------------------------------------------------------------- */
 
-/* True: there is no going on. */
+/* True: there is no going on. What QEMU refused waits for its other answer. */
 static bool fails(struct save *s, const struct err *err)
 {
-	if (!s->user)
-		return true;
 	if (!err && s->broken.code == ERR_NONE)
 		return false;
 	if (err && err->code != ERR_INVALID) /* not what QEMU said: it can no longer be heard */
 		machine_close(s->machine);
-	finish(s, err ? err : &s->broken);
+	else if (s->call.link) {
+		if (s->broken.code == ERR_NONE)
+			s->broken = *err;
+		return true;
+	}
+	finish(s, s->broken.code != ERR_NONE ? &s->broken : err);
 	return true;
 }
 
+/* The copier may still be copying pages; it takes one after the other. */
 static void on_state(struct qmp_call *c, const json_t *ret, const struct err *err)
 {
-	struct save *s = of_call(c);
+	struct save *s = CONTAINER_OF(c, struct save, call);
 
 	(void)ret;
 	if (fails(s, err))
 		return;
-	s->state = true;
 	steps_add(&s->machine->steps, "state");
-	copy_state(s);
-}
-
-/* The copier is asked first: when it cannot be, QEMU has nothing to answer. */
-static void copy(struct save *s)
-{
-	struct err err;
-
-	if (ask_copier(s, COPIER_COPY) &&
-	    machine_save(s->machine, &s->call, s->spec.save_file, on_state, &err) < 0)
-		finish(s, &err);
+	ask_copier(s, COPIER_STATE);
 }
 
 static void on_stopped(struct qmp_call *c, const json_t *ret, const struct err *failed)
 {
-	struct save *s = of_call(c);
+	struct save *s = CONTAINER_OF(c, struct save, stop);
 	struct machine *m = s->machine;
 
 	(void)ret;
@@ -214,18 +190,22 @@ static void on_stopped(struct qmp_call *c, const json_t *ret, const struct err *
 		s->copied = true;
 		s->user->ops->on_copied(s->user, &s->result);
 	} else {
-		copy(s);
+		ask_copier(s, COPIER_COPY);
 	}
 }
 
+/* QEMU is asked for both at once: it need not wait for us in between. */
 static void stop(struct save *s)
 {
 	struct err err;
 
 	s->stop_ns = clock_mono_ns();
 	steps_add(&s->machine->steps, "stop");
-	if (machine_stop(s->machine, &s->call, on_stopped, &err) < 0)
+	if (machine_stop(s->machine, &s->stop, on_stopped, &err) < 0)
 		finish(s, &err);
+	else if (!s->spec.disk_only &&
+		 machine_save(s->machine, &s->call, s->spec.save_file, on_state, &err) < 0)
+		finish(s, &err); /* and the machine is closed: it cannot be asked */
 }
 
 /* The guest and the copier have both done their part while it runs. */

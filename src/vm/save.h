@@ -60,17 +60,16 @@ struct save { /* embedded by the owner; all zero: nothing under way */
 	struct machine_user *before; /* who the machine goes back to */
 	struct save_spec spec;
 	struct save_result result;
-	uint64_t stop_ns; /* when QEMU was asked to stop it */
-	struct qmp_call call;
+	uint64_t stop_ns;           /* when QEMU was asked to stop it */
+	struct qmp_call stop, call; /* call: to save its state */
 	struct agent_dial dial;
 	struct agent_link link;
 	int agent_socket; /* until it is used; -1: it was */
 	struct copier_link copier;
-	enum copier_verb asked;          /* of it last */
-	bool first, guest, pages, state; /* over: first pass, freeze, second pass, QEMU's part */
+	bool first, guest; /* over: the first pass, the freeze */
 	bool copied;
 	uint64_t pages_us; /* what the copier took for the second pass */
-	struct err broken; /* the copier's end, while QEMU is still to answer */
+	struct err broken; /* why it fails, while QEMU is still to answer */
 };
 
 /* The machine must be running and outlive the save; it is the save's until on_done. Takes

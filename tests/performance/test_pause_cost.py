@@ -36,7 +36,7 @@ ENFORCED = {"stopped": 6.2, "durable": 11, "resumed": 2.1}
 PAUSED = re.compile(r"(\w+) is paused: (?P<bytes>\d+) bytes in (?P<file>\d+), stood still (?P<stopped>\d+) us "
                     r"until copied, copier (?P<copier>\d+) us; begun after (?P<begun>\d+) us, copier there "
                     r"(?P<there>\d+), stop (?P<stop>\d+), copied (?P<copied>\d+), synced (?P<synced>\d+), "
-                    r"renamed (?P<renamed>\d+), durable (?P<durable>\d+)")
+                    r"kept (?P<kept>\d+), durable (?P<durable>\d+)")
 RESUMED = re.compile(r"(\w+) is resumed: started after (?P<started>\d+) us, applied (?P<applied>\d+), "
                      r"loaded (?P<loaded>\d+), cont (?P<cont>\d+), identity (?P<identity>\d+), noted (?P<noted>\d+)")
 
@@ -85,7 +85,7 @@ def figures(row, pause, write, resume, bare):
             "durable_target": DURABLE_RATIO * floor + DURABLE_MS, "resumed_target": RESUME_RATIO * bare,
             "copier": row["copier"], "state": row["stopped"] - row["copier"], "begun": row["begun"],
             "there": row["there"], "freeze": row["stop"] - row["begun"], "sync": row["synced"] - row["copied"],
-            "rename": row["renamed"] - row["synced"], "row": row["durable"] - row["renamed"],
+            "rename": max(row["kept"] - row["synced"], 0), "row": row["durable"] - max(row["synced"], row["kept"]),
             "answer": pause - row["durable"], "start": row["started"], "apply": row["applied"] - row["started"],
             "load": row["loaded"] - row["applied"], "cont": row["cont"] - row["loaded"],
             "agent": row["identity"] - row["cont"], "answered": resume - row["identity"]}
@@ -131,7 +131,7 @@ def show(name, m):
     print(f"  durable {m['durable']:.1f} (target {m['durable_target']:.1f}; bare {m['floor']:.1f}: copy and write "
           f"{m['floor_write']:.1f}, fdatasync {m['floor_sync']:.1f}): "
           + parts(files_and_socket="begun", copier_there_after="there", freeze_and_first_pass="freeze", stood_still="stopped", synced_and_compared="sync",
-                  renamed="rename", row="row", answer="answer"))
+                  disk_and_names_later="rename", row="row", answer="answer"))
     print(f"  resumed {m['resumed']:.1f} (target {m['resumed_target']:.1f}; bare {m['bare']:.1f}): "
           + parts(started="start", QEMU_is_up_and_pages_applied="apply", loaded="load", row_and_cont="cont",
                   agent="agent", row_and_answer="answered"))

@@ -138,9 +138,10 @@ static void a_copier_may_end_while_qemu_is_asked(void **state)
 	char answer[64];
 
 	(void)state;
-	scene_open(&(struct mock_qemu){ .mute_at = "stop" }, agent_routes, COUNT(agent_routes));
+	scene_open(&(struct mock_qemu){ .mute_at = "xen-save-devices-state" }, agent_routes,
+		   COUNT(agent_routes));
 	scene_save(&honest);
-	while (!mock_qemu_heard(&s.qemu, "stop"))
+	while (!mock_qemu_heard(&s.qemu, "xen-save-devices-state"))
 		assert_true(loop_turn(s.loop));
 	copier_end();
 	while (s.save.broken.code == ERR_NONE)
