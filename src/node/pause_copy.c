@@ -9,6 +9,7 @@
 #include "node/pause_inside.h"
 #include "node/resume.h"
 #include "node/rouse.h"
+#include "node/step.h"
 
 /* Of a copy: it goes on as after a pause that failed. */
 void pause_copy_failed(struct pausing *p, const struct err *why)
@@ -33,6 +34,8 @@ void pause_copy_failed(struct pausing *p, const struct err *why)
 static void on_thawed(struct thaw *t, const struct err *err)
 {
 	struct pausing *p = CONTAINER_OF(t, struct pausing, thaw);
+	struct taking *taking = TAKE(p->taking);
+	struct disk_copy *disk = TAKE(p->disk);
 	struct sandbox *s = p->sandbox;
 
 	if (err)
@@ -42,6 +45,7 @@ static void on_thawed(struct thaw *t, const struct err *err)
 	events_add(&s->record.events, EVENT_INFO, "copied", "Sandbox copied");
 	pause_cancel(s);
 	monitor_keep(s);
+	taking_copied(taking, s, disk);
 	if (err)
 		rouse_begin(s);
 	else
@@ -79,7 +83,7 @@ static void on_disk_begun(struct disk_copy *d, const struct err *err)
 		return;
 	}
 	p->result.stopped_us = (clock_mono_ns() - p->stopped_ns) / 1000;
-	taking_copied(TAKE(p->taking), p->sandbox, TAKE(p->disk));
+	step("snapshot.copied");
 	go_on(p);
 }
 

@@ -47,7 +47,6 @@ enum sandbox_state {
 	SANDBOX_ENDING,
 	SANDBOX_STATES,
 };
-
 struct sandbox {
 	struct node *node;
 	enum sandbox_state state;

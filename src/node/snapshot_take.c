@@ -189,7 +189,6 @@ static void on_disk(struct disk_copy *d, const struct err *failed)
 
 void taking_copied(struct taking *t, struct sandbox *s, struct disk_copy *d)
 {
-	step("snapshot.copied");
 	t->source = s;
 	s->copying = t;
 	t->disk = d;
