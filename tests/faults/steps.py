@@ -33,7 +33,7 @@ POOL = named("pool", "journal files slot restore ready")
 KILL = named("kill", "journal slot stop files row answer")
 PAUSE = named("pause", "asked copier copied synced renamed row answer stop")
 RESUME = named("resume", "slot restore applied waking identity row answer")
-SNAPSHOT = named("snapshot", "copied synced renamed row")
+SNAPSHOT = named("snapshot", "copied disk synced renamed row")
 FORK = named("fork", "snapshot child")
 FORGET = named("forget", "row")
 
@@ -51,7 +51,7 @@ OPERATIONS = {
     "resume": RESUME,
     "resume the disk alone": named("resume", "restore waking identity row"),
     "snapshot": SNAPSHOT,
-    "snapshot of a paused one": SNAPSHOT,
+    "snapshot of a paused one": SNAPSHOT[1:],  # nothing is copied behind it
     "fork": SNAPSHOT + FORK,
     "forget a snapshot": FORGET,
 }

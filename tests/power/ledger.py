@@ -156,6 +156,7 @@ class Life:
         self.mark(paused)
         self.pause(paused)
         again = self.ledger.add(self.client.create(TEAM, template=taken, timeout_s=LIFETIME_S), source.content)
+        self.snapshot(again)  # of two layers
         self.pause(again)
         self.forget(forgotten)
         self.pause(source)
