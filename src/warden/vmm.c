@@ -57,7 +57,10 @@ static void add_machine(struct vmm_args *a, const struct vmm *v, const struct wa
 	/* device state without a machine's section: that of a template and that of a running VM,
 	 * which is saved without its memory, are loaded the same way */
 	pair(a, "-global", "migration.send-configuration=off");
-	pair(a, "-cpu", v->cpu_model);
+	/* what the host's processor lacks would be left out without a word: then the name would
+	 * promise more than there is, and a snapshot be loaded where it does not fit */
+	add(a, "-cpu");
+	add(a, "%s,enforce", v->cpu_model);
 	add(a, "-smp");
 	add(a, "%u", s->vcpus);
 	add(a, "-m");
