@@ -6,6 +6,7 @@ that the test decides when there is some again.
 
 import hashlib
 import os
+import pathlib
 import signal
 import subprocess
 
@@ -309,3 +310,15 @@ def test_what_is_deleted_or_zero_takes_no_room(server, boxes):
     assert blocks(server, box) - trimmed < TRIMMED_MIB * MIB * 0.2
     assert server.run(box, "sha256sum < /home/user/zeros").split()[0] == \
         hashlib.sha256(bytes(TRIMMED_MIB * MIB)).hexdigest()
+
+
+def test_no_more_than_its_size_however_often_it_writes(server, boxes):
+    box = boxes()
+    limits = pathlib.Path(f"/proc/{server.vm_pid(box)}/limits").read_text()
+    size = info(server, box)["diskSizeMB"] * MIB
+    (line,) = [text for text in limits.splitlines() if text.startswith("Max file size")]
+    assert size <= int(line.split()[3]) <= size * 105 // 100 + 64 * MIB
+    before = blocks(server, box)
+    for _ in range(3):  # the same place on the disk again and again
+        server.run(box, "head -c 16M /dev/urandom | dd of=/home/user/again bs=1M conv=notrunc,fsync iflag=fullblock status=none")
+    assert blocks(server, box) - before < 32 * MIB
