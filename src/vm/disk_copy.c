@@ -13,6 +13,7 @@ enum { FDSET = 100, CHUNK = 1024 * 1024 };
 enum at { /* in the order in which they come */
 	  OLD_CANCEL,
 	  OLD_DISMISS,
+	  OLD_LOOK,
 	  OLD_DROP,
 	  OLD_DROP_FILE,
 	  OLD_FORGET,
@@ -80,14 +81,15 @@ static json_t *stream(void)
 static const char *command_of(const struct disk_copy *d, enum at at, json_t **ret)
 {
 	static const char *const commands[] = {
-		[OLD_CANCEL] = "job-cancel",     [OLD_DISMISS] = "job-dismiss",
-		[OLD_DROP] = "blockdev-del",     [OLD_DROP_FILE] = "blockdev-del",
-		[OLD_FORGET] = "remove-fd",      [ADD_FILE] = "blockdev-add",
-		[ADD_NODE] = "blockdev-add",     [BACKUP] = "blockdev-backup",
-		[LOOK] = "query-jobs",           [DISMISS] = "job-dismiss",
-		[STREAM] = "block-stream",       [LOOK_AGAIN] = "query-jobs",
-		[DISMISS_AGAIN] = "job-dismiss", [DROP] = "blockdev-del",
-		[DROP_FILE] = "blockdev-del",    [FORGET] = "remove-fd",
+		[OLD_CANCEL] = "job-cancel",  [OLD_DISMISS] = "job-dismiss",
+		[OLD_DROP] = "blockdev-del",  [OLD_DROP_FILE] = "blockdev-del",
+		[OLD_LOOK] = "query-jobs",    [OLD_FORGET] = "remove-fd",
+		[ADD_FILE] = "blockdev-add",  [ADD_NODE] = "blockdev-add",
+		[BACKUP] = "blockdev-backup", [LOOK] = "query-jobs",
+		[DISMISS] = "job-dismiss",    [STREAM] = "block-stream",
+		[LOOK_AGAIN] = "query-jobs",  [DISMISS_AGAIN] = "job-dismiss",
+		[DROP] = "blockdev-del",      [DROP_FILE] = "blockdev-del",
+		[FORGET] = "remove-fd",
 	};
 	const char *command = commands[at];
 
@@ -99,7 +101,7 @@ static const char *command_of(const struct disk_copy *d, enum at at, json_t **re
 		*ret = backup();
 	else if (at == STREAM)
 		*ret = stream();
-	else if (at == LOOK || at == LOOK_AGAIN)
+	else if (at == LOOK || at == LOOK_AGAIN || at == OLD_LOOK)
 		*ret = NULL;
 	else if (at == OLD_FORGET || at == FORGET)
 		*ret = json_pack("{s:i}", "fdset-id", FDSET);
@@ -201,16 +203,35 @@ static void looked(struct disk_copy *d, const json_t *ret)
 }
 
 /* What an earlier node left may take a moment to end. */
-static void refused(struct disk_copy *d, const struct err *err)
+static void tidy_again(struct disk_copy *d, const struct err *err)
 {
-	if (d->at < PASS) {
-		go(d, (enum at)(d->at + 1));
-	} else if (d->at < OPENED && d->tries++ < DISK_COPY_TRIES) {
+	if (d->tries++ < DISK_COPY_TRIES) {
 		d->at = OLD_CANCEL;
 		again(d, DISK_COPY_LOOK_MAX_MS);
 	} else {
 		fail(d, err);
 	}
+}
+
+static void looked_for_old(struct disk_copy *d, const json_t *ret)
+{
+	struct err err;
+
+	err_set(&err, ERR_INTERNAL, 0, "copy a disk: an earlier copy does not end");
+	if (find_job(ret))
+		tidy_again(d, &err);
+	else
+		go(d, (enum at)(d->at + 1));
+}
+
+static void refused(struct disk_copy *d, const struct err *err)
+{
+	if (d->at < PASS)
+		go(d, (enum at)(d->at + 1));
+	else if (d->at < OPENED)
+		tidy_again(d, err);
+	else
+		fail(d, err);
 }
 
 static void on_answer(struct qmp_call *c, const json_t *ret, const struct err *err)
@@ -222,6 +243,8 @@ static void on_answer(struct qmp_call *c, const json_t *ret, const struct err *e
 		finish(d, err);
 	else if (err)
 		refused(d, err);
+	else if (d->at == OLD_LOOK)
+		looked_for_old(d, ret);
 	else if (d->at == LOOK || d->at == LOOK_AGAIN)
 		looked(d, ret);
 	else

@@ -1,15 +1,15 @@
 /* disk_copy.h - the disk of a machine as it is at one instant, in a file of its own, while the
- *guest goes on.
+ * guest goes on.
  *
  *	open -> begin -> finish                 each answered once, one at a time
  *
  * `begin` is the instant: it takes no longer for a large disk, for QEMU copies what the guest wrote
- *above the layers below (blockdev-backup, sync=top) behind it, old contents first. `finish` waits
- *for that. With `flat` it then adds what the layers hold (block-stream), so that the file needs
- *nothing but the template's disk below.
+ * above the layers below (blockdev-backup, sync=top) behind it, old contents first. `finish` waits
+ * for that. With `flat` it then adds what the layers hold (block-stream), so that the file needs
+ * nothing but the template's disk below.
  *
  * The file must be an empty qcow2 of the disk's size. It is whole when `finish` succeeded, and not
- *synced. What an earlier node left half done in the same QEMU is removed by `open`.
+ * synced. What an earlier node left half done in the same QEMU is removed by `open`.
  */
 #pragma once
 
