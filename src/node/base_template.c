@@ -68,6 +68,7 @@ static int name_it(struct node *n, struct err *err)
 		return -1;
 	h = mix(mix(h, bytes_str(f->vmm_version)), bytes_str(f->cpu_model));
 	h = mix(mix(h, bytes_str(f->accel)), bytes_str(f->arguments));
+	h = mix(h, BYTES_LIT(BASE_FIRST_COMMAND));
 	snprintf(b->id, sizeof(b->id), "%s-%012" PRIx64, BASE_ALIAS, h >> 16);
 	return 0;
 }
@@ -224,7 +225,8 @@ static int begin_build(struct node *n, struct err *err)
 					    .id = b->id,
 					    .sizes = n->sizes,
 					    .agent = n->agent,
-					    .facts = b->facts };
+					    .facts = b->facts,
+					    .ready_command = BYTES_LIT(BASE_FIRST_COMMAND) };
 
 	if (kernel < 0 || disk < 0)
 		return err_set(err, ERR_EXHAUSTED, errno, "hand on kernel and disk");

@@ -133,6 +133,14 @@ static void on_ready_dialled(struct agent_dial *d, struct stream *s, const struc
 		build_fail(b, &mine);
 }
 
+static void make_ready(struct build *b)
+{
+	if (b->spec.ready_command.len > 0)
+		dial_for(b, 2, "ready command", BUILD_READY_MS, on_ready_dialled);
+	else
+		build_freeze(b);
+}
+
 static void on_started(struct agent_exec *e, const struct agent_exec_result *ret,
 		       const struct err *err)
 {
@@ -144,10 +152,7 @@ static void on_started(struct agent_exec *e, const struct agent_exec_result *ret
 		return;
 	}
 	build_reached(b, "started");
-	if (b->spec.ready_command.len > 0)
-		dial_for(b, 2, "ready command", BUILD_READY_MS, on_ready_dialled);
-	else
-		build_freeze(b);
+	make_ready(b);
 }
 
 static void on_start_dialled(struct agent_dial *d, struct stream *s, const struct err *err)
@@ -177,7 +182,7 @@ static void on_healthy(struct agent_link *l, const struct agent_answer *a, const
 	if (b->spec.start_command.len > 0)
 		dial_for(b, 1, "start command", BUILD_START_MS, on_start_dialled);
 	else
-		build_freeze(b);
+		make_ready(b);
 }
 
 static void on_boot_dialled(struct agent_dial *d, struct stream *s, const struct err *err)

@@ -1,6 +1,6 @@
 /* build.h - from a QEMU that waits to boot to a sealed template.
  *
- *	monitor -> greeting -> overlay -> cont -> healthy [-> started [-> ready]] -> frozen
+ *	monitor -> greeting -> overlay -> cont -> healthy [-> started] [-> ready] -> frozen
  *	        -> settled -> stopped -> saved -> quit -> (the caller ends it) -> sealed
  *
  * These are also the names in the machine's table of times.
@@ -43,7 +43,7 @@ struct build_spec { /* what it points to is borrowed until the build is over */
 	uint64_t disk_bytes;    /* the size of the overlay */
 	struct addr agent;
 	struct bytes start_command, start_user; /* no command: none */
-	struct bytes ready_command; /* ends with status 0 when the start command is ready */
+	struct bytes ready_command; /* ends with status 0 when it is ready to be taken */
 	struct manifest manifest;   /* but for the files and the kernel's version */
 };
 

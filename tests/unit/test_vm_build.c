@@ -225,6 +225,20 @@ static void a_ready_command_must_succeed(void **state)
 	scene_end();
 }
 
+static void a_ready_command_runs_without_a_start_command(void **state)
+{
+	(void)state;
+	s.ready_command = BYTES_LIT("true");
+	scene_run(&(struct mock_qemu){ 0 }, agent_routes, COUNT(agent_routes));
+	if (s.err.code != ERR_NONE)
+		fail_msg("%s", s.err.msg);
+	assert_int_equal(s.agent.n_log, 3);
+	assert_string_equal(s.agent.log[1], "POST /process.Process/Start");
+	assert_string_equal(s.agent.log[2], "POST /control/freeze?flush=1");
+	assert_true(steps_find(&s.machine.steps, "ready") > 0);
+	scene_end();
+}
+
 static void a_guest_that_does_not_freeze_is_no_template(void **state)
 {
 	static const struct mock_route routes[] = {
@@ -333,6 +347,7 @@ int main(void)
 		cmocka_unit_test(it_boots_freezes_saves_and_seals),
 		cmocka_unit_test(a_start_command_runs_before_the_freeze),
 		cmocka_unit_test(a_ready_command_must_succeed),
+		cmocka_unit_test(a_ready_command_runs_without_a_start_command),
 		cmocka_unit_test(a_guest_that_does_not_freeze_is_no_template),
 		cmocka_unit_test(an_overlay_that_cannot_be_made_is_a_failure),
 		cmocka_unit_test(a_machine_that_already_runs_is_refused),
