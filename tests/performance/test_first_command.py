@@ -20,7 +20,7 @@ from warden import cgroup_trees
 UNUSED_S = float(os.environ.get("HOTCELL_UNUSED_S", "65"))
 PAIRS = int(os.environ.get("HOTCELL_UNUSED_PAIRS", "4"))
 READ_MAX = 1 << 20  # without the template's own first command it is 4 MiB for bash, 9 for Python
-RATIO_MAX = 3
+RATIO_MAX = {"idle": 3, "pressed": 6}  # the latter depends on the disk
 TRIES = 3  # a shared machine has bad moments
 COMMAND = "true"
 
@@ -87,12 +87,13 @@ def test_a_first_command_after_a_while(server):
         server.run(box, COMMAND)
     for _ in range(TRIES):
         took = measure(server, *boxes)
-        ratios = [took[name] / took["used"] for name in ("idle", "pressed")]
+        ratios = {name: took[name] / took["used"] for name in RATIO_MAX}
         print(f"\nfirst command: {took['used']:.1f} ms of one in use, {took['idle']:.1f} after {UNUSED_S:.0f} s "
-              f"({ratios[0]:.2f} x), {took['pressed']:.1f} and its files out of memory ({ratios[1]:.2f} x); medians of "
-              f"{PAIRS}, limit {RATIO_MAX} x")
-        if max(ratios) <= RATIO_MAX:
+              f"({ratios['idle']:.2f} x), {took['pressed']:.1f} and its files out of memory ({ratios['pressed']:.2f} x); medians of "
+              f"{PAIRS}, limits {RATIO_MAX}")
+        good = all(ratios[name] <= most for name, most in RATIO_MAX.items())
+        if good:
             break
     for box in sum(boxes, []):
         assert server.delete(box) == 204
-    assert max(ratios) <= RATIO_MAX
+    assert good
