@@ -81,15 +81,16 @@ void taking_failed(struct taking *t, const struct err *why)
 {
 	struct taking_user *u = t->user;
 	struct node *n = t->node;
+	struct err err, named = *why;
 	struct files_order o;
-	struct err err;
 
-	log_warn("%s: no snapshot of it: %s", t->row.source, why->msg);
+	files_name_room(n->files, &named);
+	log_warn("%s: no snapshot of it: %s", t->row.source, named.msg);
 	taking_order(t, FILES_SNAP_DROP, &o);
 	if (files_ask(n->files, NULL, &o, NULL, &err) < 0) /* the next node does */
 		log_error("drop snapshot %s: %s", t->row.id, err.msg);
 	taking_free(t);
-	u->on_taken(u, NULL, why);
+	u->on_taken(u, NULL, &named);
 }
 
 /* --- from files to a row ------------------------------------------------------------------ */

@@ -154,7 +154,7 @@ static int is_over(const json_t *all, struct err *err)
 	if (!bytes_eq(status, BYTES_LIT("concluded")))
 		return 0;
 	if (why.len > 0)
-		return err_set(err, is_full(why) ? ERR_EXHAUSTED : ERR_INTERNAL, 0,
+		return err_set(err, is_full(why) ? ERR_NO_SPACE : ERR_INTERNAL, 0,
 			       "copy a disk: %.*s", (int)why.len, (const char *)why.ptr);
 	return 1;
 }
