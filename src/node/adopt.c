@@ -1,6 +1,7 @@
 /* adopt.c - what the journal says of sandboxes that an earlier node had.
  *
- *	running  it runs, unless warden's list says otherwise; one that stands still goes on
+ *	running  it runs, unless warden's list says otherwise; one that stands still goes on,
+ *	         and one that was about to be saved: its guest may be frozen
  *	paused   it is paused; a VM it may still have is removed
  *	waking   its VM goes on if it is there; else its memory is lost, and so is it
  *	others   never finished: ended
@@ -48,7 +49,8 @@ static int load_running(struct sandbox *s, const struct journal_row *row, struct
 	lease_load(&s->lease, lease_clock(), row);
 	sandbox_enter(&s->node->table, s, SANDBOX_RUNNING);
 	sandbox_set_deadline(s);
-	return tidy(s, FILES_RUNS, err);
+	s->marked = files_is_marked(s->node->files, s->info.id);
+	return s->marked ? 0 : tidy(s, FILES_RUNS, err); /* else when it goes on */
 }
 
 /* Its files stay until it runs: what they are worth is known then. */

@@ -20,18 +20,12 @@
 enum { MIB = 1024 * 1024 };
 
 static const char *const names[] = {
-	[FILES_MAKE] = "make its folder",
-	[FILES_SAVE] = "open files to save it",
-	[FILES_KEEP] = "keep what was saved",
-	[FILES_LOAD] = "open what was saved",
-	[FILES_RUNS] = "drop what was saved",
-	[FILES_PAUSED] = "drop a save",
-	[FILES_REMOVE] = "remove its folder",
-	[FILES_SNAP_OPEN] = "open files to copy it",
-	[FILES_SNAP_JOIN] = "make a snapshot",
-	[FILES_SNAP_KEEP] = "keep a snapshot",
-	[FILES_SNAP_DROP] = "remove a snapshot",
-	[FILES_SNAP_PAUSED] = "copy what was saved of it",
+	[FILES_MAKE] = "make its folder",        [FILES_SAVE] = "open files to save it",
+	[FILES_KEEP] = "keep what was saved",    [FILES_LOAD] = "open what was saved",
+	[FILES_RUNS] = "drop what was saved",    [FILES_PAUSED] = "drop a save",
+	[FILES_REMOVE] = "remove its folder",    [FILES_SNAP_OPEN] = "open files to copy it",
+	[FILES_SNAP_JOIN] = "make a snapshot",   [FILES_SNAP_KEEP] = "keep a snapshot",
+	[FILES_SNAP_DROP] = "remove a snapshot", [FILES_SNAP_PAUSED] = "copy what was saved of it",
 };
 
 const char *files_verb_name(enum files_verb v)
@@ -121,6 +115,17 @@ static int open_memory(struct files_work *w, bool check, struct err *err)
 	return w->opened.memory < 0 ? -1 : 0;
 }
 
+int files_work_mark(const struct files_work *w, struct err *err)
+{
+	AUTO(auto_close) int folder = open_folder(w, err);
+	AUTO(auto_close) int mark = -1;
+
+	if (folder < 0)
+		return -1;
+	mark = folder_open(folder, FILES_MARK, O_WRONLY | O_CREAT, 0600, err);
+	return mark < 0 ? -1 : 0;
+}
+
 static int save(struct files_work *w, struct err *err)
 {
 	const int flags = O_RDWR | O_CREAT | O_TRUNC;
@@ -128,6 +133,8 @@ static int save(struct files_work *w, struct err *err)
 	struct files_opened *o = &w->opened;
 
 	if (folder < 0 || files_work_room(w->root, w->reserve_mib + w->order.need_mib, err) < 0)
+		return -1;
+	if (files_work_mark(w, err) < 0)
 		return -1;
 	if (!w->order.memory)
 		return 0;
@@ -154,6 +161,8 @@ static int keep(struct files_work *w, struct err *err)
 		return err_set(err, ERR_INTERNAL, errno, "sync its disk");
 	if (w->order.memory && (take_name(folder, "pages.new", "pages", err) < 0 ||
 				take_name(folder, "state.new", "state", err) < 0))
+		return -1;
+	if (drop(folder, FILES_MARK, err) < 0) /* it stands still: that says enough */
 		return -1;
 	if (fsync(folder) < 0 || fsync(w->root) < 0 || above < 0 || fsync(above) < 0)
 		return err_set(err, ERR_INTERNAL, errno, "sync a folder");
@@ -235,7 +244,8 @@ static int tidy(struct files_work *w, bool runs, struct err *err)
 
 	if (folder < 0)
 		return -1;
-	if (drop(folder, "pages.new", err) < 0 || drop(folder, "state.new", err) < 0)
+	if (drop(folder, "pages.new", err) < 0 || drop(folder, "state.new", err) < 0 ||
+	    drop(folder, FILES_MARK, err) < 0)
 		return -1;
 	if (runs && (drop(folder, "pages", err) < 0 || drop(folder, "state", err) < 0))
 		return -1;

@@ -27,6 +27,7 @@ const char *files_verb_name(enum files_verb v); /* "make its folder" */
 int snapshot_work_do(struct files_work *w, struct err *err) NODISCARD;
 /* What is above the template: state, memory, layers, each looked at first. */
 int snapshot_work_open(struct files_work *w, bool with_state, struct err *err) NODISCARD;
-int files_work_crc(int fd, uint32_t *ret, struct err *err) NODISCARD; /* of a device state */
+int files_work_mark(const struct files_work *w, struct err *err) NODISCARD; /* FILES_MARK */
+int files_work_crc(int fd, uint32_t *ret, struct err *err) NODISCARD;       /* of a device state */
 int files_work_template(const struct files_work *w, struct err *err) NODISCARD;
 int files_work_check_host(const struct files_work *w, int folder, struct err *err) NODISCARD;

@@ -167,7 +167,7 @@ static void learn(struct sandbox *s, const char *status)
 		panicked(s);
 	else if (strcmp(status, "shutdown") == 0)
 		shut_down(s, (struct bytes){ 0 });
-	else if (!runs && s->state == SANDBOX_RUNNING)
+	else if ((!runs || s->marked) && s->state == SANDBOX_RUNNING)
 		pause_left_over(s);
 }
 

@@ -69,6 +69,7 @@ bool pause_waits(const struct sandbox *s)
 	return s->pausing && !s->pausing->turn.has;
 }
 
+/* Not before it goes on: the mark among them tells the next node that it may be frozen. */
 static void drop_files(const struct sandbox *s)
 {
 	struct files_order o;
@@ -81,6 +82,7 @@ static void drop_files(const struct sandbox *s)
 
 void pause_undone(struct sandbox *s)
 {
+	drop_files(s);
 	sandbox_enter(&s->node->table, s, SANDBOX_RUNNING);
 	s->seen = s->node->look.number;
 	sandbox_set_deadline(s);
@@ -91,7 +93,7 @@ void pause_fail(struct pausing *p, const struct err *why)
 {
 	struct sandbox *s = p->sandbox;
 	struct door_asked *asked = TAKE(p->asked);
-	bool begun = p->begun, files = p->turn.has;
+	bool begun = p->begun;
 	struct err err = *why;
 
 	if (p->taking) {
@@ -109,8 +111,6 @@ void pause_fail(struct pausing *p, const struct err *why)
 	pause_cancel(s);
 	if (begun)
 		monitor_keep(s);
-	if (files)
-		drop_files(s);
 	s->saved_bytes = 0;
 	s->pause_after_ns = clock_wall_ns() + PAUSE_AGAIN_MS * NSEC_PER_MSEC;
 	if (asked)
@@ -126,6 +126,7 @@ void pause_left_over(struct sandbox *s)
 {
 	log_info("%s stands still: it goes on", s->info.id);
 	timer_stop(&s->timer);
+	s->marked = false;
 	sandbox_enter(&s->node->table, s, SANDBOX_PAUSING);
 	rouse_begin(s);
 }

@@ -68,6 +68,7 @@ struct sandbox {
 	uint32_t slot;
 	bool for_pool, started; /* nobody waited when it was begun; warden may have its VM */
 	bool boots;             /* it is made of its snapshot's disk alone */
+	bool marked;            /* adopted: its guest may be frozen, see files_is_marked() */
 	unsigned int rehearsals;
 	uint64_t seen, facts; /* by which look at warden's list; by which facts it was checked */
 	struct journal_write write;

@@ -351,6 +351,15 @@ bool files_has_snapshot(const struct files *f, const char *id)
 	return fstatat(f->snapshots, id, &st, AT_SYMLINK_NOFOLLOW) == 0 && S_ISDIR(st.st_mode);
 }
 
+bool files_is_marked(const struct files *f, const char *id)
+{
+	char path[NODE_ID_MAX + sizeof("/" FILES_MARK)];
+	struct stat st;
+
+	snprintf(path, sizeof(path), "%s/" FILES_MARK, id);
+	return fstatat(f->root, path, &st, AT_SYMLINK_NOFOLLOW) == 0;
+}
+
 void files_close(struct files *f)
 {
 	if (!f)

@@ -3,6 +3,7 @@
  *	data_dir/sandboxes/ID/disk          qcow2: all it wrote, on top of its template's disk
  *	                      pages, state  while it is paused with its memory
  *	                      *.new         being written; never looked at by another node
+ *	                      saving        its guest may be frozen: the next node lets it go on
  *
  * A folder is made after its row and removed before it, so one without a row is nobody's. All of
  * it happens on threads, in the order asked for each sandbox, a few sandboxes at once.
@@ -13,6 +14,8 @@
 #include "node/protocol.h"
 #include "vm/manifest_check.h"
 #include "warden/protocol.h"
+
+#define FILES_MARK "saving" /* a file of a sandbox from before its freeze until it goes on */
 
 enum {
 	FILES_AT_ONCE = 8,      /* threads that somebody may wait for */
@@ -80,6 +83,8 @@ int files_sweep(struct files *f, files_keep_fn *keep, void *context, struct err 
 int files_sweep_snapshots(struct files *f, files_keep_fn *keep, void *context,
 			  struct err *err) NODISCARD;
 bool files_has_snapshot(const struct files *f, const char *id);
+/* Was it about to be saved or copied? Then its guest may be frozen although its VM runs. */
+bool files_is_marked(const struct files *f, const char *id);
 void files_close(struct files *f); /* no callback follows; NULL is fine */
 
 /* Failure (-1): on_done will not come. `c` NULL: a failure is only logged. */

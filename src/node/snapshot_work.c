@@ -190,7 +190,7 @@ static int make(struct files_work *w, struct err *err)
 	struct files_opened *o = &w->opened;
 
 	folder = make_folder(w, err);
-	if (folder < 0)
+	if (folder < 0 || files_work_mark(w, err) < 0)
 		return -1;
 	o->pages = folder_open(folder, "pages", flags, 0600, err);
 	if (o->pages < 0)
