@@ -34,6 +34,7 @@ from protocol import (ANSWER_SECONDS, ID_MAX, LIST_MAX, Client, Gone, Sizes, Sta
 
 POLL_SECONDS = 0.01
 READY_SECONDS = 10
+START_SECONDS = 90  # it asks QEMU for its version and KVM for a guest; in an emulated host that is long
 GONE_SECONDS = 5
 UID_RANGES_FROM, UID_RANGES, UID_RANGE = 1_000_000_000, 100_000, 2048
 CGROUP_ROOT = pathlib.Path("/sys/fs/cgroup")
@@ -198,7 +199,7 @@ class Warden:
 
     def wait_ready(self):
         """Until it serves: it listens, and is done with what an earlier one left."""
-        wait_for(self.serves, "warden serves")
+        wait_for(self.serves, "warden serves", START_SECONDS)
 
     def serves(self):
         assert self.process.poll() is None, f"warden ended: {self.log()[-2000:]}"
