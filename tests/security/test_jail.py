@@ -21,6 +21,7 @@ LOADER = "/lib64/ld-linux-x86-64.so.2"
 FIRMWARE = "/firmware/qboot.rom"
 NAMESPACES = ("net", "pid", "mnt", "ipc", "uts")
 KVM_FD = 8
+TRIES = 3
 REFUSED = {errno.EPERM, errno.EACCES, errno.EROFS, errno.EXDEV, errno.EBUSY}
 
 # What the kernel must answer to each call of jail_calls.c: EPERM unless said otherwise.
@@ -318,11 +319,16 @@ def test_memory_is_limited(shared_stand_in):
 
 
 def test_cpu_is_limited(shared_stand_in):
-    said = probe.run(shared_stand_in, "spin", "spin",
-                     size=sizes(overhead_mib=16, cpu_percent=20))
-    shared_stand_in.stop("spin")
-    share = said.facts["spin_cpu_ms"] / said.facts["spin_wall_ms"]
-    assert 0.15 <= share <= 0.30
+    share = 0
+    for n in range(TRIES):  # it never gets more; less only on a machine that is busy
+        said = probe.run(shared_stand_in, f"spin{n}", "spin",
+                         size=sizes(overhead_mib=16, cpu_percent=20))
+        shared_stand_in.stop(f"spin{n}")
+        share = max(share, said.facts["spin_cpu_ms"] / said.facts["spin_wall_ms"])
+        assert share <= 0.30
+        if share >= 0.15:
+            return
+    raise AssertionError(f"a share of {share}, where 0.2 is allowed")
 
 
 def test_threads_are_limited(shared_stand_in):
