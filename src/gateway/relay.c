@@ -196,10 +196,8 @@ static void dial_with(struct relay *r, int fd)
 static enum refusal refusal_of_node(const struct err *err)
 {
 	static const enum refusal said[ERR_CODES] = {
-		[ERR_DENIED] = REFUSE_TOKEN,
-		[ERR_EXISTS] = REFUSE_BUSY,
-		[ERR_EXHAUSTED] = REFUSE_FULL,
-		[ERR_MISMATCH] = REFUSE_ELSEWHERE,
+		[ERR_DENIED] = REFUSE_TOKEN,   [ERR_EXISTS] = REFUSE_BUSY,
+		[ERR_EXHAUSTED] = REFUSE_FULL, [ERR_MISMATCH] = REFUSE_ELSEWHERE,
 		[ERR_NO_SPACE] = REFUSE_FULL,
 	};
 
