@@ -148,7 +148,7 @@ static int look(struct draft *d, uint8_t *marks, struct err *err)
 	if (!l.eyes)
 		return err_set(err, ERR_EXHAUSTED, ENOMEM, "look at the memory");
 	if (bytes > 0)
-		copies = mmap(NULL, bytes, PROT_READ, MAP_SHARED, d->w->pages, PAGES_DATA_AT);
+		copies = mmap(NULL, bytes, PROT_READ, MAP_PRIVATE, d->w->pages, PAGES_DATA_AT);
 	l.copies = copies;
 	rc = copies == MAP_FAILED ? err_set(err, ERR_EXHAUSTED, errno, "map the file of pages")
 				  : crew_run(d->w->crew, &l.task, units, err);
