@@ -1,6 +1,7 @@
 """test_pause_cost.py - what a pause and a resume cost, beside bare programs that do no more than they must.
 
-The guest stands still while its memory is copied; the caller waits until all of it is durable (bare_write.c: the same
+The guest stands still from the moment QEMU is asked to stop it until all that changed is copied (its processes freeze
+before, while it runs: that is in the time until durable); the caller waits until all of it is durable (bare_write.c: the same
 number of bytes copied, written and synced); a resume is a restore and the pages (bare.c: a restore). Both of a pair
 follow each other, so that what else the machine does falls on both alike. Node's log has the steps.
 
@@ -29,9 +30,12 @@ WARM = 1
 STOPPED_MS, STOPPED_MS_PER_MB, STOPPED_ROOM = 5, 0.3, 1.1
 DURABLE_RATIO, DURABLE_MS = 1.2, 20
 RESUME_RATIO = 1.15
-# What is enforced, as multiples of these targets: 1.5 times the worst median that was measured with an emulated guest on
-# two busy cores. This finds what gets much worse; docs/specification.md says how far the targets are.
-ENFORCED = {"stopped": 6.2, "durable": 11, "resumed": 2.1}
+# What is enforced, as multiples of these targets: 1.5 times the worst median that was measured with an emulated guest.
+# This finds what gets much worse; docs/specification.md says how far the targets are.
+ENFORCED = {"stopped": 2.5, "durable": 3.5, "resumed": 1.6}
+# The first two targets are times. On a machine that is busy with others they are longer by as much as a bare restore of
+# an emulated guest takes longer than on an idle one.
+IDLE_RESTORE_MS = 250
 
 PAUSED = re.compile(r"(\w+) is paused: (?P<bytes>\d+) bytes in (?P<file>\d+), stood still (?P<stopped>\d+) us "
                     r"until copied, copier (?P<copier>\d+) us; begun after (?P<begun>\d+) us, copier there "
@@ -79,7 +83,7 @@ def said(server, box, pattern, count):
 def figures(row, pause, write, resume, bare):
     """All of one pair in milliseconds: what it took, what it should have, and the parts."""
     mb, floor = row["bytes"] / 1000, write["total"] / 1000
-    return {"mb": mb, "stopped": row["stopped"], "durable": pause, "resumed": resume, "floor": floor, "bare": bare,
+    return {"slow": max(bare / IDLE_RESTORE_MS, 1), "mb": mb, "stopped": row["stopped"], "durable": pause, "resumed": resume, "floor": floor, "bare": bare,
             "floor_write": write["written"] / 1000, "floor_sync": write["synced"] / 1000,
             "stopped_target": (STOPPED_MS + STOPPED_MS_PER_MB * mb) * STOPPED_ROOM,
             "durable_target": DURABLE_RATIO * floor + DURABLE_MS, "resumed_target": RESUME_RATIO * bare,
@@ -125,7 +129,8 @@ def show(name, m):
     def parts(**of):
         return ", ".join(f"{text.replace('_', ' ')} {m[key]:.1f}" for text, key in of.items())
 
-    print(f"\n{name}: {m['mb']:.1f} MB changed; medians of {PAIRS} interleaved pairs, ms")
+    print(f"\n{name}: {m['mb']:.1f} MB changed; medians of {PAIRS} interleaved pairs, ms; "
+          f"the machine is {m['slow']:.1f} times as slow as when it is idle")
     print(f"  stood still {m['stopped']:.1f} (target {m['stopped_target']:.1f}): "
           + parts(stop_and_device_state="state", copier="copier"))
     print(f"  durable {m['durable']:.1f} (target {m['durable_target']:.1f}; bare {m['floor']:.1f}: copy and write "
@@ -135,7 +140,8 @@ def show(name, m):
     print(f"  resumed {m['resumed']:.1f} (target {m['resumed_target']:.1f}; bare {m['bare']:.1f}): "
           + parts(started="start", QEMU_is_up_and_pages_applied="apply", loaded="load", row_and_cont="cont",
                   agent="agent", row_and_answer="answered"))
-    return [m[what] / m[f"{what}_target"] for what in ENFORCED]
+    slow = {"resumed": 1}  # its target is one of the same moment
+    return [m[what] / m[f"{what}_target"] / slow.get(what, m["slow"]) for what in ENFORCED]
 
 
 @pytest.mark.parametrize("changed_mib", CHANGED_MIB)
@@ -150,7 +156,7 @@ def test_a_pause_and_a_resume(server, changed_mib):
                 n += 1
             medians = {name: statistics.median(row[name] for row in rows[WARM:]) for name in rows[0]}
             times = show(measured.name, medians)
-            print("  of the targets: " + ", ".join(
+            print("  of the targets, by how slow it is: " + ", ".join(
                 f"{what} {got:.2f} (limit {most})" for got, (what, most) in zip(times, ENFORCED.items())))
             good = all(got <= most for got, most in zip(times, ENFORCED.values()))
             if good:
