@@ -1,9 +1,9 @@
 """test_pause_cost.py - what a pause and a resume cost, beside bare programs that do no more than they must.
 
 The guest stands still from the moment QEMU is asked to stop it until all that changed is copied (its processes freeze
-before, while it runs: that is in the time until durable); the caller waits until all of it is durable (bare_write.c: the same
-number of bytes copied, written and synced); a resume is a restore and the pages (bare.c: a restore). Both of a pair
-follow each other, so that what else the machine does falls on both alike. Node's log has the steps.
+before, while it runs: that is in the time until durable); the caller waits until all of it is durable (bare_write.c:
+the same number of bytes copied, written and synced); a resume is a restore and the pages (bare.c: a restore). Both of a
+pair follow each other, so that what else the machine does falls on both alike. Node's log has the steps.
 
 HOTCELL_PAUSE_PAIRS (10) pairs, for each of HOTCELL_CHANGED_MIB (0,64) that the guest writes.
 """
@@ -32,10 +32,10 @@ DURABLE_RATIO, DURABLE_MS = 1.2, 20
 RESUME_RATIO = 1.15
 # What is enforced, as multiples of these targets: 1.5 times the worst median that was measured with an emulated guest.
 # This finds what gets much worse; docs/specification.md says how far the targets are.
-ENFORCED = {"stopped": 2.5, "durable": 3.5, "resumed": 1.6}
-# The first two targets are times. On a machine that is busy with others they are longer by as much as a bare restore of
-# an emulated guest takes longer than on an idle one.
-IDLE_RESTORE_MS = 250
+ENFORCED = {"stopped": 4, "durable": 6.5, "resumed": 2.2}
+# What of the targets is a time and no multiple of a bare program's is, on a machine that is busy with others, longer by
+# as much as a bare restore of an emulated guest takes longer than it did at a load of 10.
+CALM_RESTORE_MS = 250
 
 PAUSED = re.compile(r"(\w+) is paused: (?P<bytes>\d+) bytes in (?P<file>\d+), stood still (?P<stopped>\d+) us "
                     r"until copied, copier (?P<copier>\d+) us; begun after (?P<begun>\d+) us, copier there "
@@ -83,9 +83,12 @@ def said(server, box, pattern, count):
 def figures(row, pause, write, resume, bare):
     """All of one pair in milliseconds: what it took, what it should have, and the parts."""
     mb, floor = row["bytes"] / 1000, write["total"] / 1000
-    return {"slow": max(bare / IDLE_RESTORE_MS, 1), "mb": mb, "stopped": row["stopped"], "durable": pause, "resumed": resume, "floor": floor, "bare": bare,
+    slow, stopped_target = max(bare / CALM_RESTORE_MS, 1), (STOPPED_MS + STOPPED_MS_PER_MB * mb) * STOPPED_ROOM
+    return {"slow": slow, "stopped_busy": stopped_target * slow,
+            "durable_busy": DURABLE_RATIO * floor + DURABLE_MS * slow, "resumed_busy": RESUME_RATIO * bare, "mb": mb,
+            "stopped": row["stopped"], "durable": pause, "resumed": resume, "floor": floor, "bare": bare,
             "floor_write": write["written"] / 1000, "floor_sync": write["synced"] / 1000,
-            "stopped_target": (STOPPED_MS + STOPPED_MS_PER_MB * mb) * STOPPED_ROOM,
+            "stopped_target": stopped_target,
             "durable_target": DURABLE_RATIO * floor + DURABLE_MS, "resumed_target": RESUME_RATIO * bare,
             "copier": row["copier"], "state": row["stopped"] - row["copier"], "begun": row["begun"],
             "there": row["there"], "freeze": row["stop"] - row["begun"], "sync": row["synced"] - row["copied"],
@@ -130,18 +133,18 @@ def show(name, m):
         return ", ".join(f"{text.replace('_', ' ')} {m[key]:.1f}" for text, key in of.items())
 
     print(f"\n{name}: {m['mb']:.1f} MB changed; medians of {PAIRS} interleaved pairs, ms; "
-          f"the machine is {m['slow']:.1f} times as slow as when it is idle")
+          f"the machine is {m['slow']:.1f} times as slow as at a load of 10")
     print(f"  stood still {m['stopped']:.1f} (target {m['stopped_target']:.1f}): "
           + parts(stop_and_device_state="state", copier="copier"))
     print(f"  durable {m['durable']:.1f} (target {m['durable_target']:.1f}; bare {m['floor']:.1f}: copy and write "
           f"{m['floor_write']:.1f}, fdatasync {m['floor_sync']:.1f}): "
-          + parts(files_and_socket="begun", copier_there_after="there", freeze_and_first_pass="freeze", stood_still="stopped", synced_and_compared="sync",
+          + parts(files_and_socket="begun", copier_there_after="there", freeze_and_first_pass="freeze",
+                  stood_still="stopped", synced_and_compared="sync",
                   disk_and_names_later="rename", row="row", answer="answer"))
     print(f"  resumed {m['resumed']:.1f} (target {m['resumed_target']:.1f}; bare {m['bare']:.1f}): "
           + parts(started="start", QEMU_is_up_and_pages_applied="apply", loaded="load", row_and_cont="cont",
                   agent="agent", row_and_answer="answered"))
-    slow = {"resumed": 1}  # its target is one of the same moment
-    return [m[what] / m[f"{what}_target"] / slow.get(what, m["slow"]) for what in ENFORCED]
+    return [m[what] / m[f"{what}_busy"] for what in ENFORCED]
 
 
 @pytest.mark.parametrize("changed_mib", CHANGED_MIB)
