@@ -366,10 +366,18 @@ static void on_lseek(const struct asked *q)
 		give(q, &out, sizeof(out), NULL, 0);
 }
 
+/* NAME or NAME.new: when a file that is being made takes its name is the product's affair. */
+static bool is_called(const char *text, const char *name)
+{
+	size_t n = strlen(name);
+
+	return strncmp(text, name, n) == 0 && (text[n] == '\0' || strcmp(text + n, ".new") == 0);
+}
+
 static bool has_name(const struct node *folder, const struct node *n, const char *name)
 {
 	for (const struct name *e = folder->names; e; e = e->next)
-		if (e->to == n && strcmp(e->text, name) == 0)
+		if (e->to == n && is_called(e->text, name))
 			return true;
 	return false;
 }

@@ -56,7 +56,7 @@ struct store {
 	struct node **nodes;     /* by number; 1 is the root */
 	uint64_t n_nodes, n_names;
 	struct change *changes, **changes_end;
-	char lie[LOSSY_NAME_MAX + 1]; /* fsync of what has this name says yes and does nothing */
+	char lie[LOSSY_NAME_MAX + 1]; /* fsync of it, or of it.new, says yes and does nothing */
 };
 
 /* 0 or -errno, all of them. */

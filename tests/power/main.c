@@ -3,7 +3,7 @@
  *	lossy-fs STORE MOUNT_POINT
  *
  * Says `mounted`, then takes commands, one a line, and answers each with a line:
- *	lie NAME       fsync of what has this name does nothing from now on; no NAME: none
+ *	lie NAME       fsync of NAME and NAME.new does nothing from now on; no NAME: none
  *	cut HOW SEED   from here on no process is answered; the store's tree is what was durable
  * It ends when its input does, and with it the mount.
  */
