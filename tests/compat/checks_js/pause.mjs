@@ -18,7 +18,7 @@ const paused = (box) => until(async () => (await state(box)) === 'paused', 'it i
 async function serve(box, text) {
   await box.files.write('/tmp/www/page', text)
   await box.commands.run('cd /tmp/www && exec python3 -m http.server 8000', { background: true, timeoutMs: 0 })
-  await until(async () => (await askHost(box.getHost(8000), '/page')).status === 200, 'the server listens', 120_000)
+  await until(async () => (await askHost(box.getHost(8000), '/page')).status === 200, 'the server listens')
 }
 
 export async function keepsMemory(kit) {

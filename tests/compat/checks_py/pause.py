@@ -32,7 +32,7 @@ async def serve(kit, box, text):
 
     async def answers():
         return ask_host(box.get_host(8000), "/page").status == 200
-    await kit.until(answers, "the server listens", 120)
+    await kit.until(answers, "the server listens", 300)
 
 
 async def keeps_memory(kit):
