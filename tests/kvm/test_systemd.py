@@ -71,7 +71,8 @@ def counting(server):
 
 
 def count(server, box):
-    pid, n = server.run(box, "until [ -s /tmp/count ]; do sleep 0.1; done; cat /tmp/count").split()
+    # while it is written the file is empty for a moment
+    pid, n = server.run(box, "until x=$(cat /tmp/count) && [ -n \"$x\" ]; do sleep 0.1; done; echo $x").split()
     return int(pid), int(n)
 
 
