@@ -93,7 +93,8 @@ export async function timeoutIsCapped(kit) {
   const box = await kit.create({ timeoutMs: 300_000 })
   await box.setTimeout(864_000_000)
   const { startedAt, endAt } = await box.getInfo()
-  assert.ok(endAt - startedAt > 23 * 3_600_000 && endAt - startedAt <= 24 * 3_600_000, `${startedAt} ${endAt}`)
+  // of a wall clock, which may be moved a little meanwhile
+  assert.ok(endAt - startedAt > 23 * 3_600_000 && endAt - startedAt <= 24 * 3_600_000 + 1000, `${startedAt} ${endAt}`)
 }
 
 export async function timeoutTooLong(kit) {

@@ -101,8 +101,8 @@ async def timeout_is_capped(kit):
     box = await kit.create(timeout=300)
     await box.set_timeout(10 * 24 * 3600)
     info = await box.get_info()
-    length = info.end_at - info.started_at
-    assert datetime.timedelta(hours=23) < length <= datetime.timedelta(hours=24), length
+    length = info.end_at - info.started_at  # of a wall clock, which may be moved a little meanwhile
+    assert datetime.timedelta(hours=23) < length <= datetime.timedelta(hours=24, seconds=1), length
 
 
 async def timeout_too_long(kit):
