@@ -162,6 +162,9 @@ def test_a_sync_that_is_left_out_is_noticed(host, ledger, name):
     life = Life(host, lost, SEED)
     box = life.create()
     host.disk.lie(name)
+    # on the disk as far as the guest knows, and asked to be durable by nobody but the pause
+    life.run(box, "dd if=/dev/urandom of=/root/d bs=4096 count=16 conv=notrunc oflag=direct status=none")
+    box.content = life.run(box, "md5sum < /dev/shm/m; md5sum < /root/d")
     life.pause(box)
     assert box.may == {PAUSED}
     host.cut("none")
