@@ -8,18 +8,12 @@
 #include "node/limits.h"
 #include "node/node.h"
 
-/* On their way from SLOT to RESTORING, as creates are, and nobody waits for them in the queue. */
-static size_t resuming(const struct node *n)
-{
-	return n->n_resuming;
-}
-
 /* Sandboxes that are somebody's and have a VM, or are promised to somebody. */
 size_t admission_owned(const struct node *n)
 {
 	const size_t *in = n->table.in_state;
 
-	return in[SANDBOX_RUNNING] + in[SANDBOX_PAUSING] + in[SANDBOX_WAKING] + resuming(n) +
+	return in[SANDBOX_RUNNING] + in[SANDBOX_PAUSING] + in[SANDBOX_WAKING] + n->n_resuming +
 	       n->creates.claimed + n->creates.n;
 }
 
@@ -28,7 +22,7 @@ size_t admission_starting(const struct node *n)
 	const size_t *in = n->table.in_state;
 
 	return in[SANDBOX_NOTED] + in[SANDBOX_SLOT] + in[SANDBOX_STARTING] + in[SANDBOX_RESTORING] -
-	       resuming(n) - n->creates.bound;
+	       n->n_resuming - n->creates.bound;
 }
 
 /* What keeps this host's processors busy: claims too, and they go first. */
@@ -51,8 +45,8 @@ int creates_room(const struct node *n, struct err *err)
 {
 	if (admit_one(n, err) < 0)
 		return -1;
-	return memory_watch_allow(&n->memory,
-				  1 + admission_starting(n) + resuming(n) + n->creates.bound, err);
+	return memory_watch_allow(
+		&n->memory, 1 + admission_starting(n) + n->n_resuming + n->creates.bound, err);
 }
 
 static int admit(const struct create *c, struct err *err)

@@ -33,15 +33,12 @@ static enum console_end of_line(struct bytes line)
 enum console_end console_end_in(struct bytes text)
 {
 	enum console_end means = CONSOLE_NOTHING, now;
+	struct bytes line;
 
-	while (text.len > 0) {
-		const uint8_t *end = memchr(text.ptr, '\n', text.len);
-		size_t n = end ? (size_t)(end - text.ptr) : text.len;
-
-		now = of_line(bytes_head(text, n));
+	while (bytes_next(&text, '\n', &line)) {
+		now = of_line(line);
 		if (now != CONSOLE_NOTHING)
 			means = now;
-		text = bytes_tail(text, end ? n + 1 : n);
 	}
 	return means;
 }

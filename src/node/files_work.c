@@ -169,9 +169,19 @@ static int keep(struct files_work *w, struct err *err)
 	return 0;
 }
 
-int files_work_crc(int fd, uint32_t *ret, struct err *err)
+int files_work_sum(int fd, struct checksum *ret, struct err *err)
 {
 	const atomic_bool never = false;
+
+	if (checksum_file(fd, &never, ret, err) < 0)
+		return -1;
+	if (lseek(fd, 0, SEEK_SET) < 0) /* QEMU reads on from where it stands */
+		return err_set(err, ERR_INTERNAL, errno, "rewind a file");
+	return 0;
+}
+
+int files_work_crc(int fd, uint32_t *ret, struct err *err)
+{
 	struct checksum got;
 	struct stat st;
 
@@ -179,10 +189,8 @@ int files_work_crc(int fd, uint32_t *ret, struct err *err)
 		return err_set(err, ERR_INTERNAL, errno, "look at the device state");
 	if (st.st_size > COPIER_STATE_MAX)
 		return err_set(err, ERR_INVALID, 0, "the device state is too large");
-	if (checksum_file(fd, &never, &got, err) < 0)
-		return -1;
-	if (lseek(fd, 0, SEEK_SET) < 0) /* QEMU reads on from where it is */
-		return err_set(err, ERR_INTERNAL, errno, "rewind the device state");
+	if (files_work_sum(fd, &got, err) < 0)
+		return err_wrap(err, "the device state");
 	*ret = got.crc;
 	return 0;
 }

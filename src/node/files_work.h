@@ -3,6 +3,7 @@
 
 #include "node/files_held.h"
 #include "node/sandbox_files.h"
+#include "vm/checksum.h"
 #include "vm/work.h"
 
 struct files_work { /* owned by one thread at a time */
@@ -28,6 +29,8 @@ int snapshot_work_do(struct files_work *w, struct err *err) NODISCARD;
 /* What is above the template: state, memory, layers, each looked at first. */
 int snapshot_work_open(struct files_work *w, bool with_state, struct err *err) NODISCARD;
 int files_work_mark(const struct files_work *w, struct err *err) NODISCARD; /* FILES_MARK */
-int files_work_crc(int fd, uint32_t *ret, struct err *err) NODISCARD;       /* of a device state */
+/* Of all of a file, which is read on from its beginning afterwards. */
+int files_work_sum(int fd, struct checksum *ret, struct err *err) NODISCARD;
+int files_work_crc(int fd, uint32_t *ret, struct err *err) NODISCARD; /* of a device state */
 int files_work_template(const struct files_work *w, struct err *err) NODISCARD;
 int files_work_check_host(const struct files_work *w, int folder, struct err *err) NODISCARD;

@@ -1,6 +1,6 @@
 /* snapshot_work.c - the folder of a snapshot: made, kept, opened. On a thread of its own. */
-/* #syscalls: mkdirat openat openat2 fcntl fstat newfstatat fsync pread64 pwrite64 renameat
- *renameat2 unlinkat linkat ftruncate fchmod lseek copy_file_range ioctl getdents64 close */
+/* #syscalls: mkdirat openat openat2 fcntl fstat newfstatat fsync pread64 renameat renameat2
+ *	unlinkat linkat ftruncate fchmod copy_file_range ioctl getdents64 close */
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
@@ -52,7 +52,6 @@ static uint64_t allocated(int folder, const char *name)
 static int compare(int fd, const struct checksum *want, const char *name, bool whole,
 		   struct err *err)
 {
-	static const atomic_bool never;
 	struct checksum got;
 	struct stat st;
 
@@ -61,10 +60,8 @@ static int compare(int fd, const struct checksum *want, const char *name, bool w
 			       name);
 	if (!whole)
 		return 0;
-	if (checksum_file(fd, &never, &got, err) < 0)
-		return -1;
-	if (lseek(fd, 0, SEEK_SET) < 0) /* QEMU reads on from where it stands */
-		return err_set(err, ERR_INTERNAL, errno, "rewind %s", name);
+	if (files_work_sum(fd, &got, err) < 0)
+		return err_wrap(err, "%s", name);
 	if (!checksum_eq(&got, want))
 		return err_set(err, ERR_INTERNAL, 0, "%s is damaged: CRC %08x, not %08x", name,
 			       got.crc, want->crc);
@@ -277,31 +274,12 @@ static int seal(int folder, const char *name, struct checksum *ret, struct err *
 	return checksum_file(fd, &never, ret, err);
 }
 
-static int write_all(int fd, const uint8_t *p, size_t n, uint64_t at, struct err *err)
-{
-	while (n > 0) {
-		ssize_t k = pwrite(fd, p, n, (off_t)at);
-
-		if (k < 0)
-			return err_set(err, ERR_INTERNAL, errno, "write");
-		p += k;
-		at += (uint64_t)k;
-		n -= (size_t)k;
-	}
-	return 0;
-}
-
 static int write_manifest(int folder, const struct manifest *m, struct err *err)
 {
-	AUTO(buf_done) struct buf text = BUF_MAX(MANIFEST_BYTES_MAX);
-	AUTO(auto_close) int fd = -1;
+	AUTO(auto_close)
+	int fd = folder_open(folder, "manifest", O_WRONLY | O_CREAT | O_EXCL, 0444, err);
 
-	if (manifest_put(m, &text, err) < 0)
-		return -1;
-	fd = folder_open(folder, "manifest", O_WRONLY | O_CREAT | O_EXCL, 0444, err);
-	if (fd < 0 || write_all(fd, text.ptr, text.len, 0, err) < 0)
-		return -1;
-	return fsync(fd) < 0 ? err_set(err, ERR_INTERNAL, errno, "sync the manifest") : 0;
+	return fd < 0 ? -1 : template_manifest_write(fd, m, err);
 }
 
 /* As the one below, but for its own files: the machine is the same, unless it was booted. */

@@ -69,6 +69,22 @@ int template_manifest_read(int dir, struct manifest *ret, struct err *err)
 	return manifest_parse(buf_view(&text), ret, err);
 }
 
+int template_manifest_write(int fd, const struct manifest *m, struct err *err)
+{
+	AUTO(buf_done) struct buf text = BUF_MAX(MANIFEST_BYTES_MAX);
+
+	if (manifest_put(m, &text, err) < 0)
+		return -1;
+	for (size_t at = 0; at < text.len;) {
+		ssize_t n = pwrite(fd, text.ptr + at, text.len - at, (off_t)at);
+
+		if (n < 0)
+			return err_set(err, ERR_INTERNAL, errno, "write the manifest");
+		at += (size_t)n;
+	}
+	return fsync(fd) < 0 ? err_set(err, ERR_INTERNAL, errno, "sync the manifest") : 0;
+}
+
 /* --- on the thread ------------------------------------------------------------------------ */
 
 static int sum_up(struct template_job *j, struct checksum *ret, struct err *err)
@@ -76,17 +92,6 @@ static int sum_up(struct template_job *j, struct checksum *ret, struct err *err)
 	for (size_t i = 0; i < MANIFEST_FILES; i++)
 		if (checksum_file(j->files.fd[i], &j->work.stop, &ret[i], err) < 0)
 			return err_wrap(err, "%s", manifest_file_name((enum manifest_file)i));
-	return 0;
-}
-
-static int write_manifest(struct template_job *j, struct err *err)
-{
-	AUTO(buf_done) struct buf text = BUF_MAX(MANIFEST_BYTES_MAX);
-
-	if (manifest_put(&j->manifest, &text, err) < 0)
-		return -1;
-	if (pwrite(j->into, text.ptr, text.len, 0) != (ssize_t)text.len || fsync(j->into) < 0)
-		return err_set(err, ERR_INTERNAL, errno, "write the manifest");
 	return 0;
 }
 
@@ -98,7 +103,7 @@ static int seal_run(struct work *w, struct err *err)
 	    kernel_version(j->files.fd[MANIFEST_KERNEL_FILE], j->manifest.made_with.kernel_version,
 			   sizeof(j->manifest.made_with.kernel_version), err) < 0)
 		return -1;
-	return write_manifest(j, err);
+	return template_manifest_write(j->into, &j->manifest, err);
 }
 
 static int verify_run(struct work *w, struct err *err)

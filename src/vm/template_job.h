@@ -19,6 +19,8 @@ int template_files_open(struct template_files *ret, int dir, struct err *err) NO
 
 /* The manifest in the folder `dir`. ERR_MISMATCH when it cannot be understood. */
 int template_manifest_read(int dir, struct manifest *ret, struct err *err) NODISCARD;
+/* Into an empty file, and synced. */
+int template_manifest_write(int fd, const struct manifest *m, struct err *err) NODISCARD;
 
 struct template_watcher;
 struct template_watcher_ops {

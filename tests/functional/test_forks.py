@@ -9,7 +9,6 @@ gives (getrandom, /dev/urandom, and with it `secrets`, `uuid4`, `random.SystemRa
 """
 
 import concurrent.futures
-import datetime
 import json
 import os
 import pathlib
@@ -18,6 +17,7 @@ import time
 
 import pytest
 
+from copies import own_mib, ran_at
 from engine import available_kib
 from server import Server, wait_for
 
@@ -81,18 +81,6 @@ def told(server, box):
 def ask(server, box):
     """All it says of itself."""
     return {**told(server, box), **dict(zip(WHO, server.run(box, ASK_WHO, FORK_SECONDS).split("\n"), strict=True))}
-
-
-def ran_at(server, box):
-    """When node said that it runs, in seconds since 1970."""
-    said = re.search(rf"^(\S+)Z info node: {box['sandboxID']} runs", server.daemons["node"].log(), re.M)
-    return datetime.datetime.fromisoformat(said[1] + "+00:00").timestamp()
-
-
-def own_mib(server, box):
-    """Memory of its QEMU that it shares with nobody."""
-    rollup = pathlib.Path(f"/proc/{server.vm_pid(box)}/smaps_rollup").read_text()
-    return sum(int(kib) for kib in re.findall(r"^Private_\w+: +(\d+) kB", rollup, re.M)) / 1024
 
 
 def memory_inode(server, box):

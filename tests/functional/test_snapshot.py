@@ -5,15 +5,14 @@ HOTCELL_SNAPSHOT_DISK_MIB (32) how much of a disk was written. Figures are print
 """
 
 import concurrent.futures
-import datetime
 import os
-import pathlib
 import re
 import time
 import urllib.parse
 
 import pytest
 
+from copies import own_mib, ran_at
 from server import Server, wait_for
 
 COUNT = int(os.environ.get("HOTCELL_FORK_COUNT", "4"))
@@ -193,18 +192,6 @@ def test_names(server, box):
     wait_for(lambda: folders(server) == [], "no folder is left")
 
 
-def ran_at(server, box):
-    """When node said that it runs, in seconds since 1970."""
-    said = re.search(rf"^(\S+)Z info node: {box['sandboxID']} runs", server.daemons["node"].log(), re.M)
-    return datetime.datetime.fromisoformat(said[1] + "+00:00").timestamp()
-
-
-def private_mib(server, box):
-    """Memory of its QEMU that it shares with nobody."""
-    rollup = pathlib.Path(f"/proc/{server.vm_pid(box)}/smaps_rollup").read_text()
-    return sum(int(kib) for kib in re.findall(r"^Private_\w+: +(\d+) kB", rollup, re.M)) / 1024
-
-
 def test_forks_are_all_there_and_all_different(server, box):
     held = hold(server, box)
     end = server.must("GET", target_of(box))["endAt"]
@@ -214,7 +201,7 @@ def test_forks_are_all_there_and_all_different(server, box):
     assert len(copies) == COUNT
     times = sorted(ran_at(server, c) - begun for c in copies)
     print(f"\n{COUNT} forks with {MIB} MiB changed: the first after {times[0] * 1000:.0f} ms, the last after "
-          f"{times[-1] * 1000:.0f} ms, {sum(private_mib(server, c) for c in copies) / COUNT:.1f} MiB of its own each")
+          f"{times[-1] * 1000:.0f} ms, {sum(own_mib(server, c) for c in copies) / COUNT:.1f} MiB of its own each")
     details = [server.must("GET", target_of(c)) for c in copies]
     assert all(d["metadata"] == {"who": "source"} for d in details)
     own = [who(server, b) for b in [box, *copies]]
