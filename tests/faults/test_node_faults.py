@@ -335,6 +335,7 @@ class Stopped:
     def __init__(self, host, box, request):
         self.host, self.box, self.request, self.answer, self.error = host, box, request, None, None
         self.thread = threading.Thread(target=self.ask)
+        self.caught = False
 
     def ask(self):
         try:
@@ -345,13 +346,17 @@ class Stopped:
 
     def __enter__(self):
         self.thread.start()
-        self.copier = wait_for(lambda: find_copier(self.host, self.box), "a copier works", 60, 0.001)
-        os.kill(self.copier, signal.SIGSTOP)
+        self.copier = wait_for(lambda: find_copier(self.host, self.box) or not self.thread.is_alive(),
+                               "a copier works", 60, 0.001)
+        with contextlib.suppress(ProcessLookupError):
+            if self.copier is not True:
+                os.kill(self.copier, signal.SIGSTOP)
+                self.caught = True
         return self
 
     def __exit__(self, *_):
         self.thread.join()
-        wait_for(lambda: not is_alive(self.copier), "the copier is gone", 60)
+        wait_for(lambda: not self.caught or not is_alive(self.copier), "the copier is gone", 60)
 
 
 def end_copier(held):
@@ -374,18 +379,30 @@ def end_warden(held):
 VICTIMS = {"copier": end_copier, "node": end_node, "warden": end_warden}
 
 
+def end_in_the_middle(host, box, victim, work):
+    """A copier may have done its work when it is caught: then once more, from the start."""
+    requests = {"pause": lambda c: c.pause(TEAM, box.id), "resume": lambda c: c.connect(TEAM, box.id, 3600),
+                "snapshot": lambda c: c.snapshot(TEAM, box.id)}
+    for _ in range(8):
+        host.client.connect(TEAM, box.id, 3600)
+        if work == "resume":
+            host.client.pause(TEAM, box.id)
+        with Stopped(host, box, requests[work]) as held:
+            if held.caught:
+                VICTIMS[victim](held)
+        if held.caught and (held.error or victim != "copier"):
+            return held
+        for snapshot in host.client.snapshots(TEAM):
+            host.client.snapshot_delete(TEAM, snapshot["snapshotID"])
+    raise AssertionError("it was never needed")
+
+
 @pytest.mark.parametrize("victim", VICTIMS)
 @pytest.mark.parametrize("work", ["pause", "resume", "snapshot"])
 def test_an_end_while_the_copier_works(host, marked, victim, work):
     """It runs or is paused, and is what it was."""
     box, content = marked
-    requests = {"pause": lambda c: c.pause(TEAM, box.id), "resume": lambda c: c.connect(TEAM, box.id, 3600),
-                "snapshot": lambda c: c.snapshot(TEAM, box.id)}
-    if work == "resume":
-        host.client.pause(TEAM, box.id)
-    with Stopped(host, box, requests[work]) as held:
-        VICTIMS[victim](held)
-    assert held.error or victim != "copier", "it was not needed"
+    held = end_in_the_middle(host, box, victim, work)
     wait_for(lambda: host.client.get(TEAM, box.id).sandbox.state in (value("NODE_RUNNING"), value("NODE_PAUSED")),
              "it is settled", 60)
     host.client.connect(TEAM, box.id, 3600)
