@@ -113,8 +113,8 @@ static void on_deadline(struct timer *t)
 	struct freeze *f = CONTAINER_OF(t, struct freeze, deadline);
 	struct err err;
 
-	err_set(&err, ERR_TIMEOUT, 0, "user processes did not freeze within %d ms",
-		CGROUP_FREEZE_MS);
+	err_set(&err, ERR_TIMEOUT, 0, "user processes did not freeze within %llu ms",
+		(unsigned long long)f->ms);
 	finish(f, &err);
 }
 
@@ -129,10 +129,10 @@ static int watch_events(struct freeze *f, struct loop *l, struct err *err)
 	return watch_open(&f->changed, l, f->inotify, WATCH_READ, on_changed, err);
 }
 
-int freeze_start(struct freeze *f, struct loop *l, const struct cgroup *c,
+int freeze_start(struct freeze *f, struct loop *l, const struct cgroup *c, uint64_t ms,
 		 void (*on_done)(struct freeze *f, const struct err *err), struct err *err)
 {
-	*f = (struct freeze){ .on_done = on_done, .cgroup = c, .inotify = -1 };
+	*f = (struct freeze){ .on_done = on_done, .cgroup = c, .ms = ms, .inotify = -1 };
 	timer_init(&f->deadline, l, on_deadline);
 	timer_init(&f->soon, l, on_soon);
 	if (c->dir < 0) {
@@ -148,7 +148,7 @@ int freeze_start(struct freeze *f, struct loop *l, const struct cgroup *c,
 		freeze_cancel(f);
 		return err_wrap(err, "freeze");
 	}
-	timer_start(&f->deadline, CGROUP_FREEZE_MS);
+	timer_start(&f->deadline, ms);
 	if (f->inotify >= 0)
 		timer_start(&f->soon, 0); /* it may be so already, and then nothing changes */
 	else

@@ -4,7 +4,10 @@
 #include "net/timer.h"
 #include "net/watch.h"
 
-enum { CGROUP_FREEZE_MS = 200 }; /* how long a freeze may take */
+enum {
+	CGROUP_FREEZE_MS = 200,    /* how long a freeze may take */
+	CGROUP_SURE_MS = 8 * 1000, /* when what does not freeze cannot be saved */
+};
 
 struct cgroup {
 	int dir; /* -1: there is none, and processes stay where the agent is */
@@ -23,11 +26,12 @@ struct freeze { /* embedded by the caller; all zero: nothing under way */
 	const struct cgroup *cgroup;
 	struct watch changed;
 	struct timer deadline, soon;
+	uint64_t ms;
 	int inotify;
 };
 
 /* Failure (-1) means that on_done will not come. */
-int freeze_start(struct freeze *f, struct loop *l, const struct cgroup *c,
+int freeze_start(struct freeze *f, struct loop *l, const struct cgroup *c, uint64_t ms,
 		 void (*on_done)(struct freeze *f, const struct err *err),
 		 struct err *err) NODISCARD;
 void freeze_cancel(struct freeze *f); /* on_done will not come; the cgroup freezes all the same */

@@ -158,13 +158,13 @@ static void flush(const struct freeze_call *c)
 		effects->flush_disks();
 }
 
-static bool asks_for_flush(const struct http_request *rq)
+static bool asks_for(const struct http_request *rq, const char *what)
 {
 	struct target t;
 	struct err unused;
 
 	return target_split(http_request_head(rq)->target, &t, &unused) == 0 &&
-	       bytes_eq(t.query, BYTES_LIT("flush=1"));
+	       bytes_eq(t.query, bytes_str(what));
 }
 
 static void on_frozen(struct freeze *f, const struct err *err)
@@ -208,8 +208,10 @@ void route_freeze(struct agent *a, struct http_request *rq)
 	c->handler.ops = &ops;
 	c->rq = rq;
 	c->agent = a;
-	c->flush = asks_for_flush(rq);
-	if (freeze_start(&c->freeze, a->loop, &a->cgroup, on_frozen, &err) < 0) {
+	c->flush = asks_for(rq, "flush=1");
+	if (freeze_start(&c->freeze, a->loop, &a->cgroup,
+			 asks_for(rq, "sure=1") ? CGROUP_SURE_MS : CGROUP_FREEZE_MS, on_frozen,
+			 &err) < 0) {
 		reply_fail(rq, 500, "%s", err.msg);
 		free(c);
 		return;

@@ -139,6 +139,15 @@ int agent_link_freeze(struct agent_link *l, uint64_t ms, agent_done *on_done, st
 		ms, on_done, err);
 }
 
+int agent_link_freeze_surely(struct agent_link *l, uint64_t ms, agent_done *on_done,
+			     struct err *err)
+{
+	return ask(l,
+		   &(struct question){
+			   .name = "freeze", .method = "POST", .path = "/control/freeze?sure=1" },
+		   ms, on_done, err);
+}
+
 int agent_link_freeze_disk(struct agent_link *l, uint64_t ms, agent_done *on_done, struct err *err)
 {
 	return ask(l,

@@ -48,6 +48,9 @@ int agent_link_clock(struct agent_link *l, uint64_t ms, agent_done *on_done,
  * for when its memory will not be there to do so later. */
 int agent_link_freeze(struct agent_link *l, uint64_t ms, agent_done *on_done,
 		      struct err *err) NODISCARD;
+/* It takes its time where the other one gives up soon. */
+int agent_link_freeze_surely(struct agent_link *l, uint64_t ms, agent_done *on_done,
+			     struct err *err) NODISCARD;
 int agent_link_freeze_disk(struct agent_link *l, uint64_t ms, agent_done *on_done,
 			   struct err *err) NODISCARD;
 

@@ -286,8 +286,9 @@ static int freeze(struct save *s, struct err *err)
 {
 	if (s->spec.disk_only)
 		return agent_link_freeze_disk(&s->link, SAVE_FLUSH_MS, on_frozen, err);
-	return agent_link_freeze(&s->link, s->spec.must_freeze ? SAVE_SURE_MS : SAVE_FREEZE_MS,
-				 on_frozen, err);
+	if (s->spec.must_freeze)
+		return agent_link_freeze_surely(&s->link, SAVE_SURE_MS, on_frozen, err);
+	return agent_link_freeze(&s->link, SAVE_FREEZE_MS, on_frozen, err);
 }
 
 static void on_dialled(struct agent_dial *d, struct stream *stream, const struct err *failed)

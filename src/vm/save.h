@@ -21,7 +21,7 @@
 enum {
 	SAVE_REACH_MS = 1000,      /* the agent; the guest still runs */
 	SAVE_FREEZE_MS = 1000,     /* its answer, once it was asked, */
-	SAVE_SURE_MS = 5 * 1000,   /* the same of both, when it must freeze */
+	SAVE_SURE_MS = 10 * 1000,  /* the same of both, when it must freeze: the agent tries 8 s */
 	SAVE_FLUSH_MS = 60 * 1000, /* or when it must write back its disk first */
 	SAVE_COPY_MS = 120 * 1000, /* each of the copier's answers: up to all of the memory */
 };

@@ -475,6 +475,21 @@ def test_a_freeze_that_takes_too_long_is_told(tmp_path):
     agent.stop()
 
 
+def test_a_freeze_that_must_be_is_waited_for(tmp_path):
+    path = fake_cgroup(tmp_path)
+    agent = Agent(tmp_path, "--cgroup", str(path))
+    conn = agent.connect()
+    conn.request("POST", "/control/freeze?sure=1")
+    conn.sock.settimeout(1)
+    with pytest.raises(TimeoutError):  # where another would have given up long ago
+        conn.sock.recv(1, socket.MSG_PEEK)
+    conn.sock.settimeout(30)
+    (path / "cgroup.events").write_text("populated 1\nfrozen 1\n")
+    assert conn.getresponse().status == 204
+    conn.close()
+    agent.stop()
+
+
 def test_the_answer_to_an_identity_leaves_before_the_thaw(tmp_path):
     path = fake_cgroup(tmp_path)
     (path / "cgroup.freeze").unlink()

@@ -200,6 +200,7 @@ static void one_that_must_freeze_runs_on_when_it_does_not(void **state)
 	scene_run(&(struct mock_qemu){ 0 }, agent_routes, COUNT(agent_routes), &honest);
 	assert_int_equal(s.err.code, ERR_NONE);
 	assert_true(s.result.frozen);
+	assert_string_equal(s.agent.log[0], "POST /control/freeze?sure=1");
 	scene_end();
 }
 
