@@ -11,7 +11,7 @@ import os
 
 import pytest
 
-from test_agent import Agent, cgroup, fake_cgroup, give_identity, identity, is_frozen  # noqa: F401
+from test_agent import Agent, cgroup, fake_cgroup, give_identity, identity, is_frozen, wait_thawed  # noqa: F401
 from test_agent_process import Attached, begin, send
 
 TOKEN = {"X-Access-Token": "client-token"}
@@ -59,7 +59,7 @@ def test_what_is_said_before_a_pause_is_heard_after_it(agent):
     idle = agent.connect()
     assert agent.ask("GET", "/health", conn=idle).status == 204
     assert resume(agent).status == 200
-    assert not is_frozen(agent.cgroup)
+    wait_thawed(agent.cgroup)
     with pytest.raises((http.client.HTTPException, ConnectionError)):
         text(stream)  # parted from
     with pytest.raises((http.client.HTTPException, ConnectionError)):
