@@ -131,29 +131,27 @@ int agent_link_clock(struct agent_link *l, uint64_t ms, agent_done *on_done, str
 		   ms, on_done, err);
 }
 
+static int freeze(struct agent_link *l, const char *path, uint64_t ms, agent_done *on_done,
+		  struct err *err)
+{
+	return ask(l, &(struct question){ .name = "freeze", .method = "POST", .path = path }, ms,
+		   on_done, err);
+}
+
 int agent_link_freeze(struct agent_link *l, uint64_t ms, agent_done *on_done, struct err *err)
 {
-	return ask(
-		l,
-		&(struct question){ .name = "freeze", .method = "POST", .path = "/control/freeze" },
-		ms, on_done, err);
+	return freeze(l, "/control/freeze", ms, on_done, err);
 }
 
 int agent_link_freeze_surely(struct agent_link *l, uint64_t ms, agent_done *on_done,
 			     struct err *err)
 {
-	return ask(l,
-		   &(struct question){
-			   .name = "freeze", .method = "POST", .path = "/control/freeze?sure=1" },
-		   ms, on_done, err);
+	return freeze(l, "/control/freeze?sure=1", ms, on_done, err);
 }
 
 int agent_link_freeze_disk(struct agent_link *l, uint64_t ms, agent_done *on_done, struct err *err)
 {
-	return ask(l,
-		   &(struct question){
-			   .name = "freeze", .method = "POST", .path = "/control/freeze?flush=1" },
-		   ms, on_done, err);
+	return freeze(l, "/control/freeze?flush=1", ms, on_done, err);
 }
 
 void agent_link_prove(struct agent_link *l, const char *control_token)

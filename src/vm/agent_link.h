@@ -44,11 +44,10 @@ int agent_link_health(struct agent_link *l, uint64_t ms, agent_done *on_done,
 		      struct err *err) NODISCARD;
 int agent_link_clock(struct agent_link *l, uint64_t ms, agent_done *on_done,
 		     struct err *err) NODISCARD;
-/* The user's processes alone; or, what takes longer, also write back the guest's disk after it:
- * for when its memory will not be there to do so later. */
+/* The user's processes alone: given up soon; or tried for seconds; or, what takes longer, with the
+ * guest's disk written back after it, for when its memory will not be there to do so later. */
 int agent_link_freeze(struct agent_link *l, uint64_t ms, agent_done *on_done,
 		      struct err *err) NODISCARD;
-/* It takes its time where the other one gives up soon. */
 int agent_link_freeze_surely(struct agent_link *l, uint64_t ms, agent_done *on_done,
 			     struct err *err) NODISCARD;
 int agent_link_freeze_disk(struct agent_link *l, uint64_t ms, agent_done *on_done,
