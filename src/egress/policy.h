@@ -1,0 +1,73 @@
+/* policy.h - whom a sandbox may reach, and which rule says so.
+ *
+ * Two have a say. The operator's ground holds for all: nobody, a list, or the internet; and the
+ * named services of the own network. A sandbox narrows it, never widens it. Its own rules have
+ * E2B's order: a name or range that is allowed, a range that is denied, else allowed. Addresses
+ * that are not the internet's are refused whatever a rule says: only a named service has one.
+ */
+#pragma once
+
+#include "egress/rule_list.h"
+
+enum {
+	POLICY_TEXT_MAX = 256 * 1024,
+	POLICY_WHY_MAX = 320,
+	POLICY_SERVICES_MAX = 64,
+	POLICY_SERVICE_NAME_MAX = 63,
+};
+
+#define POLICY_SERVICE_DOMAIN ".hotcell.internal"
+
+enum policy_mode { POLICY_NONE, POLICY_ALLOWLIST, POLICY_OPEN };
+
+struct policy_service {
+	char name[POLICY_SERVICE_NAME_MAX + 1]; /* db */
+	uint32_t ip;
+	uint16_t port;
+};
+
+struct policy_ground {
+	enum policy_mode mode;
+	bool packages; /* the list has the template's own package hosts, too */
+	struct rule_list allow;
+	struct policy_service services[POLICY_SERVICES_MAX];
+	size_t n_services;
+};
+
+/* "db=10.1.2.3:5432 cache=10.1.2.4:6379", names of one label. */
+int policy_ground_services(struct policy_ground *g, struct bytes text, struct err *err) NODISCARD;
+/* "example.com *.example.org 1.2.3.0/24"; `packages` stands for the template's hosts. */
+int policy_ground_allow(struct policy_ground *g, struct bytes text, struct err *err) NODISCARD;
+void policy_ground_done(struct policy_ground *g);
+
+struct policy {
+	const struct policy_ground *ground; /* borrowed */
+	struct rule_list packages;          /* the template's */
+	struct rule_list allow, deny;
+	struct rule_list opened; /* names only: their TLS is opened for a rule */
+	uint64_t services;       /* bits: those of the ground that it may reach */
+};
+
+/* {"packages":[], "services":[], "allowInternetAccess":, "network":{"allowOut":[], "denyOut":[],
+ * "rules":{}}}, each of which may be absent. What is unknown is passed over. */
+int policy_read(struct policy *ret, const struct policy_ground *g, struct bytes text,
+		struct err *err) NODISCARD;
+void policy_done(struct policy *p);
+
+struct policy_verdict {
+	bool yes;
+	char why[POLICY_WHY_MAX]; /* whose rule, and which: for the log and for people */
+};
+
+/* May a name be asked for, and dialled if its address is fit? A service is. */
+struct policy_verdict policy_name(const struct policy *p, const char *name);
+/* May this address, which our resolver gave for that name, be dialled? */
+struct policy_verdict policy_answer(const struct policy *p, const char *name, uint32_t ip);
+/* May this one, for which there is no name? */
+struct policy_verdict policy_address(const struct policy *p, uint32_t ip);
+
+/* The service of that name, or at that address, if it may be reached. NULL: none. */
+const struct policy_service *policy_service(const struct policy *p, const char *name);
+const struct policy_service *policy_service_at(const struct policy *p, uint32_t ip, uint16_t port);
+
+bool policy_opens(const struct policy *p, const char *name); /* its TLS, for a rule */
