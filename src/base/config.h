@@ -23,7 +23,7 @@ enum config_type {
 	CONFIG_GROUP,
 };
 
-enum { CONFIG_VALUE_MAX = 256, CONFIG_FILE_MAX = 64 * 1024 };
+enum { CONFIG_VALUE_MAX = 2048, CONFIG_FILE_MAX = 64 * 1024 };
 
 struct config_param {
 	const char *name;

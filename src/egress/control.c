@@ -1,5 +1,5 @@
 /* control.c - known peers, fixed messages, one answer each. */
-/* #syscalls: accept4 getsockopt sendmsg recvmsg close */
+/* #syscalls: accept4 getsockopt sendmsg recvmsg fstat pread64 close */
 #include "egress/control.h"
 
 #include <errno.h>
@@ -25,6 +25,8 @@ struct client {
 struct control {
 	struct loop *loop;
 	uid_t node_uid;
+	struct resolver *resolver;          /* borrowed */
+	const struct policy_ground *ground; /* borrowed */
 	int listener;
 	struct watch calling;
 	struct timer rest;
@@ -54,7 +56,8 @@ static int verb_open(struct control *c, struct call *call, struct egress_reply *
 	(void)r;
 	let_go(c, call->rq.slot);
 	call->n_fds = 0; /* taken, whatever comes of it */
-	return doors_open(&c->slots[call->rq.slot], c->loop, call->fds, err);
+	return doors_open(&c->slots[call->rq.slot], c->loop, c->resolver, c->ground, call->fds,
+			  err);
 }
 
 static int verb_close(struct control *c, struct call *call, struct egress_reply *r, struct err *err)
@@ -95,6 +98,34 @@ static int verb_count(struct control *c, struct call *call, struct egress_reply 
 	return 0;
 }
 
+/* Small, and in memory: reading it waits for nobody. */
+static int read_rules(int fd, struct buf *text, struct err *err)
+{
+	struct stat st;
+	uint8_t *to;
+
+	if (fstat(fd, &st) < 0 || !S_ISREG(st.st_mode) || st.st_size <= 0 ||
+	    st.st_size > POLICY_TEXT_MAX)
+		return err_set(err, ERR_INVALID, 0, "not a file with rules");
+	if (buf_reserve(text, (size_t)st.st_size, &to, err) < 0)
+		return -1;
+	if (pread(fd, to, (size_t)st.st_size, 0) != st.st_size)
+		return err_set(err, ERR_INVALID, errno, "read the rules");
+	buf_claim(text, (size_t)st.st_size);
+	return 0;
+}
+
+static int verb_rule(struct control *c, struct call *call, struct egress_reply *r, struct err *err)
+{
+	AUTO(buf_done) struct buf text = BUF_MAX(POLICY_TEXT_MAX);
+	struct doors *d = find(c, call, err);
+
+	(void)r;
+	if (!d || read_rules(call->fds[0], &text, err) < 0)
+		return -1;
+	return doors_rule(d, buf_view(&text), err);
+}
+
 static int verb_reset(struct control *c, struct call *call, struct egress_reply *r, struct err *err)
 {
 	(void)call;
@@ -113,6 +144,7 @@ static const struct {
 	[EGRESS_CLOSE] = { verb_close, 0 },
 	[EGRESS_NAME] = { verb_name, 0 },
 	[EGRESS_COUNT] = { verb_count, 0 },
+	[EGRESS_RULE] = { verb_rule, 1 },
 	[EGRESS_RESET] = { verb_reset, 0 },
 };
 
@@ -250,14 +282,16 @@ static int listen_at(const char *path, struct err *err)
 	return take_fd(&fd);
 }
 
-int control_open(struct control **ret, struct loop *l, const char *path, uid_t node_uid,
-		 struct err *err)
+int control_open(struct control **ret, struct loop *l, struct resolver *r,
+		 const struct policy_ground *g, const char *path, uid_t node_uid, struct err *err)
 {
 	AUTO(auto_free) struct control *c = calloc(1, sizeof(*c));
 
 	if (!c)
 		return err_set(err, ERR_EXHAUSTED, ENOMEM, "allocate control");
 	c->loop = l;
+	c->resolver = r;
+	c->ground = g;
 	c->node_uid = node_uid;
 	timer_init(&c->rest, l, call_again);
 	c->listener = listen_at(path, err);

@@ -1,13 +1,14 @@
 /* control.h - where node hands over doors: a SOCK_SEQPACKET unix socket and the table of slots.
  *
- * Doors stay open when node goes: its sandboxes run on, and are refused as before. The next node
+ * Doors stay open when node goes: its sandboxes run on, and are let out as before. The next node
  * begins with EGRESS_RESET.
  */
 #pragma once
 
 #include <sys/types.h>
 
-#include "net/loop.h"
+#include "egress/policy.h"
+#include "egress/resolver.h"
 
 enum {
 	CONTROL_SLOTS_MAX = 2048,
@@ -18,7 +19,8 @@ enum {
 struct control;
 
 /* Listens at `path`, removing what was there. Only root and `node_uid` may ask. */
-int control_open(struct control **ret, struct loop *l, const char *path, uid_t node_uid,
+int control_open(struct control **ret, struct loop *l, struct resolver *r,
+		 const struct policy_ground *g, const char *path, uid_t node_uid,
 		 struct err *err) NODISCARD;
 
 void control_close(struct control *c); /* with all doors */

@@ -1,5 +1,5 @@
-/* doors.c - refusing, quickly and fairly. */
-/* #syscalls: accept4 setsockopt getsockopt recvfrom sendto close */
+/* doors.c - hearing whoever comes, quickly and fairly. */
+/* #syscalls: accept4 setsockopt getsockopt recvfrom close */
 #include "egress/doors.h"
 
 #include <errno.h>
@@ -7,9 +7,12 @@
 #include <sys/socket.h>
 
 #include "base/log.h"
+#include "egress/front.h"
+#include "egress/names.h"
 #include "net/timer.h"
 #include "net/watch.h"
-#include "wire/dns.h"
+
+enum { ORIGINAL_DST = 80 }; /* linux/netfilter_ipv4.h, which does not agree with netinet/in.h */
 
 struct doors {
 	struct loop *loop;
@@ -18,8 +21,7 @@ struct doors {
 	struct timer rest; /* runs while the sandbox has been heard enough */
 	uint64_t since_ms; /* when counting `heard` began */
 	unsigned int heard;
-	char id[EGRESS_ID_MAX + 1];
-	struct egress_counts counts;
+	struct outlet outlet;
 };
 
 static void listen_again(struct timer *t)
@@ -70,19 +72,47 @@ static void reset(int fd)
 	close(fd);
 }
 
+/* Where the guest meant to go, before the rules of its namespace turned it to our door. */
+static bool destination(int fd, uint32_t *ret_ip, uint16_t *ret_port)
+{
+	struct sockaddr_in to;
+	socklen_t len = sizeof(to);
+
+	if (getsockopt(fd, SOL_IP, ORIGINAL_DST, &to, &len) < 0 || to.sin_family != AF_INET)
+		return false;
+	*ret_ip = ntohl(to.sin_addr.s_addr);
+	*ret_port = ntohs(to.sin_port);
+	return true;
+}
+
+static void receive(struct doors *d, int fd)
+{
+	struct outlet *o = &d->outlet;
+	struct err err;
+	uint32_t ip;
+	uint16_t port;
+
+	if (o->ruled && o->n_fronts < OUTLET_FRONTS_MAX && destination(fd, &ip, &port)) {
+		if (front_start(o, fd, ip, port, &err) < 0)
+			o->counts.tcp_refused++;
+		return;
+	}
+	o->counts.tcp_refused++;
+	reset(fd);
+}
+
 static void on_tcp(struct watch *w, unsigned int events)
 {
 	struct doors *d = CONTAINER_OF(w, struct doors, tcp_ready);
 
 	if (events & WATCH_ERROR)
-		log_warn("sandbox %s: its door for connections failed", d->id);
+		log_warn("sandbox %s: its door for connections failed", d->outlet.id);
 	for (int i = 0; i < DOORS_BATCH && may_hear(d); i++) {
 		int fd = accept4(d->tcp, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
 
-		if (fd >= 0) {
-			d->counts.tcp_refused++;
-			reset(fd);
-		} else if (is_shortage(errno)) {
+		if (fd >= 0)
+			receive(d, fd);
+		else if (is_shortage(errno)) {
 			have_a_rest(d);
 			return;
 		} else if (errno == EAGAIN || errno == EINVAL) {
@@ -93,30 +123,13 @@ static void on_tcp(struct watch *w, unsigned int events)
 
 /* --- names ---------------------------------------------------------------------------------- */
 
-static void answer(struct doors *d, struct bytes in, const struct sockaddr_in *who)
-{
-	AUTO(buf_done) struct buf out = BUF_MAX(DNS_REPLY_MAX);
-	struct dns_query q;
-	enum dns_verdict verdict = dns_read_query(in, &q);
-	struct err err = { 0 };
-
-	if (verdict == DNS_SILENCE)
-		return;
-	d->counts.names_refused++;
-	if (dns_write_refusal(&q, verdict == DNS_ASKS ? DNS_NXDOMAIN : DNS_FORMERR, &out, &err) < 0)
-		return;
-	/* one that cannot be sent now is one that was lost on the way */
-	(void)!sendto(d->udp, out.ptr, out.len, MSG_DONTWAIT | MSG_NOSIGNAL,
-		      (const struct sockaddr *)who, sizeof(*who));
-}
-
 static void on_udp(struct watch *w, unsigned int events)
 {
 	struct doors *d = CONTAINER_OF(w, struct doors, udp_ready);
 	uint8_t in[DNS_QUERY_MAX + 1]; /* a longer one is cut, and still too long */
 
 	if (events & WATCH_ERROR)
-		log_warn("sandbox %s: its door for names failed", d->id);
+		log_warn("sandbox %s: its door for names failed", d->outlet.id);
 	for (int i = 0; i < DOORS_BATCH && may_hear(d); i++) {
 		struct sockaddr_in who = { 0 };
 		socklen_t len = sizeof(who);
@@ -125,7 +138,7 @@ static void on_udp(struct watch *w, unsigned int events)
 
 		if (n < 0)
 			return;
-		answer(d, (struct bytes){ in, (size_t)n }, &who);
+		names_ask(&d->outlet, d->udp, (struct bytes){ in, (size_t)n }, &who);
 	}
 }
 
@@ -149,8 +162,8 @@ static int check(const struct doors *d, struct err *err)
 	return 0;
 }
 
-int doors_open(struct doors **ret, struct loop *l, const int fds[static EGRESS_DOORS],
-	       struct err *err)
+int doors_open(struct doors **ret, struct loop *l, struct resolver *r,
+	       const struct policy_ground *g, const int fds[static EGRESS_DOORS], struct err *err)
 {
 	AUTO(auto_close) int tcp = fds[0];
 	AUTO(auto_close) int udp = fds[1];
@@ -158,7 +171,8 @@ int doors_open(struct doors **ret, struct loop *l, const int fds[static EGRESS_D
 
 	if (!d)
 		return err_set(err, ERR_EXHAUSTED, ENOMEM, "allocate doors");
-	*d = (struct doors){ .loop = l, .tcp = tcp, .udp = udp, .id = "(unnamed)" };
+	*d = (struct doors){ .loop = l, .tcp = tcp, .udp = udp };
+	outlet_open(&d->outlet, l, r, g);
 	if (check(d, err) < 0 || watch_open(&d->tcp_ready, l, tcp, WATCH_READ, on_tcp, err) < 0)
 		return -1;
 	if (watch_open(&d->udp_ready, l, udp, WATCH_READ, on_udp, err) < 0) {
@@ -174,21 +188,28 @@ int doors_open(struct doors **ret, struct loop *l, const int fds[static EGRESS_D
 
 static void say_counts(const struct doors *d)
 {
-	if (d->counts.tcp_refused > 0 || d->counts.names_refused > 0)
-		log_info("sandbox %s: %lu connections and %lu names refused", d->id,
-			 d->counts.tcp_refused, d->counts.names_refused);
+	const struct egress_counts *c = &d->outlet.counts;
+
+	if (c->tcp_refused + c->names_refused + c->tcp_allowed > 0)
+		log_info("sandbox %s: %lu connections let out, %lu and %lu names refused",
+			 d->outlet.id, c->tcp_allowed, c->tcp_refused, c->names_refused);
 }
 
 void doors_name(struct doors *d, const char id[static EGRESS_ID_MAX + 1])
 {
 	say_counts(d);
-	snprintf(d->id, sizeof(d->id), "%s", id);
-	d->counts = (struct egress_counts){ 0 };
+	outlet_forget(&d->outlet);
+	snprintf(d->outlet.id, sizeof(d->outlet.id), "%s", id);
+}
+
+int doors_rule(struct doors *d, struct bytes text, struct err *err)
+{
+	return outlet_rule(&d->outlet, text, err);
 }
 
 struct egress_counts doors_counts(const struct doors *d)
 {
-	return d->counts;
+	return d->outlet.counts;
 }
 
 void doors_close(struct doors *d)
@@ -196,6 +217,7 @@ void doors_close(struct doors *d)
 	if (!d)
 		return;
 	say_counts(d);
+	outlet_forget(&d->outlet);
 	timer_stop(&d->rest);
 	watch_close(&d->tcp_ready);
 	watch_close(&d->udp_ready);

@@ -1,13 +1,14 @@
 /* doors.h - the two sockets at which everything ends that one sandbox begins.
  *
- * Nobody is let out: a connection is reset at once, a name does not exist. Both are counted. What
- * one sandbox sends is heard up to a limit, in turn with the others; the rest waits in its own
- * sockets, or is lost there.
+ * Without rules nobody is let out: a connection is reset at once, a name does not exist. What one
+ * sandbox sends is heard up to a limit, in turn with the others; the rest waits in its own sockets,
+ * or is lost there.
  */
 #pragma once
 
+#include "egress/policy.h"
 #include "egress/protocol.h"
-#include "net/loop.h"
+#include "egress/resolver.h"
 
 enum {
 	DOORS_BATCH = 16,     /* connections, or questions, taken from one door per turn */
@@ -19,11 +20,14 @@ struct doors;
 
 /* Takes both descriptors, also on failure: a listening TCP socket and a UDP socket, non-blocking.
  */
-int doors_open(struct doors **ret, struct loop *l, const int fds[static EGRESS_DOORS],
+int doors_open(struct doors **ret, struct loop *l, struct resolver *r,
+	       const struct policy_ground *g, const int fds[static EGRESS_DOORS],
 	       struct err *err) NODISCARD;
 
-/* The sandbox that uses them from now on: counts begin at 0. */
+/* The sandbox that uses them from now on: counts begin at 0, without rules. */
 void doors_name(struct doors *d, const char id[static EGRESS_ID_MAX + 1]);
+/* Its rules; what they do not allow any more is cut. */
+int doors_rule(struct doors *d, struct bytes text, struct err *err) NODISCARD;
 
 struct egress_counts doors_counts(const struct doors *d);
 

@@ -1,23 +1,27 @@
-/* main.c - hotcell-egress: what leaves a sandbox, which today is nothing.
+/* main.c - hotcell-egress: what leaves a sandbox.
  *
- * It holds the two doors inside each sandbox's network namespace, refuses whoever comes, and counts
- * them. It owns no state: killed at any instant, the sandboxes' kernels are told that nobody
- * listens, and node hands the doors to the next egress.
+ * It holds the two doors inside each sandbox's network namespace, decides who is let out, and
+ * dials in its place. It owns no state: killed at any instant, the sandboxes' kernels are told that
+ * nobody listens, and node hands the doors to the next egress.
  */
 #include <signal.h>
 #include <stdio.h>
 
 #include "base/log.h"
 #include "egress/control.h"
+#include "egress/resolvers.h"
 #include "egress/settings.h"
 #include "egress/syscalls.h"
 #include "jail/confine.h"
 #include "net/signals.h"
+#include "wire/json.h"
 
-enum { FILES_WANTED = 8 * 1024 }; /* two for each sandbox */
+enum { FILES_WANTED = 64 * 1024 }; /* two for each sandbox and each connection */
 
 struct program {
 	struct loop *loop;
+	struct policy_ground ground;
+	struct resolver *resolver;
 	struct control *control;
 	struct signal_watch term, interrupt;
 };
@@ -38,14 +42,33 @@ static void on_interrupt(struct signal_watch *w)
 	end(CONTAINER_OF(w, struct program, interrupt));
 }
 
+static int read_ground(struct program *p, const struct config_value *set, struct err *err)
+{
+	p->ground.mode = (enum policy_mode)set[SET_NETWORK].number;
+	if (policy_ground_allow(&p->ground, bytes_str(set[SET_ALLOW].text), err) < 0)
+		return -1;
+	return policy_ground_services(&p->ground, bytes_str(set[SET_SERVICES].text), err);
+}
+
+static int open_resolver(struct program *p, const struct config_value *set, struct err *err)
+{
+	struct question_servers servers;
+
+	if (resolvers_read(set[SET_RESOLVERS].text, &servers, err) < 0)
+		return -1;
+	return resolver_open(&p->resolver, p->loop, &servers, err);
+}
+
 static int set_up(struct program *p, const struct config_value *set, struct err *err)
 {
 	const struct confine limits = { .user = set[SET_USER].text, .syscalls = syscalls };
 
+	json_object_seed(0); /* before there is no /dev/urandom */
 	if (confine_begin(FILES_WANTED, err) < 0 || loop_open(&p->loop, err) < 0 ||
+	    read_ground(p, set, err) < 0 || open_resolver(p, set, err) < 0 ||
 	    signal_open(&p->term, p->loop, SIGTERM, on_term, err) < 0 ||
 	    signal_open(&p->interrupt, p->loop, SIGINT, on_interrupt, err) < 0 ||
-	    control_open(&p->control, p->loop, set[SET_SOCKET].text,
+	    control_open(&p->control, p->loop, p->resolver, &p->ground, set[SET_SOCKET].text,
 			 (uid_t)set[SET_NODE_UID].number, err) < 0)
 		return -1;
 	return confine(&limits, err);
@@ -54,6 +77,8 @@ static int set_up(struct program *p, const struct config_value *set, struct err 
 static void tear_down(struct program *p)
 {
 	control_close(p->control);
+	resolver_close(p->resolver);
+	policy_ground_done(&p->ground);
 	signal_close(&p->term);
 	signal_close(&p->interrupt);
 	loop_free(p->loop);

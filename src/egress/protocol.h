@@ -6,7 +6,7 @@
 
 #include <stdint.h>
 
-enum { EGRESS_VERSION = 1, EGRESS_ID_MAX = 63, EGRESS_DOORS = 2 };
+enum { EGRESS_VERSION = 2, EGRESS_ID_MAX = 63, EGRESS_DOORS = 2 };
 
 enum egress_verb {
 	EGRESS_OPEN,  /* slot, two descriptors: its TCP listener and its UDP socket for names.
@@ -14,6 +14,8 @@ enum egress_verb {
 	EGRESS_CLOSE, /* slot: let go of its doors; one it does not have is success */
 	EGRESS_NAME,  /* slot, id: the sandbox that now uses it, for counting and the log */
 	EGRESS_COUNT, /* slot -> counts since EGRESS_NAME */
+	EGRESS_RULE,  /* slot, a descriptor: a file in memory with its rules, JSON (policy.h).
+		       * They hold from the answer on, for connections that are open, too */
 	EGRESS_RESET, /* let go of everything: node has just started and sends all anew */
 	EGRESS_VERBS,
 };
@@ -29,6 +31,9 @@ struct egress_request {
 struct egress_counts {
 	uint64_t tcp_refused; /* connections the guest tried */
 	uint64_t names_refused;
+	uint64_t tcp_allowed, tcp_failed; /* failed: allowed, and nobody was there */
+	uint64_t names_allowed;
+	uint64_t bytes_out, bytes_in; /* of connections that are over */
 };
 
 struct egress_reply {

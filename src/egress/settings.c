@@ -1,6 +1,9 @@
 /* settings.c - the table behind egress's configuration file and its --help. */
 #include "egress/settings.h"
 
+/* in the order of enum policy_mode */
+static const char *const modes[] = { "none", "allowlist", "open", NULL };
+
 const struct config_param settings_table[SETTINGS] = {
 	[SET_SOCKET] = { "socket", CONFIG_PATH, "/run/hotcell-egress/egress.sock",
 			 .help = "where node hands over the doors of its sandboxes" },
@@ -8,4 +11,17 @@ const struct config_param settings_table[SETTINGS] = {
 			   .help = "the only user, besides root, that may do so" },
 	[SET_USER] = { "user", CONFIG_TEXT, "",
 		       .help = "name or number to become when started as root; empty: stay" },
+	[SET_NETWORK] = { "network", CONFIG_CHOICE, "allowlist", .choices = modes,
+			  .help = "what sandboxes may reach at most; each may narrow it" },
+	[SET_ALLOW] = { "allow", CONFIG_TEXT, "packages",
+			.help = "allowlist: names, *.names and ranges, with spaces between them; "
+				"packages: those of the template's package managers" },
+	[SET_SERVICES] = { "services", CONFIG_TEXT, "",
+			   .help = "db=10.1.2.3:5432 ...: reached as db.hotcell.internal by keys "
+				   "that "
+				   "may" },
+	[SET_RESOLVERS] = { "resolvers", CONFIG_TEXT, "",
+			    .help = "address:port, up to four, with spaces between them; empty: "
+				    "those "
+				    "of /etc/resolv.conf" },
 };

@@ -33,12 +33,24 @@ static void fail(struct pump *p, const struct err *err)
 	p->ops->on_done(p, err);
 }
 
+static int pass(struct pump_side *from, struct bytes in, struct err *err)
+{
+	struct pump *p = from->pump;
+	AUTO(buf_done) struct buf out = BUF_MAX(STREAM_QUEUE_MAX);
+
+	if (!p->ops->pass)
+		return stream_write(other(from)->s, in, err);
+	if (p->ops->pass(p, from, in, &out, err) < 0)
+		return -1;
+	return out.len > 0 ? stream_write_buf(other(from)->s, &out, err) : 0;
+}
+
 static void on_data(struct stream_user *u, struct bytes in)
 {
 	struct pump_side *from = side_of(u), *to = other(from);
 	struct err err;
 
-	if (stream_write(to->s, in, &err) < 0) {
+	if (pass(from, in, &err) < 0) {
 		fail(from->pump, &err);
 		return;
 	}

@@ -12,9 +12,14 @@
 enum { PUMP_HOLD = STREAM_LOW_WATER + LOOP_READ_MAX };
 
 struct pump;
+struct pump_side;
 struct pump_ops {
 	/* The last call: both directions ended (NULL), or what broke. The streams are closed. */
 	void (*on_done)(struct pump *p, const struct err *err);
+	/* May be NULL: all passes. Else what `from` received and may pass is appended to `out`; a
+	 * failure breaks both. It may write to either stream itself. */
+	int (*pass)(struct pump *p, struct pump_side *from, struct bytes in, struct buf *out,
+		    struct err *err);
 };
 
 struct pump_side {

@@ -22,6 +22,8 @@ enum { PATIENCE_MS = 20000, SLOT = 7, OTHER = 1999 };
 
 #define QUERY "\x12\x34\1\0\0\1\0\0\0\0\0\0\3www\7example\3org\0\0\1\0\1"
 
+static const struct policy_ground ground;
+
 struct world {
 	struct loop *loop;
 	struct control *control;
@@ -54,7 +56,8 @@ static int set_up(void **state)
 	assert_non_null(mkdtemp(w->folder));
 	snprintf(w->path, sizeof(w->path), "%s/egress.sock", w->folder);
 	assert_int_equal(loop_open(&w->loop, &err), 0);
-	assert_int_equal(control_open(&w->control, w->loop, w->path, getuid(), &err), 0);
+	assert_int_equal(control_open(&w->control, w->loop, NULL, &ground, w->path, getuid(), &err),
+			 0);
 	w->node = dial_control(w);
 	*state = w;
 	return 0;
@@ -250,7 +253,7 @@ static void doors_close_when_node_says_so_and_only_then(void **state)
 static void wrong_requests_are_refused(void **state)
 {
 	struct world *w = *state;
-	struct egress_request bad_version = { .version = 2, .verb = EGRESS_CLOSE };
+	struct egress_request bad_version = { .version = EGRESS_VERSION + 1, .verb = EGRESS_CLOSE };
 	struct egress_request bad_name = { .verb = EGRESS_NAME, .slot = SLOT };
 	struct egress_request open_wrong = { .verb = EGRESS_OPEN, .slot = SLOT };
 	int pipes[2], fds[2];

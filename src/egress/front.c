@@ -1,0 +1,438 @@
+/* front.c - see front.h. */
+/* #syscalls: socket connect setsockopt getsockopt close */
+#include "egress/front.h"
+
+#include <errno.h>
+
+#include "base/log.h"
+#include "egress/http_guard.h"
+#include "egress/peek.h"
+#include "net/fd_stream.h"
+#include "net/pump.h"
+
+struct front {
+	struct outlet *outlet;
+	struct stream *guest; /* NULL: it is the pump's */
+	struct stream_user user;
+	uint32_t ip; /* where the guest meant to go, then where it goes */
+	uint16_t port;
+	enum outlet_kind kind;
+	char name[DOMAIN_SIZE]; /* that decided; empty: the address did */
+	struct buf first;       /* what the guest said before anybody was dialled */
+	struct timer quiet, late;
+	struct lookup lookup;
+	struct dns_addresses found;
+	size_t tried;
+	struct dial dial;
+	struct pump pump;
+	bool pumping, guarded;
+	struct http_guard guard;
+	struct front *next, **prev;
+};
+
+static void front_free(struct front *f)
+{
+	struct outlet *o = f->outlet;
+
+	timer_stop(&f->quiet);
+	timer_stop(&f->late);
+	lookup_cancel(&f->lookup);
+	dial_cancel(&f->dial);
+	if (f->pumping)
+		pump_abort(&f->pump);
+	if (f->guest)
+		stream_abort(f->guest);
+	if (f->guarded)
+		http_guard_done(&f->guard);
+	buf_done(&f->first);
+	*f->prev = f->next;
+	if (f->next)
+		f->next->prev = f->prev;
+	o->n_fronts--;
+	free(f);
+}
+
+/* --- no ----------------------------------------------------------------------------------- */
+
+/* Who speaks HTTP is told in HTTP; the rest sees a reset. */
+static void refuse(struct front *f, unsigned int status, const char *why)
+{
+	char text[POLICY_WHY_MAX + 256], body[POLICY_WHY_MAX + 64];
+	struct err err;
+
+	if (f->kind == OUTLET_HTTP && f->guest) {
+		snprintf(body, sizeof(body), "hotcell: %s: %s\n",
+			 status == 403 ? "not allowed" : "not reached", why);
+		snprintf(text, sizeof(text),
+			 "HTTP/1.1 %u %s\r\ncontent-type: text/plain; charset=utf-8\r\n"
+			 "content-length: %zu\r\nconnection: close\r\n\r\n%s",
+			 status, status == 403 ? "Forbidden" : "Bad Gateway", strlen(body), body);
+		if (stream_write(f->guest, bytes_str(text), &err) == 0)
+			stream_close(TAKE(f->guest));
+	}
+	front_free(f);
+}
+
+/* --- bytes -------------------------------------------------------------------------------- */
+
+static void on_pumped(struct pump *p, const struct err *err)
+{
+	struct front *f = CONTAINER_OF(p, struct front, pump);
+
+	(void)err;
+	f->outlet->counts.bytes_out += p->a.moved;
+	f->outlet->counts.bytes_in += p->b.moved;
+	f->pumping = false;
+	front_free(f);
+}
+
+/* Of plain HTTP: each request is looked at, and an upgrade needs the server's word. */
+static int pass_http(struct pump *p, struct pump_side *from, struct bytes in, struct buf *out,
+		     struct err *err)
+{
+	struct front *f = CONTAINER_OF(p, struct front, pump);
+	AUTO(buf_done) struct buf held = BUF_MAX(HTTP_GUARD_HOLD_MAX);
+	struct policy_verdict no = { 0 };
+
+	if (from == &p->b) {
+		if (http_guard_heard(&f->guard, in) &&
+		    (http_guard_feed(&f->guard, (struct bytes){ 0 }, &held, err) < 0 ||
+		     (held.len > 0 && stream_write_buf(p->b.s, &held, err) < 0)))
+			return -1;
+		return buf_add(out, in, err);
+	}
+	if (http_guard_feed(&f->guard, in, out, err) == 0)
+		return 0;
+	snprintf(no.why, sizeof(no.why), "%s", err->msg);
+	outlet_audit(f->outlet, f->kind, &no, f->name, f->ip, f->port);
+	return -1;
+}
+
+static const struct pump_ops as_is = { on_pumped, NULL }, looked_at = { on_pumped, pass_http };
+
+/* The first bytes take the way of all others. */
+static int begin_http(struct front *f, struct stream *server, struct err *err)
+{
+	AUTO(buf_done) struct buf out = BUF_MAX(HTTP_GUARD_HOLD_MAX);
+	char host[DOMAIN_SIZE];
+	struct http1_head h;
+	struct peek said;
+	size_t scanned = 0, used;
+
+	if (http1_head_end(buf_view(&f->first), &scanned, &used, err) != DECODE_OK ||
+	    http1_parse_request(bytes_head(buf_view(&f->first), used), &h, err) < 0 ||
+	    !peek_host(&h, host, &said))
+		return err_set(err, ERR_INVALID, 0, "no longer a request");
+	http_guard_init(&f->guard, host);
+	f->guarded = true;
+	if (http_guard_feed(&f->guard, buf_view(&f->first), &out, err) < 0)
+		return -1;
+	return stream_write_buf(server, &out, err);
+}
+
+static void begin_pump(struct front *f, struct stream *server)
+{
+	struct err err;
+	int rc = 0;
+
+	if (f->kind == OUTLET_HTTP)
+		rc = begin_http(f, server, &err);
+	else if (f->first.len > 0)
+		rc = stream_write_buf(server, &f->first, &err);
+	if (rc < 0) {
+		stream_abort(server);
+		refuse(f, 502, err.msg);
+		return;
+	}
+	f->outlet->counts.bytes_out += f->first.len;
+	buf_done(&f->first);
+	f->pumping = true;
+	pump_start(&f->pump, f->kind == OUTLET_HTTP ? &looked_at : &as_is, TAKE(f->guest), server,
+		   FRONT_IDLE_MS);
+}
+
+/* --- dialling ----------------------------------------------------------------------------- */
+
+static void dial_next(struct front *f, const char *why);
+
+static void on_dialled(struct dial *d, struct stream *s, const struct err *err)
+{
+	struct front *f = CONTAINER_OF(d, struct front, dial);
+
+	if (s)
+		begin_pump(f, s);
+	else
+		dial_next(f, err->msg);
+}
+
+static int dial_one(struct front *f, uint32_t ip, struct err *err)
+{
+	char text[IP4_TEXT_MAX];
+	struct addr to;
+
+	f->ip = ip;
+	ip4_text(ip, text);
+	if (addr_ip(text, f->port, &to, err) < 0)
+		return -1;
+	return dial_start(&f->dial, f->outlet->loop, &to, FRONT_DIAL_MS, on_dialled, err);
+}
+
+/* `why`: of the one before. */
+static void dial_next(struct front *f, const char *why)
+{
+	struct err err;
+
+	while (f->tried < f->found.n) {
+		if (dial_one(f, f->found.ip[f->tried++], &err) == 0)
+			return;
+		why = err.msg;
+	}
+	f->outlet->counts.tcp_failed++;
+	refuse(f, 502, why);
+}
+
+/* Let out, towards what is in `found`. */
+static void let_out(struct front *f, const struct policy_verdict *v)
+{
+	f->outlet->counts.tcp_allowed++;
+	outlet_audit(f->outlet, f->kind, v, f->name, f->found.ip[0], f->port);
+	dial_next(f, "no address");
+}
+
+static void turn_away(struct front *f, const struct policy_verdict *v)
+{
+	f->outlet->counts.tcp_refused++;
+	outlet_audit(f->outlet, f->kind, v, f->name, f->ip, f->port);
+	refuse(f, 403, v->why);
+}
+
+/* --- deciding ----------------------------------------------------------------------------- */
+
+static void towards(struct front *f, uint32_t ip)
+{
+	f->found = (struct dns_addresses){ .ip = { ip }, .n = 1 };
+}
+
+/* A name that this sandbox was given the address for is as good as said. */
+static struct policy_verdict by_address(const struct front *f)
+{
+	const struct outlet *o = f->outlet;
+	struct policy_verdict v = policy_address(&o->policy, f->ip);
+	const char *name;
+
+	if (policy_service_at(&o->policy, f->ip, f->port)) {
+		v.yes = true;
+		snprintf(v.why, sizeof(v.why), "a service");
+	}
+	for (size_t i = 0; !v.yes && (name = known_names_of(&o->known, f->ip, i)); i++) {
+		struct policy_verdict named = policy_answer(&o->policy, name, f->ip);
+
+		if (named.yes && !policy_service(&o->policy, name))
+			v = named;
+	}
+	return v;
+}
+
+static void decide_by_address(struct front *f)
+{
+	struct policy_verdict v = by_address(f);
+
+	towards(f, f->ip);
+	if (v.yes)
+		let_out(f, &v);
+	else
+		turn_away(f, &v);
+}
+
+static void on_found(struct lookup *l, enum dns_reading reading, const struct dns_addresses *found)
+{
+	struct front *f = CONTAINER_OF(l, struct front, lookup);
+	struct policy_verdict v = { .why = "the name has no address" }, one;
+
+	f->found.n = 0;
+	for (size_t i = 0; reading == DNS_ANSWERED && i < found->n; i++) {
+		one = policy_answer(&f->outlet->policy, f->name, found->ip[i]);
+		if (!v.yes)
+			v = one;
+		if (one.yes)
+			f->found.ip[f->found.n++] = found->ip[i];
+	}
+	if (f->found.n > 0)
+		let_out(f, &v);
+	else
+		turn_away(f, &v);
+}
+
+static void decide_by_name(struct front *f)
+{
+	struct outlet *o = f->outlet;
+	const struct policy_service *s = policy_service(&o->policy, f->name);
+	struct policy_verdict v = policy_name(&o->policy, f->name);
+	struct err err;
+
+	if (s && s->port == f->port) {
+		towards(f, s->ip);
+		let_out(f, &v);
+	} else if (s || !v.yes) {
+		struct policy_verdict address = policy_address(&o->policy, f->ip);
+
+		towards(f, f->ip);
+		if (address.yes) /* a range that is allowed, whatever is said there */
+			let_out(f, &address);
+		else
+			turn_away(f, &v);
+	} else if (resolver_ask(o->resolver, &f->lookup, f->name, on_found, &err) < 0) {
+		refuse(f, 502, err.msg);
+	}
+}
+
+static void decide(struct front *f)
+{
+	struct policy_verdict v = { 0 };
+
+	timer_stop(&f->quiet);
+	timer_stop(&f->late);
+	if (!f->outlet->ruled) {
+		snprintf(v.why, sizeof(v.why), "no rules yet");
+		turn_away(f, &v);
+	} else if (f->name[0]) {
+		decide_by_name(f);
+	} else {
+		decide_by_address(f);
+	}
+}
+
+/* --- peeking ------------------------------------------------------------------------------ */
+
+static void on_data(struct stream_user *u, struct bytes in)
+{
+	struct front *f = CONTAINER_OF(u, struct front, user);
+	struct policy_verdict v = { 0 };
+	struct peek said;
+	enum peek_kind kind;
+	struct err err;
+
+	if (buf_add(&f->first, in, &err) < 0) {
+		snprintf(v.why, sizeof(v.why), "its first message is too long");
+		turn_away(f, &v);
+		return;
+	}
+	timer_stop(&f->quiet);
+	kind = peek_read(buf_view(&f->first), &said);
+	if (kind == PEEK_MORE)
+		return;
+	stream_read(f->guest, false);
+	if (kind == PEEK_BROKEN) {
+		snprintf(v.why, sizeof(v.why), "its first message cannot be read");
+		turn_away(f, &v);
+		return;
+	}
+	f->kind = kind == PEEK_TLS ? OUTLET_TLS : kind == PEEK_HTTP ? OUTLET_HTTP : OUTLET_TCP;
+	memcpy(f->name, said.name, sizeof(f->name));
+	decide(f);
+}
+
+/* It has said all it wants to: what is there decides. */
+static void on_end(struct stream_user *u)
+{
+	front_free(CONTAINER_OF(u, struct front, user));
+}
+
+static void on_drain(struct stream_user *u)
+{
+	(void)u;
+}
+
+static void on_fail(struct stream_user *u, const struct err *err)
+{
+	(void)err;
+	front_free(CONTAINER_OF(u, struct front, user));
+}
+
+static const struct stream_user_ops peeks = { on_data, on_end, on_drain, on_fail };
+
+static void on_quiet(struct timer *t)
+{
+	struct front *f = CONTAINER_OF(t, struct front, quiet);
+
+	stream_read(f->guest, false);
+	decide(f);
+}
+
+static void on_late(struct timer *t)
+{
+	struct front *f = CONTAINER_OF(t, struct front, late);
+	struct policy_verdict v = { .why = "its first message takes too long" };
+
+	turn_away(f, &v);
+}
+
+/* --- for others --------------------------------------------------------------------------- */
+
+static void join(struct front *f, struct outlet *o)
+{
+	f->outlet = o;
+	f->next = o->fronts;
+	if (f->next)
+		f->next->prev = &f->next;
+	f->prev = &o->fronts;
+	o->fronts = f;
+	o->n_fronts++;
+}
+
+int front_start(struct outlet *o, int fd, uint32_t ip, uint16_t port, struct err *err)
+{
+	AUTO(auto_close) int own = fd;
+	struct front *f;
+
+	if (o->n_fronts >= OUTLET_FRONTS_MAX)
+		return err_set(err, ERR_EXHAUSTED, 0, "%d connections", OUTLET_FRONTS_MAX);
+	f = calloc(1, sizeof(*f));
+	if (!f)
+		return err_set(err, ERR_EXHAUSTED, ENOMEM, "a connection");
+	f->ip = ip;
+	f->port = port;
+	f->kind = OUTLET_TCP;
+	f->first = BUF_MAX(PEEK_MAX + LOOP_READ_MAX);
+	f->user.ops = &peeks;
+	timer_init(&f->quiet, o->loop, on_quiet);
+	timer_init(&f->late, o->loop, on_late);
+	if (fd_stream_open(o->loop, take_fd(&own), FD_STREAM_BOTH, &f->guest, err) < 0) {
+		free(f);
+		return -1;
+	}
+	join(f, o);
+	stream_set_user(f->guest, &f->user);
+	stream_read(f->guest, true);
+	timer_start(&f->quiet, FRONT_QUIET_MS);
+	timer_start(&f->late, FRONT_PEEK_MS);
+	return 0;
+}
+
+void fronts_cut(struct outlet *o)
+{
+	while (o->fronts)
+		front_free(o->fronts);
+}
+
+static bool may_go_on(const struct front *f)
+{
+	const struct policy *p = &f->outlet->policy;
+
+	if (!f->outlet->ruled)
+		return false;
+	if (policy_address(p, f->ip).yes)
+		return true;
+	return f->name[0] ? policy_answer(p, f->name, f->ip).yes : by_address(f).yes;
+}
+
+void fronts_check(struct outlet *o)
+{
+	struct front *next;
+
+	for (struct front *f = o->fronts; f; f = next) {
+		next = f->next;
+		if (f->pumping && !may_go_on(f))
+			front_free(f);
+	}
+}

@@ -1,0 +1,24 @@
+/* front.h - one connection that a guest began: whom it means, whether that may be, and then bytes.
+ *
+ *	peek -> decide -> resolve -> dial -> pump
+ *
+ * A name it says (TLS, HTTP) decides, and only addresses that our own resolver gave for that name
+ * are dialled, never the one the guest chose. Where no name is said, or nothing for a while, the
+ * address decides.
+ */
+#pragma once
+
+#include "egress/outlet.h"
+
+enum {
+	FRONT_QUIET_MS = 300,  /* no byte of the client for so long: the server speaks first */
+	FRONT_PEEK_MS = 10000, /* for a first message to be whole */
+	FRONT_DIAL_MS = 10000, /* for each address */
+	FRONT_IDLE_MS = 3600 * 1000,
+};
+
+/* Takes fd, also on failure. `ip`, `port`: where the guest meant to go. */
+int front_start(struct outlet *o, int fd, uint32_t ip, uint16_t port, struct err *err) NODISCARD;
+
+void fronts_cut(struct outlet *o);   /* all of them */
+void fronts_check(struct outlet *o); /* those that the rules do not allow any more */

@@ -1,0 +1,163 @@
+/* names.c - see names.h. */
+/* #syscalls: sendto */
+#include "egress/names.h"
+
+#include <netinet/in.h>
+#include <sys/socket.h>
+
+struct name_asked { /* a question under way */
+	struct outlet *outlet;
+	int udp;
+	struct sockaddr_in who;
+	uint8_t datagram[DNS_QUERY_MAX];
+	struct dns_query query; /* borrows from it */
+	char name[DOMAIN_SIZE];
+	struct lookup lookup;
+	struct name_asked *next, **prev;
+};
+
+/* One that cannot be sent now is one that was lost on the way. */
+static void send_to(int udp, const struct sockaddr_in *who, const struct buf *out)
+{
+	(void)!sendto(udp, out->ptr, out->len, MSG_DONTWAIT | MSG_NOSIGNAL,
+		      (const struct sockaddr *)who, sizeof(*who));
+}
+
+static void refuse(int udp, const struct sockaddr_in *who, const struct dns_query *q,
+		   enum dns_rcode code)
+{
+	AUTO(buf_done) struct buf out = BUF_MAX(DNS_REPLY_MAX);
+	struct err err;
+
+	if (dns_write_refusal(q, code, &out, &err) == 0)
+		send_to(udp, who, &out);
+}
+
+static void tell(int udp, const struct sockaddr_in *who, const struct dns_query *q,
+		 const struct dns_addresses *a)
+{
+	AUTO(buf_done) struct buf out = BUF_MAX(DNS_RESOLVED_MAX);
+	struct err err;
+
+	if (dns_write_answer(q, a, &out, &err) == 0)
+		send_to(udp, who, &out);
+}
+
+static void asked_free(struct name_asked *n)
+{
+	lookup_cancel(&n->lookup);
+	*n->prev = n->next;
+	if (n->next)
+		n->next->prev = n->prev;
+	n->outlet->n_asked--;
+	free(n);
+}
+
+void names_cut(struct outlet *o)
+{
+	while (o->asked)
+		asked_free(o->asked);
+}
+
+/* Only what may be dialled is told: an answer that leads inside is no answer. */
+static void on_found(struct lookup *l, enum dns_reading reading, const struct dns_addresses *found)
+{
+	struct name_asked *n = CONTAINER_OF(l, struct name_asked, lookup);
+	struct outlet *o = n->outlet;
+	struct dns_addresses fit = { .ttl_s = found->ttl_s };
+	struct policy_verdict v = { .why = "the name has no address" };
+
+	for (size_t i = 0; o->ruled && reading == DNS_ANSWERED && i < found->n; i++) {
+		v = policy_answer(&o->policy, n->name, found->ip[i]);
+		if (v.yes)
+			fit.ip[fit.n++] = found->ip[i];
+	}
+	if (fit.n == 0 && found->n > 0)
+		outlet_audit(o, OUTLET_NAME, &v, n->name, found->ip[0], 0);
+	known_names_add(&o->known, n->name, &fit);
+	if (reading == DNS_FAILED)
+		refuse(n->udp, &n->who, &n->query, DNS_SERVFAIL);
+	else if (reading == DNS_NO_NAME)
+		refuse(n->udp, &n->who, &n->query, DNS_NXDOMAIN);
+	else
+		tell(n->udp, &n->who, &n->query, &fit);
+	asked_free(n);
+}
+
+static void look_up(struct outlet *o, int udp, struct bytes in, const char *name,
+		    const struct sockaddr_in *who)
+{
+	struct name_asked *n = o->n_asked < OUTLET_NAMES_MAX ? calloc(1, sizeof(*n)) : NULL;
+	struct err err;
+
+	if (!n)
+		return; /* it asks again */
+	n->outlet = o;
+	n->udp = udp;
+	n->who = *who;
+	memcpy(n->datagram, in.ptr, in.len);
+	(void)dns_read_query((struct bytes){ n->datagram, in.len }, &n->query);
+	memcpy(n->name, name, DOMAIN_SIZE);
+	n->next = o->asked;
+	if (n->next)
+		n->next->prev = &n->next;
+	n->prev = &o->asked;
+	o->asked = n;
+	o->n_asked++;
+	if (resolver_ask(o->resolver, &n->lookup, name, on_found, &err) < 0) {
+		refuse(udp, who, &n->query, DNS_SERVFAIL);
+		asked_free(n);
+	}
+}
+
+static void tell_service(struct outlet *o, int udp, const struct dns_query *q,
+			 const struct policy_service *s, const struct sockaddr_in *who)
+{
+	const struct dns_addresses a = { { s->ip }, 1, RESOLVER_TTL_MIN_S };
+
+	o->counts.names_allowed++;
+	tell(udp, who, q, &a);
+}
+
+/* A name that may be asked for, of the one type there is. */
+static void answer_allowed(struct outlet *o, int udp, struct bytes in, const struct dns_query *q,
+			   const char *name, const struct sockaddr_in *who)
+{
+	const struct policy_service *s = policy_service(&o->policy, name);
+
+	if (q->type != DNS_TYPE_A || q->class != DNS_CLASS_INTERNET)
+		tell(udp, who, q, &(struct dns_addresses){ 0 });
+	else if (s)
+		tell_service(o, udp, q, s, who);
+	else {
+		o->counts.names_allowed++;
+		look_up(o, udp, in, name, who);
+	}
+}
+
+void names_ask(struct outlet *o, int udp, struct bytes in, const struct sockaddr_in *who)
+{
+	struct policy_verdict v = { .why = "no rules yet" };
+	char name[DOMAIN_SIZE] = "";
+	struct dns_query q;
+	enum dns_verdict verdict = dns_read_query(in, &q);
+
+	if (verdict == DNS_SILENCE)
+		return;
+	if (verdict == DNS_UNREADABLE) {
+		o->counts.names_refused++;
+		refuse(udp, who, &q, DNS_FORMERR);
+		return;
+	}
+	if (!dns_query_name(&q, name))
+		snprintf(v.why, sizeof(v.why), "no name of a host");
+	else if (o->ruled)
+		v = policy_name(&o->policy, name);
+	if (v.yes) {
+		answer_allowed(o, udp, in, &q, name, who);
+		return;
+	}
+	o->counts.names_refused++;
+	outlet_audit(o, OUTLET_NAME, &v, name, 0, 0);
+	refuse(udp, who, &q, DNS_NXDOMAIN);
+}

@@ -1,0 +1,12 @@
+/* names.h - what a guest asks the resolver, and what it is told: the addresses of names it may
+ * reach; nothing of any other kind; that any other name does not exist.
+ */
+#pragma once
+
+#include "egress/outlet.h"
+
+struct sockaddr_in;
+
+/* A datagram that arrived at the door `udp`, which is the caller's. */
+void names_ask(struct outlet *o, int udp, struct bytes in, const struct sockaddr_in *who);
+void names_cut(struct outlet *o); /* those who wait are told nothing */

@@ -1,0 +1,46 @@
+/* outlet.h - all that one sandbox has here: its rules, what it was told, its connections, counts.
+ *
+ * Without rules nobody gets out: a connection is reset, a name does not exist.
+ */
+#pragma once
+
+#include "egress/known_names.h"
+#include "egress/policy.h"
+#include "egress/protocol.h"
+#include "egress/resolver.h"
+
+enum {
+	OUTLET_FRONTS_MAX = 512, /* connections of one sandbox; more are reset */
+	OUTLET_NAMES_MAX = 64,   /* its questions under way; more are not heard */
+};
+
+struct front;
+struct name_asked;
+
+struct outlet {
+	struct loop *loop;
+	struct resolver *resolver; /* borrowed */
+	const struct policy_ground *ground;
+	char id[EGRESS_ID_MAX + 1];
+	bool ruled;
+	struct policy policy;
+	struct known_names known;
+	struct front *fronts;
+	size_t n_fronts;
+	struct name_asked *asked;
+	size_t n_asked;
+	struct egress_counts counts;
+};
+
+void outlet_open(struct outlet *o, struct loop *l, struct resolver *r,
+		 const struct policy_ground *g);
+/* New rules hold at once: connections they do not allow any more are cut. A text that cannot be
+ * read leaves it without rules. */
+int outlet_rule(struct outlet *o, struct bytes text, struct err *err) NODISCARD;
+void outlet_forget(struct outlet *o); /* another sandbox follows: nothing of this one is left */
+
+enum outlet_kind { OUTLET_NAME, OUTLET_TCP, OUTLET_TLS, OUTLET_HTTP };
+
+/* The line of a decision. `name` may be empty, `port` and `ip` 0. */
+void outlet_audit(struct outlet *o, enum outlet_kind kind, const struct policy_verdict *v,
+		  const char *name, uint32_t ip, uint16_t port);

@@ -1,0 +1,29 @@
+/* peek.h - what a guest's first bytes say of whom it means: a TLS greeting, an HTTP request, or
+ * neither. Pure; asked again as more arrives.
+ */
+#pragma once
+
+#include "wire/domain.h"
+#include "wire/http1_head.h"
+#include "wire/tls_hello.h"
+
+enum { PEEK_MAX = HTTP1_HEAD_MAX }; /* of bytes that are looked at */
+
+enum peek_kind {
+	PEEK_MORE,   /* cannot be told yet */
+	PEEK_TLS,    /* whole */
+	PEEK_HTTP,   /* a whole head */
+	PEEK_OTHER,  /* some other protocol: the address decides */
+	PEEK_BROKEN, /* began as one of the two and is not legal */
+};
+
+struct peek {
+	char name[DOMAIN_SIZE]; /* normal; empty: none was said, or an address */
+	uint16_t port;          /* of HTTP's Host; 0: none */
+};
+
+enum peek_kind peek_read(struct bytes so_far, struct peek *ret);
+
+/* The host of a request, as it is compared: a name in its normal form, or the address as written.
+ * False: there is none. */
+bool peek_host(const struct http1_head *h, char ret[static DOMAIN_SIZE], struct peek *into);
