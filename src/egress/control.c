@@ -152,7 +152,7 @@ static int handle(struct control *c, struct call *call, struct egress_reply *r, 
 {
 	const struct egress_request *rq = &call->rq;
 
-	if (rq->version != EGRESS_VERSION || rq->verb >= EGRESS_VERBS)
+	if (rq->version != EGRESS_VERSION || rq->verb >= EGRESS_VERBS || !verbs[rq->verb].run)
 		return err_set(err, ERR_INVALID, 0, "unknown version or verb");
 	if (call->n_fds != verbs[rq->verb].n_fds)
 		return err_set(err, ERR_INVALID, 0, "%zu descriptors, expected %zu", call->n_fds,

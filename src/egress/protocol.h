@@ -6,7 +6,7 @@
 
 #include <stdint.h>
 
-enum { EGRESS_VERSION = 2, EGRESS_ID_MAX = 63, EGRESS_DOORS = 2 };
+enum { EGRESS_VERSION = 3, EGRESS_ID_MAX = 63, EGRESS_DOORS = 2 };
 
 enum egress_verb {
 	EGRESS_OPEN,  /* slot, two descriptors: its TCP listener and its UDP socket for names.
@@ -15,8 +15,14 @@ enum egress_verb {
 	EGRESS_NAME,  /* slot, id: the sandbox that now uses it, for counting and the log */
 	EGRESS_COUNT, /* slot -> counts since EGRESS_NAME */
 	EGRESS_RULE,  /* slot, a descriptor: a file in memory with its rules, JSON (policy.h).
-		       * They hold from the answer on, for connections that are open, too */
-	EGRESS_RESET, /* let go of everything: node has just started and sends all anew */
+		       * They hold from the answer on, for connections that are open, too. A
+		       * second descriptor, if any: the way to its opener (opener/protocol.h) */
+	EGRESS_LOG,   /* slot -> a descriptor: its last decisions, a JSON array, the oldest first */
+	EGRESS_KNOWN, /* slot -> a descriptor: which names it was given which addresses for, JSON:
+		       * what "known" of other rules may be, so that it is the same after a pause */
+	EGRESS_EXPLAIN, /* a descriptor: {"rules":{}, "question":"example.com:443" or absent} -> a
+			 * descriptor: what is allowed, and why, JSON */
+	EGRESS_RESET,   /* let go of everything: node has just started and sends all anew */
 	EGRESS_VERBS,
 };
 

@@ -13,7 +13,7 @@
 #include "node/verbs.h"
 
 enum {
-	NODE_VERSION = 3,
+	NODE_VERSION = 4,
 	NODE_ID_MAX = 63, /* of a sandbox, a team, a template, an alias, a token */
 	NODE_TEXT_MAX = 48 * 1024,
 	NODE_MESSAGE_MAX = 160 * 1024, /* a whole datagram */
@@ -48,15 +48,20 @@ struct node_request {
 };
 
 /* The text of a NODE_CREATE, kept as it is and returned by NODE_GET and NODE_LIST without envVars:
- *	{"metadata":{...}, "envVars":{...}, and whatever else the gateway wants to remember} */
+ *	{"metadata":{...}, "envVars":{...}, and whatever else the gateway wants to remember}
+ * Of these node itself reads
+ *	"allowInternetAccess", "network"   the rules for egress
+ *	"services":["db"]                  those of the operator's that its key may reach
+ *	"sealed":{"name":"<base64>"}       the secrets that network.rules names, for the opener */
 
 struct node_sandbox {
 	char id[NODE_ID_MAX + 1];
 	char team[NODE_ID_MAX + 1];
 	char template_id[NODE_ID_MAX + 1];
-	char alias[NODE_ID_MAX + 1];        /* of the template; may be empty */
-	char access_token[NODE_ID_MAX + 1]; /* of the agent; empty when not NODE_SECURE */
-	uint64_t started_ns, end_ns;        /* since 1970 */
+	char alias[NODE_ID_MAX + 1];         /* of the template; may be empty */
+	char access_token[NODE_ID_MAX + 1];  /* of the agent; empty when not NODE_SECURE */
+	char traffic_token[NODE_ID_MAX + 1]; /* empty when not NODE_PRIVATE */
+	uint64_t started_ns, end_ns;         /* since 1970 */
 	uint32_t vcpus, memory_mib, disk_mib;
 	uint32_t state;      /* enum node_state */
 	uint32_t generation; /* sockets of another one reach nobody */

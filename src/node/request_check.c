@@ -6,7 +6,8 @@ enum { NEEDS_TEAM = 1 << 0, NEEDS_ID = 1 << 1, NEEDS_TEMPLATE = 1 << 2, NEEDS_CO
 #define FLAGS_KNOWN                                                                      \
 	((uint32_t)NODE_SECURE | (uint32_t)NODE_WRITE | (uint32_t)NODE_AUTO_PAUSE |      \
 	 (uint32_t)NODE_AUTO_RESUME | (uint32_t)NODE_NO_MEMORY | (uint32_t)NODE_NEWEST | \
-	 (uint32_t)NODE_TO_AGENT | (uint32_t)NODE_ALSO_PAUSED | (uint32_t)NODE_BOOT)
+	 (uint32_t)NODE_TO_AGENT | (uint32_t)NODE_ALSO_PAUSED | (uint32_t)NODE_BOOT |    \
+	 (uint32_t)NODE_PRIVATE)
 
 static const unsigned int needs[NODE_VERBS] = {
 	[NODE_CREATE] = NEEDS_TEAM | NEEDS_TEMPLATE,
@@ -22,6 +23,10 @@ static const unsigned int needs[NODE_VERBS] = {
 	[NODE_SNAPSHOT] = NEEDS_ID,
 	[NODE_SNAPSHOT_DELETE] = NEEDS_TEMPLATE,
 	[NODE_FORK] = NEEDS_ID,
+	[NODE_NETWORK] = NEEDS_ID,
+	[NODE_EXPLAIN] = NEEDS_ID,
+	[NODE_EGRESS_LOG] = NEEDS_ID,
+	[NODE_SECRET] = NEEDS_TEAM,
 };
 
 static int check_string(const char *s, size_t size, bool needed, const char *name, struct err *err)

@@ -34,6 +34,15 @@ enum node_verb {
 	NODE_SNAPSHOT_DELETE, /* team, template_id, tag. ERR_INVALID: sandboxes were made of it */
 	NODE_FORK, /* team, id, timeout_s, count, limits of key_id -> count of struct node_forked.
 		    * ERR_EXISTS: it is paused */
+	NODE_NETWORK,    /* team, id, text: {"allowInternetAccess":, "network":{}}, in place of
+			  * what there was, members of other purposes excepted. In force when it is
+			  * answered. ERR_EXISTS: it does not run */
+	NODE_EXPLAIN,    /* team, id, text: {"question":"example.com:443"} or {} -> text: JSON, what
+			  * its network allows, and why. A paused one, too */
+	NODE_EGRESS_LOG, /* team, id -> text: a JSON array, its last decisions, the oldest first */
+	NODE_SECRET,   /* team, text: {"name":, "sealed":"<base64>" or null}: of all its sandboxes,
+			* also   paused ones, that use a secret of that name */
+	NODE_SEAL_KEY, /* -> text: {"sealKey":"<base64>"}: for what only the opener may read */
 	NODE_VERBS,
 };
 
@@ -51,10 +60,11 @@ enum node_flags {
 	NODE_NEWEST = 1u << 5,      /* NODE_LOGS: the newest first */
 	NODE_TO_AGENT = 1u << 6,    /* NODE_SOCKETS: for the agent's port; text: the token sent */
 	NODE_ALSO_PAUSED =
-		1u << 7,        /* NODE_SNAPSHOT, NODE_FORK: what it was paused with, as it is */
-	NODE_BOOT = 1u << 8,    /* NODE_CREATE: of a snapshot the disk alone */
-	NODE_STALLED = 1u << 9, /* of a sandbox: it wrote, the host's disk is full, and it stands
-				    still until there is room */
+		1u << 7,         /* NODE_SNAPSHOT, NODE_FORK: what it was paused with, as it is */
+	NODE_BOOT = 1u << 8,     /* NODE_CREATE: of a snapshot the disk alone */
+	NODE_PRIVATE = 1u << 10, /* its ports, the agent's excepted, want its traffic_token */
+	NODE_STALLED = 1u << 9,  /* of a sandbox: it wrote, the host's disk is full, and it stands
+				     still until there is room */
 };
 
 enum node_state { NODE_RUNNING, NODE_ENDING, NODE_PAUSED };
