@@ -25,7 +25,7 @@ struct front {
 	size_t tried;
 	struct dial dial;
 	struct pump pump;
-	bool pumping, guarded;
+	bool pumping, guarded, hides; /* the last: who it means, perhaps (peek.h) */
 	struct http_guard guard;
 	struct front *next, **prev;
 };
@@ -270,7 +270,9 @@ static void decide_by_name(struct front *f)
 	struct policy_verdict v = policy_name(&o->policy, f->name);
 	struct err err;
 
-	if (s && s->port == f->port) {
+	if (v.yes && f->hides && policy_minds_names(&o->policy))
+		v = (struct policy_verdict){ .why = "its true name is encrypted (ECH)" };
+	if (s && v.yes && s->port == f->port) {
 		towards(f, s->ip);
 		let_out(f, &v);
 	} else if (s || !v.yes) {
@@ -329,6 +331,7 @@ static void on_data(struct stream_user *u, struct bytes in)
 	}
 	f->kind = kind == PEEK_TLS ? OUTLET_TLS : kind == PEEK_HTTP ? OUTLET_HTTP : OUTLET_TCP;
 	memcpy(f->name, said.name, sizeof(f->name));
+	f->hides = said.hides;
 	decide(f);
 }
 

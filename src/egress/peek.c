@@ -76,6 +76,7 @@ enum peek_kind peek_read(struct bytes so_far, struct peek *ret)
 		return PEEK_MORE;
 	case TLS_HELLO_WHOLE:
 		memcpy(ret->name, hello.name, sizeof(ret->name));
+		ret->hides = hello.encrypted;
 		return PEEK_TLS;
 	case TLS_HELLO_BROKEN:
 		return PEEK_BROKEN;

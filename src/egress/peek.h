@@ -20,6 +20,7 @@ enum peek_kind {
 struct peek {
 	char name[DOMAIN_SIZE]; /* normal; empty: none was said, or an address */
 	uint16_t port;          /* of HTTP's Host; 0: none */
+	bool hides;             /* of TLS: the name that counts may be an encrypted one */
 };
 
 enum peek_kind peek_read(struct bytes so_far, struct peek *ret);

@@ -139,6 +139,11 @@ const struct policy_service *policy_service_at(const struct policy *p, uint32_t 
 	return NULL;
 }
 
+bool policy_minds_names(const struct policy *p)
+{
+	return p->ground->mode != POLICY_OPEN || rule_list_has_all(&p->deny);
+}
+
 bool policy_opens(const struct policy *p, const char *name)
 {
 	return rule_list_name(&p->opened, name);

@@ -70,4 +70,6 @@ struct policy_verdict policy_address(const struct policy *p, uint32_t ip);
 const struct policy_service *policy_service(const struct policy *p, const char *name);
 const struct policy_service *policy_service_at(const struct policy *p, uint32_t ip, uint16_t port);
 
+/* Is it names that tell the allowed from the rest? Then nobody may hide one. */
+bool policy_minds_names(const struct policy *p);
 bool policy_opens(const struct policy *p, const char *name); /* its TLS, for a rule */

@@ -290,6 +290,42 @@ static void a_name_that_leads_inside_leads_nowhere(void **state)
 	assert_false(came(&w->inside));
 }
 
+/* Greetings to good.com, the second with encrypted_client_hello. */
+#define HELLO(all, message, extensions)                                                      \
+	"\x16\x03\x01\x00" all "\x01\x00\x00" message "\x03\x03"                             \
+	"0123456789abcdef0123456789abcdef"                                                   \
+	"\x00\x00\x02\x13\x01\x01\x00\x00" extensions "\x00\x00\x00\x0d\x00\x0b\x00\x00\x08" \
+	"good.com"
+static const char plain_hello[] = HELLO("\x40", "\x3c", "\x11"),
+		  hiding_hello[] = HELLO("\x45", "\x41", "\x16") "\xfe\x0d\x00\x01\x00";
+
+static void say(struct world *w, const char *text, size_t n)
+{
+	go(w, EVIL, NULL);
+	assert_int_equal(send(w->guest, text, n, MSG_NOSIGNAL), n);
+}
+
+static void a_greeting_that_hides_a_name_is_refused_where_names_count(void **state)
+{
+	struct world *w = *state;
+
+	rule(w, ONLY_GOOD);
+	say(w, hiding_hello, sizeof(hiding_hello) - 1);
+	assert_true(until(w, nobody_left));
+	assert_false(came(&w->good));
+	say(w, plain_hello, sizeof(plain_hello) - 1);
+	assert_true(until(w, at_good));
+}
+
+static void it_passes_where_they_do_not(void **state)
+{
+	struct world *w = *state;
+
+	rule(w, "{}");
+	say(w, hiding_hello, sizeof(hiding_hello) - 1);
+	assert_true(until(w, at_good));
+}
+
 static void a_second_request_for_another_host_is_cut(void **state)
 {
 	struct world *w = *state;
@@ -399,6 +435,8 @@ int main(void)
 		TEST(another_name_is_told_why_not),
 		TEST(without_rules_nobody_gets_out),
 		TEST(a_name_that_leads_inside_leads_nowhere),
+		TEST(a_greeting_that_hides_a_name_is_refused_where_names_count),
+		TEST(it_passes_where_they_do_not),
 		TEST(a_second_request_for_another_host_is_cut),
 		TEST(an_upgrade_needs_the_servers_word),
 		TEST(who_says_nothing_goes_by_address),
