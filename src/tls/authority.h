@@ -1,0 +1,55 @@
+/* authority.h - certificates: the installation's own root, branches of it, and leaves.
+ *
+ *	root    one per installation, ten years; its certificate is in every guest's stores
+ *	branch  signed by the root; can make leaves for the hosts it was made for, and no others:
+ *	        name constraints, which every TLS library checks, say so
+ *	leaf    signed by a branch, for one name: what a server shows
+ *
+ * All keys are P-256. Nothing here reads or writes a file: who keeps a root keeps its two texts.
+ * Texts are PEM and come from our own files and processes, but are checked as if they did not.
+ */
+#pragma once
+
+#include <stdint.h>
+
+#include "base/bytes.h"
+
+enum {
+	AUTHORITY_ROOT_DAYS = 3650,
+	AUTHORITY_BRANCH_DAYS = 32, /* a day more than the longest run */
+	AUTHORITY_LABEL_MAX = 63,
+	AUTHORITY_HOSTS_MAX = 256,
+	AUTHORITY_CHAIN_MAX = 3,
+	AUTHORITY_TEXT_MAX = 128 * 1024, /* of either text, in bytes */
+};
+
+struct authority;
+
+/* A new root. `label` becomes its common name: "Hotcell 3f9a...". */
+int authority_new(const char *label, struct authority **ret, struct err *err) NODISCARD;
+
+/* A branch for hosts as rules name them: "api.example.com", "*.example.com"; lower-case. Names
+ * below a host are within its constraint, too: the standard knows no finer one. The one who makes
+ * leaves asks the rules first. It begins an hour ago, for guests whose clocks are behind. */
+int authority_branch(const struct authority *root, const char *label, const char *const *hosts,
+		     size_t n_hosts, struct authority **ret, struct err *err) NODISCARD;
+
+/* Its certificates, its own first, then those above it; and its key. ret grows; the key's text is
+ * to be wiped by the caller: secret_done(). */
+int authority_cert_text(const struct authority *a, struct buf *ret, struct err *err) NODISCARD;
+int authority_key_text(const struct authority *a, struct buf *ret, struct err *err) NODISCARD;
+
+/* Both texts back. Refuses a key that does not fit, what may not sign, what is not yet or no longer
+ * valid (ERR_MISMATCH: time to make a new one). */
+int authority_load(struct bytes cert_text, struct bytes key_text, struct authority **ret,
+		   struct err *err) NODISCARD;
+
+int64_t authority_ends_s(const struct authority *a); /* last valid second, Unix time */
+void authority_free(struct authority *a);            /* the key is wiped; NULL is fine */
+
+/* What a server shows: a leaf's key, the leaf, and the branch. Valid as long as the branch. Making
+ * one costs about a millisecond: keep it for the next connection to the same name. */
+struct identity;
+int identity_new(const struct authority *a, const char *name, struct identity **ret,
+		 struct err *err) NODISCARD;
+void identity_free(struct identity *i); /* streams that use it keep what they need; NULL is fine */

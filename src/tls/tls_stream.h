@@ -1,0 +1,64 @@
+/* tls_stream.h - TLS as a layer between a stream and its user (net/stream_layer.h).
+ *
+ *	tls_client_open(&trust, &ctx)   once per process, before it is confined: reads files
+ *	tls_connect(ctx, below, ...)    per connection; the result is a stream like any other
+ *
+ * The handshake goes on by itself. What is written meanwhile is kept and leaves when it is over;
+ * whether it succeeds the user learns from on_data or on_fail:
+ *   ERR_DENIED       the other side's certificate is not to be trusted, or the chooser refused
+ *   ERR_TIMEOUT      no handshake within TLS_HANDSHAKE_MS
+ *   ERR_INVALID      what came is not TLS, or nothing both sides speak
+ *   ERR_UNAVAILABLE  the connection broke, or ended without TLS having said so: what was read may
+ *                    be cut short, so this is never an end
+ *
+ * TLS 1.2 and 1.3. No resumption, no renegotiation, no early data: each of them costs more to get
+ * right than it saves here. A stream that is closed before its handshake is over is cut off.
+ */
+#pragma once
+
+#include "net/stream.h"
+
+enum {
+	TLS_HANDSHAKE_MS = 15000,
+	TLS_NAME_MAX = 253,
+	TLS_ALPN_MAX = 32,
+	TLS_TRUST_FILE_MAX = 4 * 1024 * 1024,
+};
+
+/* Where distributions keep the certificates they trust, all in one file. */
+#define TLS_SYSTEM_TRUST "/etc/ssl/certs/ca-certificates.crt"
+
+struct tls_context; /* of one process; its streams may outlive it */
+
+struct tls_trust {
+	const char *system; /* PEM; NULL: TLS_SYSTEM_TRUST; "": none */
+	const char *extra;  /* PEM, an operator's own; NULL or "": none */
+	bool unverified;    /* anybody will do: nothing is read, nothing checked */
+};
+
+int tls_client_open(const struct tls_trust *trust, struct tls_context **ret,
+		    struct err *err) NODISCARD;
+int tls_server_open(struct tls_context **ret, struct err *err) NODISCARD;
+void tls_context_free(struct tls_context *c); /* NULL is fine */
+
+/* Takes `below` in any case. `name` is said (SNI) and must be in the certificate; NULL, for
+ * unverified ones only: nothing is said. `alpn` is the one protocol offered, "http/1.1"; NULL: none
+ * is spoken of. A server that picks another is ERR_INVALID. */
+int tls_connect(struct tls_context *c, struct stream *below, const char *name, const char *alpn,
+		struct stream **ret, struct err *err) NODISCARD;
+
+struct identity;
+struct tls_chooser { /* embedded by the server; must live until its streams are closed */
+	/* Who to be for this name, lower-case, "" when none was said. Borrowed: the stream takes
+	 * what it needs of it. -1: refuse; on_fail brings the error. Must not touch the stream. */
+	int (*choose)(struct tls_chooser *c, const char *name, const struct identity **ret,
+		      struct err *err);
+};
+
+/* Takes `below` in any case. `first` is what was read of it already, borrowed for the call. A
+ * client that offers protocols, but not `alpn`, is ERR_INVALID; one that offers none is welcome. */
+int tls_accept(struct tls_context *c, struct stream *below, struct bytes first,
+	       struct tls_chooser *chooser, const char *alpn, struct stream **ret,
+	       struct err *err) NODISCARD;
+
+bool tls_ready(struct stream *s); /* of one made here: the handshake is over */
