@@ -1,6 +1,6 @@
 /* claim.c - a machine that waits becomes somebody's sandbox.
  *
- *	identity told -> row: running -> answer
+ *	identity told, rules told -> row: running -> answer
  *
  * In this order: a row that says "running" is adopted by the next node, so it must be true.
  */
@@ -52,6 +52,13 @@ int sandbox_note_durable(struct sandbox *s, struct journal_write *w, enum journa
 	return put(s, w, state, true, on_done, err);
 }
 
+static void not_settled(struct sandbox *s, const struct err *why, const char *said)
+{
+	s->create->tries = CREATE_TRIES_MAX; /* its text is the sandbox's already */
+	creates_failed(s, why);
+	sandbox_end(s, NODE_LOST, said);
+}
+
 static void on_settled(struct journal_write *w, const struct err *failed)
 {
 	struct sandbox *s = CONTAINER_OF(w, struct sandbox, write);
@@ -59,9 +66,7 @@ static void on_settled(struct journal_write *w, const struct err *failed)
 	struct err err;
 
 	if (failed || table_own(&n->table, s, &err) < 0) {
-		s->create->tries = CREATE_TRIES_MAX; /* its text is the sandbox's already */
-		creates_failed(s, failed ? failed : &err);
-		sandbox_end(s, NODE_LOST, "could not be noted");
+		not_settled(s, failed ? failed : &err, "could not be noted");
 		return;
 	}
 	sandbox_enter(&n->table, s, SANDBOX_RUNNING);
@@ -98,11 +103,24 @@ static char *env_text(const json_t *env)
 	return (char *)out.ptr;
 }
 
+/* Nobody is told of it before its network is as was asked for. */
+static void on_ruled(struct sandbox *s, const struct err *refused)
+{
+	struct err err;
+
+	if (refused) {
+		not_settled(s, refused, "its network was refused");
+		return;
+	}
+	sandbox_enter(&s->node->table, s, SANDBOX_SETTLING);
+	if (sandbox_note(s, &s->write, JOURNAL_RUNNING, on_settled, &err) < 0)
+		on_settled(&s->write, &err);
+}
+
 void sandbox_named(struct sandbox *s)
 {
 	const struct create *c = s->create;
 	struct lease_now now = lease_clock();
-	struct err err;
 
 	step("create.identity");
 	steps_add(&s->machine.steps, "named");
@@ -113,9 +131,7 @@ void sandbox_named(struct sandbox *s)
 	s->info.started_ns = now.wall_ns;
 	s->info.end_ns = lease_end_wall(&s->lease, now);
 	s->info.state = NODE_RUNNING;
-	sandbox_enter(&s->node->table, s, SANDBOX_SETTLING);
-	if (sandbox_note(s, &s->write, JOURNAL_RUNNING, on_settled, &err) < 0)
-		on_settled(&s->write, &err);
+	network_wait(s, on_ruled);
 }
 
 void sandbox_claim(struct sandbox *s, struct create *c)
@@ -134,5 +150,6 @@ void sandbox_claim(struct sandbox *s, struct create *c)
 	s->identity.stay_frozen = false;
 	sandbox_enter(&s->node->table, s, SANDBOX_NAMING);
 	steps_add(&s->machine.steps, "claimed");
+	network_tell(s); /* beside it: egress is quicker than a guest */
 	restore_identity(&s->restore, &s->identity);
 }

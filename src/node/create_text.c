@@ -39,7 +39,7 @@ static int take_env(json_t *all, json_t **ret, struct err *err)
 	return *ret ? 0 : err_set(err, ERR_EXHAUSTED, ENOMEM, "make an environment");
 }
 
-static int put_text(const json_t *all, size_t max, char **ret, struct err *err)
+int create_text_put(const json_t *all, size_t max, char **ret, struct err *err)
 {
 	struct buf out = BUF_MAX(max + 1);
 
@@ -65,7 +65,7 @@ int create_text_split(struct bytes in, size_t max, json_t **ret_env, char **ret_
 	if (!json_is_object(all))
 		return err_set(err, ERR_INVALID, 0, "the text of a create must be an object");
 	/* escapes may make the text longer than it came; what is kept is bounded all the same */
-	if (take_env(all, &env, err) < 0 || put_text(all, max, ret_text, err) < 0)
+	if (take_env(all, &env, err) < 0 || create_text_put(all, max, ret_text, err) < 0)
 		return -1;
 	*ret_env = TAKE(env);
 	return 0;

@@ -10,3 +10,5 @@ enum { CREATE_TEXT_DEPTH = 32, CREATE_ENV_MAX = 1024 };
  * whose name is empty or has a '=', whose value is no string, or too many of them. */
 int create_text_split(struct bytes in, size_t max, json_t **ret_env, char **ret_text,
 		      struct err *err) NODISCARD;
+/* As text, NUL-terminated, owned by the caller; at most `max` bytes. */
+int create_text_put(const json_t *all, size_t max, char **ret, struct err *err) NODISCARD;

@@ -35,8 +35,10 @@ static void message_free(struct egress_message *m)
 }
 
 /* Off the list, freed; who waits is told. */
-static void finish(struct egress_keep *k, struct egress_message **at, const struct err *err)
+static void finish(struct egress_keep *k, struct egress_message **at, int came,
+		   const struct err *err)
 {
+	AUTO(auto_close) int fd = came;
 	struct egress_message *m = *at;
 	struct egress_call *c = m->call;
 
@@ -47,8 +49,10 @@ static void finish(struct egress_keep *k, struct egress_message **at, const stru
 		k->last = at;
 	k->n_messages--;
 	message_free(m);
-	if (c && c->on_done)
-		c->on_done(c, err);
+	if (!c || !c->on_done)
+		return;
+	c->came = &fd;
+	c->on_done(c, err);
 }
 
 /* The message with that tag, which was sent; nearly always the first. */
@@ -74,7 +78,7 @@ static void broken(struct egress_keep *k, const struct err *why)
 	k->up = false;
 	k->hello.on_done = NULL;
 	while (k->first)
-		finish(k, &k->first, &err);
+		finish(k, &k->first, -1, &err);
 	timer_start(&k->retry, EGRESS_RETRY_MS);
 	if (!was_up)
 		return;
@@ -88,9 +92,10 @@ static bool receive_one(struct egress_keep *k)
 	struct egress_message **at;
 	struct egress_reply r;
 	struct err err = { 0 }, refused;
+	int came = -1;
 	size_t n = 0;
 
-	if (fdmsg_recv(k->sock, &r, sizeof(r), NULL, 0, &n, &err) < 0) {
+	if (fdmsg_recv(k->sock, &r, sizeof(r), &came, 1, &n, &err) < 0) {
 		if (err.sys != EAGAIN && err.sys != EINTR)
 			broken(k, &err);
 		return false;
@@ -98,6 +103,7 @@ static bool receive_one(struct egress_keep *k)
 	at = find(k, r.tag);
 	if (!at) {
 		err_set(&err, ERR_INTERNAL, 0, "an answer that nobody asked for");
+		auto_close(&came);
 		broken(k, &err);
 		return false;
 	}
@@ -105,7 +111,7 @@ static bool receive_one(struct egress_keep *k)
 	if (r.code != ERR_NONE)
 		err_set(&refused, r.code < ERR_CODES ? (enum err_code)r.code : ERR_INTERNAL, 0,
 			"egress: %s", r.msg);
-	finish(k, at, r.code == ERR_NONE ? NULL : &refused);
+	finish(k, at, came, r.code == ERR_NONE ? NULL : &refused);
 	if (k->sock < 0)
 		return false;
 	timer_stop(&k->late);
@@ -186,21 +192,19 @@ static int enqueue(struct egress_keep *k, const struct egress_request *rq, const
 	return 0;
 }
 
-int egress_open_doors(struct egress_keep *k, struct egress_call *c, uint32_t slot,
-		      const int fds[static EGRESS_DOORS],
-		      void (*on_done)(struct egress_call *c, const struct err *err),
-		      struct err *err)
+int egress_ask(struct egress_keep *k, struct egress_call *c, const struct egress_asked *what,
+	       void (*on_done)(struct egress_call *c, const struct err *err), struct err *err)
 {
-	const struct egress_request rq = { .verb = EGRESS_OPEN, .slot = slot };
+	const struct egress_request rq = { .verb = what->verb, .slot = what->slot };
 
 	assert(!c->message);
-	if (!k->up) {
-		for (size_t i = 0; i < EGRESS_DOORS; i++)
-			close(fds[i]);
+	if (!k->up || k->sock < 0) {
+		for (size_t i = 0; i < what->n_fds; i++)
+			close(what->fds[i]);
 		return err_set(err, ERR_UNAVAILABLE, 0, "egress is gone");
 	}
 	c->on_done = on_done;
-	return enqueue(k, &rq, fds, EGRESS_DOORS, c, err);
+	return enqueue(k, &rq, what->fds, what->n_fds, c, err);
 }
 
 void egress_call_cancel(struct egress_call *c)
@@ -315,7 +319,7 @@ void egress_keep_close(struct egress_keep *k)
 	watch_close(&k->ready);
 	while (k->first) {
 		k->first->call = NULL;
-		finish(k, &k->first, NULL);
+		finish(k, &k->first, -1, NULL);
 	}
 	if (k->sock >= 0)
 		close(take_fd(&k->sock));

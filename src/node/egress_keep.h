@@ -26,6 +26,7 @@ struct egress_call { /* embedded by the caller; all zero: nothing under way */
 	/* Once, from the loop. ERR_UNAVAILABLE: egress is gone, and with it every door. */
 	void (*on_done)(struct egress_call *c, const struct err *err);
 	struct egress_message *message; /* NULL: not under way */
+	int *came; /* during on_done: the descriptor that came along, to be taken; or -1 */
 };
 
 struct egress_keep {
@@ -47,11 +48,17 @@ void egress_keep_open(struct egress_keep *k, struct loop *l, const char *path,
 void egress_keep_close(struct egress_keep *k);
 bool egress_exists(const struct egress_keep *k); /* false: none was configured */
 
-/* Takes the descriptors in any case. Fails when egress is not up. */
-int egress_open_doors(struct egress_keep *k, struct egress_call *c, uint32_t slot,
-		      const int fds[static EGRESS_DOORS],
-		      void (*on_done)(struct egress_call *c, const struct err *err),
-		      struct err *err) NODISCARD;
+struct egress_asked { /* with the descriptors of that verb, which are taken in any case */
+	enum egress_verb verb;
+	uint32_t slot;
+	int fds[EGRESS_DOORS];
+	size_t n_fds;
+};
+
+/* Fails when egress is not up. */
+int egress_ask(struct egress_keep *k, struct egress_call *c, const struct egress_asked *what,
+	       void (*on_done)(struct egress_call *c, const struct err *err),
+	       struct err *err) NODISCARD;
 void egress_call_cancel(struct egress_call *c);
 
 /* No answer is waited for; nothing happens when it is not up. */

@@ -53,6 +53,7 @@ static void stop_all(struct sandbox *s)
 	warden_call_cancel(&s->call);
 	warden_ask_cancel(&s->ask);
 	guest_sockets_cancel(&s->socket);
+	network_cancel(s);
 	restore_cancel(&s->restore);
 	machine_close(&s->machine);
 }
@@ -72,6 +73,7 @@ void sandbox_free(struct sandbox *s)
 	metrics_done(&s->record.metrics);
 	events_done(&s->record.events);
 	table_remove(&s->node->table, s);
+	network_done(s);
 	free(s->text);
 	free(s->env);
 	free(s->host);

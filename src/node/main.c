@@ -168,6 +168,7 @@ static void open_parts(struct node *n)
 			 &warden_ops);
 	egress_keep_open(&n->egress, n->loop, n->set[SET_EGRESS_SOCKET].text, &egress_ops);
 	slots_open(&n->slots, n->loop, &n->warden, &n->egress, n->set[SET_SLOTS].number);
+	n->slots.on_reopened = network_reopened;
 	creates_open(n);
 	base_open(n);
 	look_open(n);

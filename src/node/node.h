@@ -51,15 +51,17 @@ struct node {
 	struct fork *forks;     /* fork.c */
 	struct vm_groups groups;
 	struct timer metrics_turn;
-	struct node_job *jobs; /* requests.c: what is under way for a gateway */
+	struct node_job *jobs;            /* requests.c: what is under way for a gateway */
+	struct network_job *network_jobs; /* network_verbs.c: the same */
 	bool stopping;
 };
 
 /* requests.c */
 void requests_open(struct node *n);
 void requests_close(struct node *n);
-/* As if it had been asked just now; without a text. */
-void requests_again(struct node *n, struct door_asked *a, const struct node_request *rq);
+/* As if it had been asked just now. */
+void requests_again(struct node *n, struct door_asked *a, const struct node_request *rq,
+		    struct bytes text);
 int requests_not_found(const char *id, struct err *err);
 
 static inline struct node *node_of_warden(struct warden_keep *k)

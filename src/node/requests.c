@@ -4,6 +4,7 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "node/fork.h"
+#include "node/network.h"
 #include "node/node.h"
 #include "node/pause.h"
 #include "node/requests.h"
@@ -82,7 +83,7 @@ struct sandbox *requests_find(struct node *n, const struct node_request *rq, str
 	return NULL;
 }
 
-static struct sandbox *alive(struct node *n, const struct node_request *rq, struct err *err)
+struct sandbox *requests_alive(struct node *n, const struct node_request *rq, struct err *err)
 {
 	struct sandbox *s = requests_find(n, rq, err);
 
@@ -99,7 +100,7 @@ static void verb_get(struct node *n, struct door_asked *a, const struct node_req
 		     struct bytes text)
 {
 	struct err err;
-	const struct sandbox *s = alive(n, rq, &err);
+	const struct sandbox *s = requests_alive(n, rq, &err);
 
 	(void)text;
 	if (!s)
@@ -179,7 +180,7 @@ static void verb_timeout(struct node *n, struct door_asked *a, const struct node
 			 struct bytes text)
 {
 	struct err err;
-	struct sandbox *s = alive(n, rq, &err);
+	struct sandbox *s = requests_alive(n, rq, &err);
 
 	(void)text;
 	if (!s || rest_check(s, &err) < 0) {
@@ -206,7 +207,7 @@ static void verb_connect(struct node *n, struct door_asked *a, const struct node
 			 struct bytes text)
 {
 	struct err err;
-	struct sandbox *s = alive(n, rq, &err);
+	struct sandbox *s = requests_alive(n, rq, &err);
 
 	(void)text;
 	if (s && lease_check(rq->timeout_s, n->set[SET_TIMEOUT_MAX_S].number, &err) < 0)
@@ -320,7 +321,8 @@ static void on_sockets(struct guest_sockets *g, int *fds, const struct err *fail
 
 	if (!s || !s->team || s->info.generation != j->reply.sandbox.generation) {
 		memcpy(again.id, j->reply.sandbox.id, sizeof(again.id));
-		requests_again(j->node, j->asked, &again); /* it ended or paused meanwhile */
+		/* it ended or paused meanwhile */
+		requests_again(j->node, j->asked, &again, (struct bytes){ 0 });
 	} else if (failed) {
 		door_refuse(j->asked, failed);
 	} else {
@@ -399,6 +401,7 @@ static verb_fn *const verbs[NODE_VERBS] = {
 	[NODE_SNAPSHOTS] = snapshots_list,
 	[NODE_SNAPSHOT_DELETE] = snapshots_delete,
 	[NODE_FORK] = fork_ask,
+	[NODE_NETWORK] = network_put_ask,
 };
 
 static void on_request(struct door_user *u, struct door_asked *a, const struct node_request *rq,
@@ -416,9 +419,10 @@ static void on_request(struct door_user *u, struct door_asked *a, const struct n
 	door_refuse(a, &err);
 }
 
-void requests_again(struct node *n, struct door_asked *a, const struct node_request *rq)
+void requests_again(struct node *n, struct door_asked *a, const struct node_request *rq,
+		    struct bytes text)
 {
-	verbs[rq->verb](n, a, rq, (struct bytes){ 0 });
+	verbs[rq->verb](n, a, rq, text);
 }
 
 void requests_open(struct node *n)
@@ -433,5 +437,6 @@ void requests_close(struct node *n)
 {
 	while (n->jobs)
 		job_free(n->jobs);
+	network_jobs_close(n);
 	signed_close(n);
 }

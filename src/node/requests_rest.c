@@ -10,7 +10,7 @@
 #include "node/resume.h"
 #include "node/waits.h"
 
-static bool rests(const struct sandbox *s)
+bool requests_rests(const struct sandbox *s)
 {
 	return s->state == SANDBOX_PAUSED || s->state == SANDBOX_PARKING;
 }
@@ -25,7 +25,7 @@ void requests_pause(struct node *n, struct door_asked *a, const struct node_requ
 	if (s && s->state == SANDBOX_ENDING) {
 		requests_not_found(rq->id, &err);
 		s = NULL;
-	} else if (s && rests(s) && !s->waits) { /* else somebody wants it resumed first */
+	} else if (s && requests_rests(s) && !s->waits) { /* else somebody wants it resumed first */
 		err_set(&err, ERR_EXISTS, 0, "Sandbox %s is already paused", rq->id);
 		s = NULL;
 	}
@@ -45,11 +45,11 @@ struct sandbox *requests_to_copy(struct node *n, const struct node_request *rq, 
 		requests_not_found(rq->id, err);
 		return NULL;
 	}
-	if (s && rests(s) && !s->waits && !(rq->flags & NODE_ALSO_PAUSED)) {
+	if (s && requests_rests(s) && !s->waits && !(rq->flags & NODE_ALSO_PAUSED)) {
 		err_set(err, ERR_EXISTS, 0, "Sandbox %s is paused", rq->id);
 		return NULL;
 	}
-	if (s && rests(s) && s->saved_bytes == 0) {
+	if (s && requests_rests(s) && s->saved_bytes == 0) {
 		err_set(err, ERR_EXISTS, 0, "of sandbox %s the disk alone was kept", rq->id);
 		return NULL;
 	}
@@ -88,7 +88,7 @@ void requests_resume(struct sandbox *s, struct door_asked *a, const struct node_
 	}
 	if (s->state == SANDBOX_PAUSED && rq->key_id[0])
 		memcpy(s->key_id, rq->key_id, sizeof(s->key_id)); /* by which it runs now */
-	if (rests(s) && rq->verb == NODE_RESUME && (rq->flags & NODE_AUTO_PAUSE))
+	if (requests_rests(s) && rq->verb == NODE_RESUME && (rq->flags & NODE_AUTO_PAUSE))
 		s->info.flags |= NODE_AUTO_PAUSE;
 	resume(s, a, rq, rq->timeout_s);
 }
@@ -102,7 +102,7 @@ void requests_traffic(struct sandbox *s, struct door_asked *a, const struct node
 	bool may = (s->info.flags & rq->flags & NODE_AUTO_RESUME) && s->saved_bytes > 0;
 	struct err err;
 
-	if (!rests(s)) {
+	if (!requests_rests(s)) {
 		waits_add(s, a, rq);
 	} else if (may && (rq->flags & NODE_TO_AGENT)) { /* its token was not right */
 		err_set(&err, ERR_DENIED, 0, "only its access token resumes sandbox %s", rq->id);

@@ -128,6 +128,7 @@ void resume_failed(struct sandbox *s, const struct err *why)
 	warden_call_cancel(&s->call);
 	warden_ask_cancel(&s->ask);
 	restore_cancel(&s->restore);
+	network_cancel(s);
 	if (s->state == SANDBOX_WAKING && memory) {
 		rouse_begin(s); /* it may have run: there is no way back */
 		return;
@@ -237,20 +238,13 @@ static void on_waking(struct journal_write *w, const struct err *err)
 }
 
 /* Before it runs, a row says that its saved memory is of no use any more. One that boots is still
- * paused if it fails: its disk is all it needs. */
-void resume_held(struct sandbox *s)
+ * paused if it fails: its disk is all it needs. Rules that are refused leave its network closed. */
+static void on_ruled(struct sandbox *s, const struct err *refused)
 {
 	enum journal_state state = s->resuming->memory ? JOURNAL_WAKING : JOURNAL_PAUSED;
-	struct lease_now now = lease_clock();
 	struct err err;
 
-	timer_stop(&s->resuming->late);
-	lease_begin(&s->lease, now, s->resuming->timeout_s);
-	s->info.end_ns = lease_end_wall(&s->lease, now);
-	if (s->resuming->here) {
-		free(s->host);
-		s->host = TAKE(s->resuming->here);
-	}
+	(void)refused;
 	if (!s->resuming->memory && s->saved_bytes == 0) {
 		on_waking(&s->write, NULL);
 		return;
@@ -259,6 +253,21 @@ void resume_held(struct sandbox *s)
 		s->saved_bytes = 0;
 	if (sandbox_note_durable(s, &s->write, state, on_waking, &err) < 0)
 		on_waking(&s->write, &err);
+}
+
+/* What it goes on with may find its network as it was: its rules are there before it runs. */
+void resume_held(struct sandbox *s)
+{
+	struct lease_now now = lease_clock();
+
+	timer_stop(&s->resuming->late);
+	lease_begin(&s->lease, now, s->resuming->timeout_s);
+	s->info.end_ns = lease_end_wall(&s->lease, now);
+	if (s->resuming->here) {
+		free(s->host);
+		s->host = TAKE(s->resuming->here);
+	}
+	network_wait(s, on_ruled);
 }
 
 static void on_applied(struct apply *a, const struct copier_reply *ret, const struct err *failed)

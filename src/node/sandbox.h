@@ -14,15 +14,14 @@
 #include "node/journal.h"
 #include "node/lease.h"
 #include "node/monitor.h"
+#include "node/network.h"
 #include "node/record.h"
 #include "node/sandbox_files.h"
 #include "node/slots.h"
 #include "vm/agent_identity.h"
 #include "vm/restore.h"
 
-struct node;
 struct create;
-struct door_asked;
 struct team;
 
 enum {
@@ -79,6 +78,7 @@ struct sandbox {
 	struct warden_call call;
 	struct warden_ask ask; /* vm_stop.c */
 	struct guest_sockets socket;
+	struct network network;
 	struct machine machine;
 	struct machine_user machine_user;
 	struct restore restore;

@@ -122,6 +122,8 @@ static void work_done(struct slot_work *w)
 	work_free(w);
 	if (kind == SLOT_MAKING)
 		give(s, slot);
+	else if (kind == SLOT_OPENING && s->on_reopened)
+		s->on_reopened(s, slot);
 	turn(s);
 }
 
@@ -141,7 +143,7 @@ static void on_doors(struct warden_call *c, const struct warden_reply *reply, in
 		     size_t n_fds, const struct err *failed)
 {
 	struct slot_work *w = CONTAINER_OF(c, struct slot_work, call);
-	int doors[EGRESS_DOORS];
+	struct egress_asked open = { .verb = EGRESS_OPEN, .slot = w->slot };
 	struct err err;
 
 	(void)reply;
@@ -154,9 +156,11 @@ static void on_doors(struct warden_call *c, const struct warden_reply *reply, in
 		work_fail(w, &err);
 		return;
 	}
-	for (size_t i = 0; i < EGRESS_DOORS; i++)
-		doors[i] = take_fd(&fds[i]);
-	if (egress_open_doors(w->slots->egress, &w->open, w->slot, doors, on_opened, &err) < 0)
+	while (open.n_fds < EGRESS_DOORS) {
+		open.fds[open.n_fds] = take_fd(&fds[open.n_fds]);
+		open.n_fds++;
+	}
+	if (egress_ask(w->slots->egress, &w->open, &open, on_opened, &err) < 0)
 		work_fail(w, &err);
 }
 

@@ -30,6 +30,9 @@ enum slot_use { SLOT_NOT_OURS, SLOT_IN_USE, SLOT_LOST_DOORS };
 struct slots {
 	struct warden_keep *warden;
 	struct egress_keep *egress;
+	/* The doors of a slot in use are open anew: egress knows nothing of who uses it. Set by the
+	 * owner after slots_open(); may be NULL */
+	void (*on_reopened)(struct slots *s, uint32_t slot);
 	size_t wanted;
 	uint32_t ready[SLOTS_READY_LIMIT];
 	size_t n_ready, n_works[SLOT_WORK_KINDS];

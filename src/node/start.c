@@ -180,7 +180,7 @@ static void on_slot(struct slot_wait *w, uint32_t slot)
 	s->slot = slot;
 	step(STEP_OF(s, "slot"));
 	steps_add(&s->machine.steps, "slot");
-	egress_name(&s->node->egress, slot, s->info.id);
+	network_tell(s);
 	if (s->resuming || s->disk >= 0)
 		launch(s);
 }

@@ -8,8 +8,15 @@
 struct sandbox_wait { /* asked meanwhile; asked again when it has come to rest */
 	struct door_asked *asked;
 	struct node_request request;
+	char *text; /* NULL: without */
 	struct sandbox_wait *next;
 };
+
+static void wait_free(struct sandbox_wait *w)
+{
+	free(w->text);
+	free(w);
+}
 
 static void append(struct sandbox *s, struct sandbox_wait *w)
 {
@@ -21,11 +28,14 @@ static void append(struct sandbox *s, struct sandbox_wait *w)
 	s->n_waits++;
 }
 
-void waits_add(struct sandbox *s, struct door_asked *asked, const struct node_request *rq)
+void waits_add_text(struct sandbox *s, struct door_asked *asked, const struct node_request *rq,
+		    struct bytes text)
 {
 	struct sandbox_wait *w = s->n_waits < WAITS_MAX ? calloc(1, sizeof(*w)) : NULL;
 	struct err err;
 
+	if (w && text.len > 0 && !(w->text = strndup((const char *)text.ptr, text.len)))
+		wait_free(TAKE(w));
 	if (!w) {
 		err_set(&err, ERR_EXHAUSTED, 0, "%zu requests wait for %s already", s->n_waits,
 			s->info.id);
@@ -35,6 +45,11 @@ void waits_add(struct sandbox *s, struct door_asked *asked, const struct node_re
 	w->asked = asked;
 	w->request = *rq;
 	append(s, w);
+}
+
+void waits_add(struct sandbox *s, struct door_asked *asked, const struct node_request *rq)
+{
+	waits_add_text(s, asked, rq, (struct bytes){ 0 });
 }
 
 static struct sandbox_wait *take_all(struct sandbox *s)
@@ -50,8 +65,8 @@ void waits_serve(struct sandbox *s)
 
 	for (; w; w = next) {
 		next = w->next;
-		requests_again(n, w->asked, &w->request);
-		free(w);
+		requests_again(n, w->asked, &w->request, bytes_str(w->text ? w->text : ""));
+		wait_free(w);
 	}
 }
 
@@ -63,7 +78,7 @@ static void refuse(struct sandbox *s, bool all, enum node_verb verb, const struc
 		next = w->next;
 		if (all || w->request.verb == verb) {
 			door_refuse(w->asked, why);
-			free(w);
+			wait_free(w);
 		} else {
 			append(s, w);
 		}
@@ -90,7 +105,7 @@ void waits_resumed(struct sandbox *s)
 		next = w->next;
 		if (w->request.verb == NODE_CONNECT || w->request.verb == NODE_RESUME) {
 			door_answer(w->asked, &r, text, NULL, 0);
-			free(w);
+			wait_free(w);
 		} else {
 			append(s, w);
 		}
@@ -103,6 +118,6 @@ void waits_forget(struct sandbox *s)
 
 	for (; w; w = next) {
 		next = w->next;
-		free(w);
+		wait_free(w);
 	}
 }

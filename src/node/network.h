@@ -1,0 +1,47 @@
+/* network.h - what egress is told of a sandbox: who it is, and its rules.
+ *
+ * A slot that is nobody's has a name and no rules, and reaches nobody. Rules are told when it
+ * becomes somebody's, when it is resumed, when they change, and whenever egress holds its doors
+ * anew. Where egress is gone a sandbox goes on without rules; they follow when it is back.
+ */
+#pragma once
+
+#include "base/bytes.h"
+#include "node/egress_keep.h"
+#include "node/protocol.h"
+
+struct sandbox;
+struct slots;
+struct node;
+struct door_asked;
+
+struct network { /* of a sandbox; all zero: nothing told */
+	struct egress_call rule;
+	/* Who waits until it is told; NULL: nobody */
+	void (*on_rules)(struct sandbox *s, const struct err *refused);
+	struct err refused; /* by egress: its rules make no sense. ERR_NONE: they were not */
+	uint64_t changes;   /* by NODE_NETWORK */
+	char *known;        /* what it knew of names when it paused; NULL: nothing */
+};
+
+/* All of it, of the slot it has now. */
+void network_tell(struct sandbox *s);
+/* `on_rules`: at once or from the loop, when nothing is under way. `refused`: ERR_INVALID; a
+ * network that is closed for another reason is no failure. */
+void network_wait(struct sandbox *s,
+		  void (*on_rules)(struct sandbox *s, const struct err *refused));
+void network_cancel(struct sandbox *s); /* also who waits */
+void network_done(struct sandbox *s);
+
+/* Of the text it would have then: EGRESS_RULE for its slot. */
+int network_rule(struct sandbox *s, struct egress_call *c, const char *text,
+		 void (*on_done)(struct egress_call *c, const struct err *err),
+		 struct err *err) NODISCARD;
+
+/* For slots.h: whoever uses it is told of again. */
+void network_reopened(struct slots *slots, uint32_t slot);
+
+/* network_verbs.c */
+void network_put_ask(struct node *n, struct door_asked *a, const struct node_request *rq,
+		     struct bytes text);
+void network_jobs_close(struct node *n);

@@ -1,0 +1,31 @@
+/* network_text.h - the rules of a network, from what a gateway said about a sandbox. Pure.
+ */
+#pragma once
+
+#include "wire/json.h"
+
+enum {
+	NETWORK_RULES_MAX = 256 * 1024, /* as egress takes them */
+	NETWORK_KNOWN_MAX = 64,         /* pairs of a name and an address that are kept */
+};
+
+/* What the rules are made of, all borrowed; each but `text` may be NULL. */
+struct network_from {
+	const char *text;  /* of a create, see protocol.h; NULL: it said nothing */
+	json_t *packages;  /* an array: the hosts of its template */
+	const char *known; /* an array as text: see EGRESS_KNOWN */
+};
+
+/* For EGRESS_RULE, appended: {"packages":, "services":, "allowInternetAccess":, "network":{},
+ * "known":}. Of network.rules the hosts alone: what is in them is for nobody but the opener. */
+int network_text_rules(const struct network_from *from, struct buf *out, struct err *err) NODISCARD;
+
+/* `text` with another network, of NODE_NETWORK, NUL-terminated, owned by the caller. What is said
+ * of traffic outwards is cleared where `put` does not say it; what the network is told for other
+ * purposes stays unless `put` says otherwise, and so do the services. */
+int network_text_put(const char *text, struct bytes put, size_t max, char **ret,
+		     struct err *err) NODISCARD;
+
+/* The newest NETWORK_KNOWN_MAX of what egress said, which has the oldest first; as text, owned by
+ * the caller. NULL: there are none. ERR_INVALID: that is not what egress says. */
+int network_text_known(struct bytes said, char **ret, struct err *err) NODISCARD;

@@ -1,0 +1,163 @@
+/* network_verbs.c - what a gateway asks of a sandbox's network. */
+#include <errno.h>
+
+#include "node/network.h"
+#include "node/network_text.h"
+#include "node/node.h"
+#include "node/requests.h"
+#include "node/waits.h"
+
+struct network_job { /* a request whose answer waits for egress or the journal */
+	struct node *node;
+	struct door_asked *asked;
+	struct node_request request;
+	char *text; /* of the request */
+	char *was;  /* the sandbox's text before; NULL: none */
+	uint64_t change;
+	struct egress_call call;
+	struct journal_write write;
+	struct network_job *next, **prev;
+};
+
+static struct network_job *job_add(struct node *n, struct door_asked *a,
+				   const struct node_request *rq, struct bytes text)
+{
+	struct network_job *j = calloc(1, sizeof(*j));
+
+	if (!j)
+		return NULL;
+	*j = (struct network_job){ .node = n, .asked = a, .request = *rq };
+	j->text = strndup((const char *)text.ptr, text.len);
+	j->next = n->network_jobs;
+	if (j->next)
+		j->next->prev = &j->next;
+	j->prev = &n->network_jobs;
+	n->network_jobs = j;
+	return j;
+}
+
+static void job_free(struct network_job *j)
+{
+	egress_call_cancel(&j->call);
+	journal_write_cancel(&j->write);
+	*j->prev = j->next;
+	if (j->next)
+		j->next->prev = j->prev;
+	free(j->text);
+	free(j->was);
+	free(j);
+}
+
+void network_jobs_close(struct node *n)
+{
+	while (n->network_jobs)
+		job_free(n->network_jobs);
+}
+
+static void refuse(struct network_job *j, const struct err *err)
+{
+	door_refuse(j->asked, err);
+	job_free(j);
+}
+
+/* --- other rules -------------------------------------------------------------------------- */
+
+static void on_noted(struct journal_write *w, const struct err *err)
+{
+	struct network_job *j = CONTAINER_OF(w, struct network_job, write);
+
+	if (err) {
+		refuse(j, err);
+		return;
+	}
+	door_answer(j->asked, &(struct node_reply){ .code = ERR_NONE }, (struct bytes){ 0 }, NULL,
+		    0);
+	job_free(j);
+}
+
+/* As before, unless it was changed again meanwhile. */
+static void take_back(struct sandbox *s, struct network_job *j)
+{
+	if (s->network.changes != j->change)
+		return;
+	free(s->text);
+	s->text = TAKE(j->was);
+}
+
+/* It is on its way to another state: what is to become of the request is known when it is there. */
+static void again(struct network_job *j)
+{
+	struct node *n = j->node;
+	struct door_asked *a = j->asked;
+	struct node_request rq = j->request;
+	AUTO(auto_free) char *text = TAKE(j->text);
+
+	job_free(j);
+	requests_again(n, a, &rq, bytes_str(text));
+}
+
+static void on_ruled(struct egress_call *c, const struct err *failed)
+{
+	struct network_job *j = CONTAINER_OF(c, struct network_job, call);
+	struct err err;
+	struct sandbox *s = requests_alive(j->node, &j->request, &err);
+
+	if (!s) {
+		refuse(j, &err);
+	} else if (failed) {
+		take_back(s, j);
+		refuse(j, failed);
+	} else if (s->state != SANDBOX_RUNNING) {
+		again(j);
+	} else {
+		events_add(&s->record.events, EVENT_INFO, "network", "Network rules changed");
+		if (sandbox_note(s, &j->write, JOURNAL_RUNNING, on_noted, &err) < 0)
+			on_noted(&j->write, &err);
+	}
+}
+
+/* Its text is changed first: a pause or a new egress meanwhile goes by it. */
+static void put(struct sandbox *s, struct door_asked *a, const struct node_request *rq,
+		struct bytes text)
+{
+	struct network_job *j = job_add(s->node, a, rq, text);
+	char *next = NULL;
+	struct err err;
+
+	if (!j || !j->text) {
+		err_set(&err, ERR_EXHAUSTED, ENOMEM, "change a network");
+		door_refuse(a, &err);
+		if (j)
+			job_free(j);
+		return;
+	}
+	if (network_text_put(s->text, text, NODE_TEXT_MAX, &next, &err) < 0) {
+		refuse(j, &err);
+		return;
+	}
+	j->was = s->text;
+	s->text = next;
+	j->change = ++s->network.changes;
+	if (!egress_exists(&s->node->egress)) /* it reaches nobody, whatever the rules */
+		on_ruled(&j->call, NULL);
+	else if (network_rule(s, &j->call, s->text, on_ruled, &err) < 0)
+		on_ruled(&j->call, &err);
+}
+
+void network_put_ask(struct node *n, struct door_asked *a, const struct node_request *rq,
+		     struct bytes text)
+{
+	struct err err;
+	struct sandbox *s = requests_alive(n, rq, &err);
+
+	if (s && requests_rests(s) && !s->waits) {
+		err_set(&err, ERR_EXISTS, 0, "Sandbox %s is paused", rq->id);
+		s = NULL;
+	}
+	if (!s)
+		ended_refuse(n, a, rq, &err);
+	else if (s->state == SANDBOX_RUNNING)
+		put(s, a, rq, text);
+	else
+		waits_add_text(s, a, rq, text);
+}
