@@ -12,7 +12,7 @@
 #include "base/folder.h"
 #include "base/log.h"
 #include "node/node.h"
-#include "wire/json.h"
+#include "vm/package_hosts.h"
 
 static void build(struct node *n, const struct err *why_not);
 
@@ -68,7 +68,7 @@ static int name_it(struct node *n, struct err *err)
 		return -1;
 	h = mix(mix(h, bytes_str(f->vmm_version)), bytes_str(f->cpu_model));
 	h = mix(mix(h, bytes_str(f->accel)), bytes_str(f->arguments));
-	h = mix(h, BYTES_LIT(BASE_FIRST_COMMAND));
+	h = mix(mix(h, BYTES_LIT(BASE_FIRST_COMMAND)), package_hosts_script());
 	snprintf(b->id, sizeof(b->id), "%s-%012" PRIx64, BASE_ALIAS, h >> 16);
 	return 0;
 }
@@ -129,7 +129,9 @@ static void ready(struct node *n)
 
 	n->base.state = BASE_READY;
 	n->base.disk_mib = (uint32_t)(n->base.manifest.files[MANIFEST_DISK_FILE].length >> 20);
-	log_info("template %s is ready: %s", BASE_ALIAS, n->base.id);
+	base_packages_learn(n, &n->base.manifest);
+	log_info("template %s is ready: %s; its packages come from: %s", BASE_ALIAS, n->base.id,
+		 n->base.packages[0] ? n->base.packages : "nowhere");
 	dir = open_folder(n, ".", &err);
 	if (dir >= 0 && !n->base.drop.keep)
 		(void)!folder_each(dir, drop_old, n, &err);
@@ -226,6 +228,7 @@ static int begin_build(struct node *n, struct err *err)
 					    .sizes = n->sizes,
 					    .agent = n->agent,
 					    .facts = b->facts,
+					    .ask_packages = true,
 					    .ready_command = BYTES_LIT(BASE_FIRST_COMMAND) };
 
 	if (kernel < 0 || disk < 0)
@@ -289,6 +292,7 @@ static void on_again(struct timer *t)
 void base_open(struct node *n)
 {
 	timer_init(&n->base.again, n->loop, on_again);
+	base_packages_open(n);
 	n->base.kernel = open(n->set[SET_KERNEL].text, O_RDONLY | O_CLOEXEC);
 	n->base.disk = open(n->set[SET_DISK].text, O_RDONLY | O_CLOEXEC);
 }

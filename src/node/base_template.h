@@ -6,6 +6,7 @@
 
 #include "node/protocol.h"
 #include "node/template_build.h"
+#include "wire/json.h"
 
 #define BASE_ALIAS "base"
 
@@ -32,6 +33,7 @@ struct base_template {
 	int kernel,
 		disk; /* what it is made of, opened before node gave up its power; -1: not there */
 	uint32_t disk_mib;
+	char packages[MANIFEST_PACKAGES_MAX + 1]; /* of the last one that was ready */
 	struct err why;
 	struct warden_call call;
 	struct warden_ask drop;
@@ -56,3 +58,9 @@ bool base_is(const struct node *n, const char *name);      /* its id or its alia
 bool base_builds(const struct node *n, const char *vm_id); /* is that the VM of its build? */
 /* The text of NODE_TEMPLATES, appended. */
 int base_describe(const struct node *n, struct buf *out, struct err *err) NODISCARD;
+
+/* base_packages.c: the hosts that its package managers use, an array of names and addresses for
+ * the rules of a network. NULL: out of memory. They may be others when it is ready again. */
+json_t *base_packages(const struct node *n);
+void base_packages_open(struct node *n);
+void base_packages_learn(struct node *n, const struct manifest *m);

@@ -88,86 +88,7 @@ void build_fail_with(struct build *b, const char *what)
 	build_fail(b, &err);
 }
 
-/* --- making ready ------------------------------------------------------------------------- */
-
-/* Dial the agent once more, to run a command there. */
-static void dial_for(struct build *b, size_t socket, const char *what, uint64_t ms,
-		     void (*on_dialled)(struct agent_dial *d, struct stream *s,
-					const struct err *err))
-{
-	struct err err;
-
-	build_begin(b, what, ms);
-	if (agent_dial_start(&b->dial, b->machine->loop, take_fd(&b->sockets[socket]),
-			     &b->spec.agent, AGENT_DIAL_UP_MS, ms, on_dialled, &err) < 0)
-		build_fail(b, &err);
-}
-
-static void on_made_ready(struct agent_exec *e, const struct agent_exec_result *ret,
-			  const struct err *err)
-{
-	struct build *b = CONTAINER_OF(e, struct build, exec);
-	struct err mine;
-
-	if (err) {
-		build_fail(b, err);
-	} else if (!ret->exited || ret->exit_code != 0) {
-		err_set(&mine, ERR_INVALID, 0, "the ready command ended with %s", ret->status);
-		build_fail(b, &mine);
-	} else {
-		build_reached(b, "ready");
-		build_freeze(b);
-	}
-}
-
-static void on_ready_dialled(struct agent_dial *d, struct stream *s, const struct err *err)
-{
-	struct build *b = CONTAINER_OF(d, struct build, dial);
-	const struct agent_exec_spec spec = { .command = b->spec.ready_command,
-					      .user = b->spec.start_user };
-	struct err mine;
-
-	if (!s)
-		build_fail(b, err);
-	else if (agent_exec_start(&b->exec, s, &spec, BUILD_READY_MS, on_made_ready, &mine) < 0)
-		build_fail(b, &mine);
-}
-
-static void make_ready(struct build *b)
-{
-	if (b->spec.ready_command.len > 0)
-		dial_for(b, 2, "ready command", BUILD_READY_MS, on_ready_dialled);
-	else
-		build_freeze(b);
-}
-
-static void on_started(struct agent_exec *e, const struct agent_exec_result *ret,
-		       const struct err *err)
-{
-	struct build *b = CONTAINER_OF(e, struct build, exec);
-
-	(void)ret;
-	if (err) {
-		build_fail(b, err);
-		return;
-	}
-	build_reached(b, "started");
-	make_ready(b);
-}
-
-static void on_start_dialled(struct agent_dial *d, struct stream *s, const struct err *err)
-{
-	struct build *b = CONTAINER_OF(d, struct build, dial);
-	const struct agent_exec_spec spec = { .command = b->spec.start_command,
-					      .user = b->spec.start_user,
-					      .detach = true };
-	struct err mine;
-
-	if (!s)
-		build_fail(b, err);
-	else if (agent_exec_start(&b->exec, s, &spec, BUILD_START_MS, on_started, &mine) < 0)
-		build_fail(b, &mine);
-}
+/* --- booting ------------------------------------------------------------------------------ */
 
 static void on_healthy(struct agent_link *l, const struct agent_answer *a, const struct err *err)
 {
@@ -179,10 +100,7 @@ static void on_healthy(struct agent_link *l, const struct agent_answer *a, const
 		return;
 	}
 	build_reached(b, "healthy");
-	if (b->spec.start_command.len > 0)
-		dial_for(b, 1, "start command", BUILD_START_MS, on_start_dialled);
-	else
-		make_ready(b);
+	build_commands(b);
 }
 
 static void on_boot_dialled(struct agent_dial *d, struct stream *s, const struct err *err)
@@ -196,8 +114,6 @@ static void on_boot_dialled(struct agent_dial *d, struct stream *s, const struct
 		 agent_link_health(&b->agent, HEALTH_MS, on_healthy, &mine) < 0)
 		build_fail(b, &mine);
 }
-
-/* --- booting ------------------------------------------------------------------------------ */
 
 static void await_agent(struct build *b)
 {

@@ -1,7 +1,7 @@
 /* build.h - from a QEMU that waits to boot to a sealed template.
  *
- *	monitor -> greeting -> overlay -> cont -> healthy [-> started] [-> ready] -> frozen
- *	        -> settled -> stopped -> saved -> quit -> (the caller ends it) -> sealed
+ *	monitor -> greeting -> overlay -> cont -> healthy [-> packages] [-> started] [-> ready]
+ *	        -> frozen -> settled -> stopped -> saved -> quit -> (the caller ends it) -> sealed
  *
  * These are also the names in the machine's table of times.
  */
@@ -14,9 +14,10 @@
 #include "vm/template_job.h"
 
 enum {
-	BUILD_BOOT_MS = 120 * 1000,  /* until the agent is healthy, under emulation */
-	BUILD_START_MS = 60 * 1000,  /* until the start command runs */
-	BUILD_READY_MS = 120 * 1000, /* until the ready command ends */
+	BUILD_BOOT_MS = 120 * 1000,        /* until the agent is healthy, under emulation */
+	BUILD_PACKAGES_MS = 3 * 60 * 1000, /* until it has named its package hosts */
+	BUILD_START_MS = 60 * 1000,        /* until the start command runs */
+	BUILD_READY_MS = 120 * 1000,       /* until the ready command ends */
 	BUILD_FREEZE_MS = 60 * 1000, /* the agent itself allows 200 ms, then writes back its disk */
 	BUILD_SETTLE_MS = 200,       /* between the two, for the guest to go idle */
 	BUILD_SAVE_MS = 60 * 1000,   /* the device state */
@@ -42,6 +43,7 @@ struct build_spec { /* what it points to is borrowed until the build is over */
 	const char *state_file; /* where QEMU writes its device state */
 	uint64_t disk_bytes;    /* the size of the overlay */
 	struct addr agent;
+	bool ask_packages;                      /* what the manifest's `packages` are */
 	struct bytes start_command, start_user; /* no command: none */
 	struct bytes ready_command; /* ends with status 0 when it is ready to be taken */
 	struct manifest manifest;   /* but for the files and the kernel's version */

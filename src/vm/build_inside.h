@@ -3,7 +3,10 @@
 
 #include "vm/build.h"
 
-enum { BUILD_SOCKETS = 3 }; /* for the agent, the start command and the ready command */
+/* What is run in the guest, in this order; any may be absent. */
+enum build_command { BUILD_ASK_PACKAGES, BUILD_START, BUILD_READY, BUILD_COMMANDS };
+
+enum { BUILD_SOCKETS = 1 + BUILD_COMMANDS }; /* for the agent, and for each command */
 
 struct build {
 	struct build_user *user;
@@ -19,6 +22,7 @@ struct build {
 	struct agent_dial dial;
 	struct agent_link agent;
 	struct agent_exec exec;
+	enum build_command command; /* that is run, or the next */
 	struct template_watcher watcher;
 	struct template_job *job;
 	bool quitting;
@@ -35,5 +39,7 @@ void build_ask(struct build *b, const char *command, json_t *arguments,
 	       void (*on_done)(struct qmp_call *c, const json_t *ret, const struct err *err));
 void build_fail_with(struct build *b, const char *what);
 
+/* build_commands.c: what is left to be run, then build_freeze(). */
+void build_commands(struct build *b);
 /* build_save.c: from a healthy guest to a sealed template. */
 void build_freeze(struct build *b);

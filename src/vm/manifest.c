@@ -35,12 +35,12 @@ void manifest_time(uint64_t wall_ns, char ret[static MANIFEST_TEXT_MAX + 1])
 struct text {
 	const char *section, *name; /* no section: at the top */
 	size_t offset, size;
-	bool may_be_empty;
+	bool may_be_empty, may_be_missing; /* missing: when it is empty, and only then */
 };
 
-#define TEXT(section, name, member, empty)                  \
+#define TEXT(section, name, member, ...)                    \
 	{ section, name, offsetof(struct manifest, member), \
-	  sizeof(((struct manifest *)0)->member), empty }
+	  sizeof(((struct manifest *)0)->member), __VA_ARGS__ }
 
 static const struct text texts[] = {
 	TEXT(NULL, "template", template_id, false),
@@ -51,10 +51,11 @@ static const struct text texts[] = {
 	TEXT("vmm", "arguments", made_with.arguments, false),
 	TEXT("guest", "kernel", made_with.kernel_version, false),
 	TEXT("guest", "agent", made_with.agent_version, true),
+	TEXT(NULL, "packages", packages, false, true),
 };
 
 enum {                  /* members of each object, so that an unknown one is noticed */
-       TOP_MEMBERS = 6, /* format, template, created, vmm, guest, files */
+       TOP_MEMBERS = 6, /* format, template, created, vmm, guest, files; perhaps packages */
        VMM_MEMBERS = 4,
        GUEST_MEMBERS = 4, /* kernel, agent, vcpus, memoryMib */
        FILE_MEMBERS = 2,
@@ -84,6 +85,8 @@ static int put_texts(const struct manifest *m, json_t *top, struct err *err)
 		json_t *in = t->section ? json_object_get(top, t->section) : top;
 		const char *value = text_at(&copy, t);
 
+		if (t->may_be_missing && value[0] == '\0')
+			continue;
 		if (!text_ok(t, (struct bytes){ (const uint8_t *)value, strnlen(value, t->size) }))
 			return err_set(err, ERR_INVALID, 0, "manifest: %s is not printable ASCII",
 				       t->name);
@@ -145,6 +148,8 @@ static int get_texts(json_t *top, struct manifest *ret, struct err *err)
 		json_t *in = t->section ? json_object_get(top, t->section) : top;
 		struct bytes value;
 
+		if (t->may_be_missing && !json_object_get(in, t->name))
+			continue;
 		if (json_want_string(in, t->name, &value, err) < 0)
 			return -1;
 		if (!text_ok(t, value) || !bytes_to_str(value, text_at(ret, t), t->size))
@@ -218,7 +223,7 @@ static int parse(struct bytes in, struct manifest *ret, struct err *err)
 	if (format != MANIFEST_FORMAT_VERSION)
 		return err_set(err, ERR_INVALID, 0, "format: made with %" PRId64 ", here %d",
 			       format, MANIFEST_FORMAT_VERSION);
-	if (json_object_size(top) != TOP_MEMBERS)
+	if (json_object_size(top) != TOP_MEMBERS + !!json_object_get(top, "packages"))
 		return err_set(err, ERR_INVALID, 0, "must have %d members", TOP_MEMBERS);
 	if (get_section(top, "vmm", VMM_MEMBERS, &vmm, err) < 0 ||
 	    get_section(top, "guest", GUEST_MEMBERS, &guest, err) < 0 ||

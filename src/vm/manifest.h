@@ -14,6 +14,7 @@ enum {
 	MANIFEST_ID_MAX = 63,
 	MANIFEST_TEXT_MAX = 127,
 	MANIFEST_ARGUMENTS_MAX = 1535,
+	MANIFEST_PACKAGES_MAX = 2047,
 	MANIFEST_VCPUS_MAX = 255,
 	MANIFEST_MEMORY_MIB_MAX = 1024 * 1024,
 };
@@ -43,6 +44,7 @@ struct manifest { /* every text is printable ASCII */
 	char created[MANIFEST_TEXT_MAX + 1]; /* RFC 3339, UTC */
 	struct manifest_facts made_with;
 	struct checksum files[MANIFEST_FILES];
+	char packages[MANIFEST_PACKAGES_MAX + 1]; /* package_hosts.h; empty: none */
 };
 
 /* Appends the text of `m`. ERR_INVALID when a text of it is empty or not printable ASCII. */

@@ -19,6 +19,7 @@ static struct scene {
 	struct build_user user;
 	struct manifest manifest;
 	struct bytes start_command, ready_command;
+	bool ask_packages;
 	int into; /* a second descriptor of the manifest's file */
 	int wanted, stops, done;
 	struct err err;
@@ -96,6 +97,7 @@ static void scene_start(const struct mock_qemu *qemu, const struct mock_route *r
 		.state_file = "/dev/fdset/3",
 		.overlay_node = "overlay-file",
 		.disk_bytes = 1 << 30,
+		.ask_packages = s.ask_packages,
 		.start_command = s.start_command,
 		.ready_command = s.ready_command,
 		.start_user = BYTES_LIT("user"),
@@ -239,6 +241,36 @@ static void a_ready_command_runs_without_a_start_command(void **state)
 	scene_end();
 }
 
+/* "http://a.example/\nb.example\n" and a word of the guest's that is no host */
+#define SAID                                              \
+	"\0\0\0\0\x4c{\"event\":{\"data\":{\"stdout\":\"" \
+	"aHR0cDovL2EuZXhhbXBsZS8KYi5leGFtcGxlCi4uCg==\"}}}"
+
+static void a_guest_is_asked_for_its_package_hosts_first(void **state)
+{
+	static const struct mock_route routes[] = { MOCK_AGENT_ROUTES, COMMAND(SAID ENDED_3) };
+	static const struct mock_route hangs[] = {
+		MOCK_AGENT_ROUTES,
+		{ .request = "POST /process.Process/Start", .answer = "", .close = true },
+	};
+
+	(void)state;
+	s.ask_packages = true;
+	s.start_command = BYTES_LIT("serve &");
+	scene_run(&(struct mock_qemu){ 0 }, routes, COUNT(routes));
+	if (s.err.code != ERR_NONE)
+		fail_msg("%s", s.err.msg);
+	assert_string_equal(s.manifest.packages, "a.example b.example");
+	check_written();
+	assert_true(steps_find(&s.machine.steps, "packages") <=
+		    steps_find(&s.machine.steps, "started"));
+	scene_end();
+	s.ask_packages = true;
+	scene_run(&(struct mock_qemu){ 0 }, hangs, COUNT(hangs));
+	assert_non_null(strstr(s.err.msg, "build: package hosts: "));
+	scene_end();
+}
+
 static void a_guest_that_does_not_freeze_is_no_template(void **state)
 {
 	static const struct mock_route routes[] = {
@@ -348,6 +380,7 @@ int main(void)
 		cmocka_unit_test(a_start_command_runs_before_the_freeze),
 		cmocka_unit_test(a_ready_command_must_succeed),
 		cmocka_unit_test(a_ready_command_runs_without_a_start_command),
+		cmocka_unit_test(a_guest_is_asked_for_its_package_hosts_first),
 		cmocka_unit_test(a_guest_that_does_not_freeze_is_no_template),
 		cmocka_unit_test(an_overlay_that_cannot_be_made_is_a_failure),
 		cmocka_unit_test(a_machine_that_already_runs_is_refused),

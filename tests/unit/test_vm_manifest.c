@@ -50,6 +50,23 @@ static void what_is_written_is_read_back(void **state)
 	assert_true(bytes_eq(buf_view(&text), buf_view(&again)));
 }
 
+static void package_hosts_are_written_when_there_are_some(void **state)
+{
+	AUTO(buf_done) struct buf text = BUF_MAX(MANIFEST_BYTES_MAX);
+	struct manifest m = sample, back;
+	struct err err = { 0 };
+
+	(void)state;
+	snprintf(m.packages, sizeof(m.packages), "a.example b.example");
+	put(&m, &text);
+	assert_int_equal(manifest_parse(buf_view(&text), &back, &err), 0);
+	assert_memory_equal(&back, &m, sizeof(m));
+	memset(m.packages, 'x', sizeof(m.packages) - 1); /* all that there can be has room */
+	memset(m.made_with.arguments, 'x', sizeof(m.made_with.arguments) - 1);
+	text.len = 0;
+	put(&m, &text);
+}
+
 static void writes_no_text_it_would_not_read(void **state)
 {
 	AUTO(buf_done) struct buf text = BUF_MAX(MANIFEST_BYTES_MAX);
@@ -110,6 +127,10 @@ static void what_is_not_ours_is_refused(void **state)
 		{ "length over 63 bits", "43000", "9223372036854775808", "" },
 		{ "file missing", "\"state\":", "\"status\":", "state is missing" },
 		{ "member twice", "\"format\":1", "\"format\":1,\"format\":1", "duplicate" },
+		{ "no packages", "\"format\":1", "\"format\":1,\"packages\":\"\"",
+		  "packages: not" },
+		{ "lines of packages", "\"format\":1", "\"format\":1,\"packages\":\"a\\nb\"",
+		  "packages: not" },
 		{ "not an object", "{", "[{", "" },
 		{ "cut off", "\"}\n", "", "" },
 	};
@@ -251,6 +272,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(what_is_written_is_read_back),
+		cmocka_unit_test(package_hosts_are_written_when_there_are_some),
 		cmocka_unit_test(writes_no_text_it_would_not_read),
 		cmocka_unit_test(what_is_not_ours_is_refused),
 		cmocka_unit_test(size_and_depth_are_bounded),
