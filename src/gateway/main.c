@@ -116,7 +116,8 @@ static int set_up(struct program *p, struct err *err)
 	uint64_t files = p->set[SET_CONNECTIONS_MAX].number * STREAMS_PER_CONNECTION +
 			 GATEWAY_HELD_MAX + FILES_MORE;
 
-	snprintf(p->g.domain, sizeof(p->g.domain), "%s", p->set[SET_DOMAIN].text);
+	if (!bytes_to_str(bytes_str(p->set[SET_DOMAIN].text), p->g.domain, sizeof(p->g.domain)))
+		return err_set(err, ERR_INVALID, 0, "domain is too long");
 	if (confine_begin(files, err) < 0 || loop_open(&p->g.loop, err) < 0 ||
 	    open_doors(p, err) < 0 || lock_in(p, err) < 0 ||
 	    store_open(p->g.loop, p->set[SET_DATA_DIR].text, &p->store, err) < 0 ||

@@ -103,10 +103,13 @@ static int prepare_vmm(struct warden *w, struct err *err)
 	w->vmm.cpu_model = w->set[SET_CPU_MODEL].text;
 	if (choose_accel(w, err) < 0 || read_version(w, err) < 0)
 		return -1;
-	snprintf(w->vmm.cmdline, sizeof(w->vmm.cmdline), "%s", w->set[SET_CMDLINE].text);
+	if (!bytes_to_str(bytes_str(w->set[SET_CMDLINE].text), w->vmm.cmdline,
+			  sizeof(w->vmm.cmdline)))
+		return err_set(err, ERR_INVALID, 0, "cmdline is too long");
 	if (w->vmm.accel == VMM_TCG)
 		add_tsc_rate(w);
-	snprintf(w->view_at, sizeof(w->view_at), "%s/view", w->set[SET_RUN_DIR].text);
+	/* a longer one would be no place for a socket either */
+	snprintf(w->view_at, sizeof(w->view_at), "%.256s/view", w->set[SET_RUN_DIR].text);
 	/* open to all who may pass: what is in it says itself who may use it */
 	run_dir = folder_ensure(w->set[SET_RUN_DIR].text, 0755, err);
 	if (run_dir < 0 ||

@@ -65,7 +65,7 @@ static int open_below(const struct bare *b, const char *name, struct err *err)
 {
 	char path[512];
 
-	snprintf(path, sizeof(path), "%s/%s", b->set[SET_STATE_DIR].text, name);
+	snprintf(path, sizeof(path), "%.400s/%s", b->set[SET_STATE_DIR].text, name);
 	return folder_ensure(path, 0755, err);
 }
 
@@ -81,8 +81,8 @@ static void set_up(struct bare *b, const char *config)
 			      .accel = b->set[SET_ACCEL].number != ACCEL_TCG && kvm_probe(&err) == 0
 					       ? VMM_KVM
 					       : VMM_TCG };
-	snprintf(b->vmm.cmdline, sizeof(b->vmm.cmdline), "%s", b->set[SET_CMDLINE].text);
-	snprintf(b->view_at, sizeof(b->view_at), "%s/view-bare", b->set[SET_RUN_DIR].text);
+	snprintf(b->vmm.cmdline, sizeof(b->vmm.cmdline), "%.511s", b->set[SET_CMDLINE].text);
+	snprintf(b->view_at, sizeof(b->view_at), "%.256s/view-bare", b->set[SET_RUN_DIR].text);
 	if (view_list(&b->view, b->vmm.path, b->set[SET_FIRMWARE_DIRS].text, &err) < 0 ||
 	    view_build(&b->view, b->view_at, &err) < 0 ||
 	    cgroups_open(&b->cgroups, b->set[SET_CGROUP].text, &err) < 0 ||
