@@ -5,8 +5,8 @@
 #include <errno.h>
 
 #include "base/log.h"
-#include "egress/http_guard.h"
 #include "egress/peek.h"
+#include "http/http_guard.h"
 #include "net/fd_stream.h"
 #include "net/pump.h"
 
@@ -116,12 +116,13 @@ static int begin_http(struct front *f, struct stream *server, struct err *err)
 	AUTO(buf_done) struct buf out = BUF_MAX(HTTP_GUARD_HOLD_MAX);
 	char host[DOMAIN_SIZE];
 	struct http1_head h;
-	struct peek said;
 	size_t scanned = 0, used;
+	bool is_name;
+	uint16_t port;
 
 	if (http1_head_end(buf_view(&f->first), &scanned, &used, err) != DECODE_OK ||
 	    http1_parse_request(bytes_head(buf_view(&f->first), used), &h, err) < 0 ||
-	    !peek_host(&h, host, &said))
+	    !http_guard_host(&h, host, &is_name, &port))
 		return err_set(err, ERR_INVALID, 0, "no longer a request");
 	http_guard_init(&f->guard, host);
 	f->guarded = true;

@@ -1,7 +1,7 @@
 /* peek.c - see peek.h. */
 #include "egress/peek.h"
 
-#include "wire/http1_field.h"
+#include "http/http_guard.h"
 #include "wire/http1_host.h"
 
 static bool is_token(uint8_t c)
@@ -27,26 +27,13 @@ static enum peek_kind first_line(struct bytes in)
 	return PEEK_HTTP;
 }
 
-bool peek_host(const struct http1_head *h, char ret[static DOMAIN_SIZE], struct peek *into)
-{
-	struct bytes value, host;
-
-	*into = (struct peek){ 0 };
-	if (http1_find(h, "host", &value) != 1 || !http1_split_host(value, &host, &into->port))
-		return false;
-	if (domain_normal(host, into->name)) {
-		memcpy(ret, into->name, DOMAIN_SIZE);
-		return true;
-	}
-	return bytes_to_str(host, ret, DOMAIN_SIZE);
-}
-
 static enum peek_kind read_request(struct bytes in, struct peek *ret)
 {
 	char host[DOMAIN_SIZE];
 	struct http1_head h;
 	struct err err;
 	size_t scanned = 0, used;
+	bool is_name;
 
 	switch (http1_head_end(in, &scanned, &used, &err)) {
 	case DECODE_MORE:
@@ -60,7 +47,11 @@ static enum peek_kind read_request(struct bytes in, struct peek *ret)
 	if (http1_parse_request(bytes_head(in, used), &h, &err) < 0 ||
 	    http1_check_host(&h, &err) < 0)
 		return PEEK_BROKEN;
-	return peek_host(&h, host, ret) ? PEEK_HTTP : PEEK_BROKEN;
+	if (!http_guard_host(&h, host, &is_name, &ret->port))
+		return PEEK_BROKEN;
+	if (is_name)
+		memcpy(ret->name, host, sizeof(ret->name));
+	return PEEK_HTTP;
 }
 
 enum peek_kind peek_read(struct bytes so_far, struct peek *ret)

@@ -24,7 +24,3 @@ struct peek {
 };
 
 enum peek_kind peek_read(struct bytes so_far, struct peek *ret);
-
-/* The host of a request, as it is compared: a name in its normal form, or the address as written.
- * False: there is none. */
-bool peek_host(const struct http1_head *h, char ret[static DOMAIN_SIZE], struct peek *into);

@@ -1,8 +1,8 @@
 /* http_guard.c - see http_guard.h. */
-#include "egress/http_guard.h"
+#include "http/http_guard.h"
 
-#include "egress/peek.h"
 #include "wire/http1_field.h"
+#include "wire/http1_host.h"
 
 void http_guard_init(struct http_guard *g, const char host[static DOMAIN_SIZE])
 {
@@ -17,6 +17,12 @@ void http_guard_done(struct http_guard *g)
 	buf_done(&g->answer);
 }
 
+void http_guard_add(struct http_guard *g, const struct http1_field *fields, size_t n)
+{
+	g->rewrite = (struct http_rewrite){ .add = fields, .n_add = n };
+	g->rewrites = true;
+}
+
 bool http_guard_waits(const struct http_guard *g)
 {
 	return g->at == HTTP_GUARD_AGREED;
@@ -24,19 +30,52 @@ bool http_guard_waits(const struct http_guard *g)
 
 /* --- requests ----------------------------------------------------------------------------- */
 
+bool http_guard_host(const struct http1_head *h, char ret[static DOMAIN_SIZE], bool *ret_is_name,
+		     uint16_t *ret_port)
+{
+	struct bytes value, host;
+
+	if (http1_find(h, "host", &value) != 1 || !http1_split_host(value, &host, ret_port))
+		return false;
+	*ret_is_name = domain_normal(host, ret);
+	return *ret_is_name || bytes_to_str(host, ret, DOMAIN_SIZE);
+}
+
+/* A proxy, or a server that sends back what it was sent. */
+static bool is_for_others(const struct http1_head *h)
+{
+	return bytes_eq(h->method, BYTES_LIT("TRACE")) || bytes_eq(h->method, BYTES_LIT("TRACK")) ||
+	       bytes_eq(h->method, BYTES_LIT("CONNECT"));
+}
+
 static int check_request(struct http_guard *g, const struct http1_head *h, struct err *err)
 {
 	char host[DOMAIN_SIZE];
-	struct peek said;
+	bool is_name;
+	uint16_t port;
 
-	if (!peek_host(h, host, &said))
+	if (!http_guard_host(h, host, &is_name, &port))
 		return err_set(err, ERR_INVALID, 0, "a request without a host");
 	if (strcmp(host, g->host) != 0)
-		return err_set(err, ERR_DENIED, 0, "a request for %s behind one for %s", host,
+		return err_set(err, ERR_DENIED, 0, "a request for %s on a connection to %s", host,
 			       g->host);
-	if (http1_upgrade(h).len > 0 && g->requests > 0)
+	if (g->rewrites && is_for_others(h))
+		return err_set(err, ERR_DENIED, 0, "a %.*s request to a host with a rule",
+			       (int)h->method.len, (const char *)h->method.ptr);
+	if (g->requests > 0 && http1_upgrade(h).len > 0 && !http1_list_has(h, "upgrade", "h2c"))
 		return err_set(err, ERR_DENIED, 0, "an upgrade that is not the first request");
 	return 0;
+}
+
+static int put_head(struct http_guard *g, struct bytes head, const struct http1_head *h,
+		    bool no_upgrade, struct buf *out, struct err *err)
+{
+	struct http_rewrite r = g->rewrite;
+
+	if (!g->rewrites && !no_upgrade)
+		return buf_add(out, head, err);
+	r.no_upgrade = no_upgrade;
+	return http_rewrite_head(&r, head, h, out, err);
 }
 
 /* A whole head: it passes, and what follows it is its body. */
@@ -44,12 +83,14 @@ static int pass_head(struct http_guard *g, size_t used, struct buf *out, struct 
 {
 	struct bytes head = bytes_head(buf_view(&g->held), used);
 	struct http1_head h;
-	bool upgrade;
+	bool upgrade, http2;
 
-	if (http1_parse_request(head, &h, err) < 0 || check_request(g, &h, err) < 0 ||
-	    buf_add(out, head, err) < 0)
+	if (http1_parse_request(head, &h, err) < 0)
 		return -1;
-	upgrade = http1_upgrade(&h).len > 0;
+	http2 = http1_list_has(&h, "upgrade", "h2c");
+	if (check_request(g, &h, err) < 0 || put_head(g, head, &h, http2, out, err) < 0)
+		return -1;
+	upgrade = http1_upgrade(&h).len > 0 && !http2;
 	body_in_init(&g->body, &h);
 	buf_drop(&g->held, used);
 	g->scanned = 0;
@@ -74,6 +115,33 @@ static int step_head(struct http_guard *g, struct buf *out, struct err *err)
 	default:
 		return -1;
 	}
+}
+
+static int put_chunk(struct bytes piece, struct buf *out, struct err *err)
+{
+	if (piece.len == 0)
+		return chunked_put_last(out, err);
+	if (chunked_put_head(out, piece.len, err) < 0 || buf_add(out, piece, err) < 0)
+		return -1;
+	return chunked_put_tail(out, err);
+}
+
+/* Chunks are written anew, so that no fields come behind them. */
+static int step_chunks(struct http_guard *g, struct buf *out, struct err *err)
+{
+	struct bytes in = buf_view(&g->held), piece;
+	enum decode d;
+
+	do {
+		d = body_in_next(&g->body, &in, &piece, err);
+		if (d == DECODE_BAD || (d == DECODE_OK && put_chunk(piece, out, err) < 0))
+			return -1;
+	} while (d == DECODE_OK && piece.len > 0);
+	buf_drop(&g->held, g->held.len - in.len);
+	if (d == DECODE_MORE)
+		return 0;
+	g->at = HTTP_GUARD_HEAD;
+	return 1;
 }
 
 /* The body passes as it was sent, its frames too: only where it ends is of interest. */
@@ -117,6 +185,8 @@ int http_guard_feed(struct http_guard *g, struct bytes in, struct buf *out, stru
 			more = step_open(g, out, err);
 		else if (g->at == HTTP_GUARD_HEAD)
 			more = step_head(g, out, err);
+		else if (g->rewrites && g->body.kind == HTTP1_BODY_CHUNKED)
+			more = step_chunks(g, out, err);
 		else
 			more = step_body(g, out, err);
 	}
