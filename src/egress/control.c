@@ -1,5 +1,5 @@
 /* control.c - known peers, fixed messages, one answer each. */
-/* #syscalls: accept4 getsockopt sendmsg recvmsg fstat pread64 close */
+/* #syscalls: accept4 getsockopt sendmsg recvmsg memfd_create pwrite64 fstat pread64 close */
 #include "egress/control.h"
 
 #include <errno.h>
@@ -8,7 +8,10 @@
 
 #include "base/folder.h"
 #include "base/log.h"
+#include "base/memory_file.h"
+#include "egress/audit.h"
 #include "egress/doors.h"
+#include "egress/explain.h"
 #include "jail/fdmsg.h"
 #include "net/addr.h"
 #include "net/timer.h"
@@ -39,6 +42,7 @@ struct call {
 	struct egress_request rq;
 	int fds[EGRESS_DOORS];
 	size_t n_fds;
+	int answer; /* a descriptor that goes back with the reply; -1: none */
 };
 
 /* --- the verbs ------------------------------------------------------------------------------ */
@@ -98,32 +102,53 @@ static int verb_count(struct control *c, struct call *call, struct egress_reply 
 	return 0;
 }
 
-/* Small, and in memory: reading it waits for nobody. */
-static int read_rules(int fd, struct buf *text, struct err *err)
-{
-	struct stat st;
-	uint8_t *to;
-
-	if (fstat(fd, &st) < 0 || !S_ISREG(st.st_mode) || st.st_size <= 0 ||
-	    st.st_size > POLICY_TEXT_MAX)
-		return err_set(err, ERR_INVALID, 0, "not a file with rules");
-	if (buf_reserve(text, (size_t)st.st_size, &to, err) < 0)
-		return -1;
-	if (pread(fd, to, (size_t)st.st_size, 0) != st.st_size)
-		return err_set(err, ERR_INVALID, errno, "read the rules");
-	buf_claim(text, (size_t)st.st_size);
-	return 0;
-}
-
 static int verb_rule(struct control *c, struct call *call, struct egress_reply *r, struct err *err)
 {
 	AUTO(buf_done) struct buf text = BUF_MAX(POLICY_TEXT_MAX);
 	struct doors *d = find(c, call, err);
 
 	(void)r;
-	if (!d || read_rules(call->fds[0], &text, err) < 0)
+	if (!d || memory_file_read(call->fds[0], &text, err) < 0)
 		return -1;
 	return doors_rule(d, buf_view(&text), err);
+}
+
+static int verb_log(struct control *c, struct call *call, struct egress_reply *r, struct err *err)
+{
+	AUTO(buf_done) struct buf text = BUF_MAX(AUDIT_TEXT_MAX);
+	const struct doors *d = find(c, call, err);
+
+	(void)r;
+	if (!d || doors_log(d, &text, err) < 0)
+		return -1;
+	call->answer = memory_file_make("log", buf_view(&text), err);
+	return call->answer < 0 ? -1 : 0;
+}
+
+static int verb_known(struct control *c, struct call *call, struct egress_reply *r, struct err *err)
+{
+	AUTO(buf_done) struct buf text = BUF_MAX(POLICY_TEXT_MAX);
+	const struct doors *d = find(c, call, err);
+
+	(void)r;
+	if (!d || doors_known(d, &text, err) < 0)
+		return -1;
+	call->answer = memory_file_make("known", buf_view(&text), err);
+	return call->answer < 0 ? -1 : 0;
+}
+
+static int verb_explain(struct control *c, struct call *call, struct egress_reply *r,
+			struct err *err)
+{
+	AUTO(buf_done) struct buf in = BUF_MAX(EXPLAIN_IN_MAX);
+	AUTO(buf_done) struct buf out = BUF_MAX(EXPLAIN_OUT_MAX);
+
+	(void)r;
+	if (memory_file_read(call->fds[0], &in, err) < 0 ||
+	    explain(c->ground, buf_view(&in), &out, err) < 0)
+		return -1;
+	call->answer = memory_file_make("explained", buf_view(&out), err);
+	return call->answer < 0 ? -1 : 0;
 }
 
 static int verb_reset(struct control *c, struct call *call, struct egress_reply *r, struct err *err)
@@ -145,6 +170,9 @@ static const struct {
 	[EGRESS_NAME] = { verb_name, 0 },
 	[EGRESS_COUNT] = { verb_count, 0 },
 	[EGRESS_RULE] = { verb_rule, 1 },
+	[EGRESS_LOG] = { verb_log, 0 },
+	[EGRESS_KNOWN] = { verb_known, 0 },
+	[EGRESS_EXPLAIN] = { verb_explain, 1 },
 	[EGRESS_RESET] = { verb_reset, 0 },
 };
 
@@ -171,10 +199,23 @@ static void hang_up(struct client *cl)
 	cl->control = NULL;
 }
 
+/* Takes `fd`, which may be -1. Who does not read its answers would have to be waited for: it goes.
+ */
+static bool answer(struct client *cl, const struct egress_reply *r, int fd)
+{
+	AUTO(auto_close) int own = fd;
+	struct err err;
+
+	if (fdmsg_send(cl->sock, r, sizeof(*r), &own, own >= 0, &err) == 0)
+		return true;
+	hang_up(cl);
+	return false;
+}
+
 /* One request. False when there is none, or nobody to answer any more. */
 static bool serve_one(struct client *cl)
 {
-	struct call call = { 0 };
+	struct call call = { .answer = -1 };
 	struct egress_reply r = { 0 };
 	struct err err = { 0 };
 
@@ -191,11 +232,7 @@ static bool serve_one(struct client *cl)
 	}
 	while (call.n_fds > 0)
 		close(call.fds[--call.n_fds]);
-	/* who does not read its answers would have to be waited for: it goes */
-	if (fdmsg_send(cl->sock, &r, sizeof(r), NULL, 0, &err) == 0)
-		return true;
-	hang_up(cl);
-	return false;
+	return answer(cl, &r, call.answer);
 }
 
 static void on_request(struct watch *w, unsigned int events)

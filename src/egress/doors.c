@@ -85,20 +85,31 @@ static bool destination(int fd, uint32_t *ret_ip, uint16_t *ret_port)
 	return true;
 }
 
+static void turn_away(struct outlet *o, int fd, uint32_t ip, uint16_t port, const char *why)
+{
+	struct policy_verdict v = { 0 };
+
+	snprintf(v.why, sizeof(v.why), "%s", why);
+	o->counts.tcp_refused++;
+	outlet_audit(o, OUTLET_TCP, &v, "", ip, port);
+	reset(fd);
+}
+
 static void receive(struct doors *d, int fd)
 {
 	struct outlet *o = &d->outlet;
 	struct err err;
-	uint32_t ip;
-	uint16_t port;
+	uint32_t ip = 0;
+	uint16_t port = 0;
 
-	if (o->ruled && o->n_fronts < OUTLET_FRONTS_MAX && destination(fd, &ip, &port)) {
-		if (front_start(o, fd, ip, port, &err) < 0)
-			o->counts.tcp_refused++;
-		return;
-	}
-	o->counts.tcp_refused++;
-	reset(fd);
+	if (!destination(fd, &ip, &port))
+		turn_away(o, fd, ip, port, "where it goes is not known");
+	else if (!o->ruled)
+		turn_away(o, fd, ip, port, "no rules yet");
+	else if (o->n_fronts >= OUTLET_FRONTS_MAX)
+		turn_away(o, fd, ip, port, "too many connections at a time");
+	else if (front_start(o, fd, ip, port, &err) < 0)
+		o->counts.tcp_refused++;
 }
 
 static void on_tcp(struct watch *w, unsigned int events)
@@ -210,6 +221,16 @@ int doors_rule(struct doors *d, struct bytes text, struct err *err)
 struct egress_counts doors_counts(const struct doors *d)
 {
 	return d->outlet.counts;
+}
+
+int doors_log(const struct doors *d, struct buf *out, struct err *err)
+{
+	return audit_tell(&d->outlet.audit, out, err);
+}
+
+int doors_known(const struct doors *d, struct buf *out, struct err *err)
+{
+	return known_names_tell(&d->outlet.known, out, err);
 }
 
 void doors_close(struct doors *d)

@@ -30,5 +30,8 @@ void doors_name(struct doors *d, const char id[static EGRESS_ID_MAX + 1]);
 int doors_rule(struct doors *d, struct bytes text, struct err *err) NODISCARD;
 
 struct egress_counts doors_counts(const struct doors *d);
+/* JSON, appended: audit.h, known_names.h. */
+int doors_log(const struct doors *d, struct buf *out, struct err *err) NODISCARD;
+int doors_known(const struct doors *d, struct buf *out, struct err *err) NODISCARD;
 
 void doors_close(struct doors *d); /* NULL is fine */

@@ -6,6 +6,7 @@
 
 #include "base/log.h"
 #include "egress/peek.h"
+#include "egress/reach.h"
 #include "http/http_guard.h"
 #include "net/fd_stream.h"
 #include "net/pump.h"
@@ -189,6 +190,7 @@ static void dial_next(struct front *f, const char *why)
 		why = err.msg;
 	}
 	f->outlet->counts.tcp_failed++;
+	outlet_failed(f->outlet, f->kind, why, f->name, f->ip, f->port);
 	refuse(f, 502, why);
 }
 
@@ -214,24 +216,9 @@ static void towards(struct front *f, uint32_t ip)
 	f->found = (struct dns_addresses){ .ip = { ip }, .n = 1 };
 }
 
-/* A name that this sandbox was given the address for is as good as said. */
 static struct policy_verdict by_address(const struct front *f)
 {
-	const struct outlet *o = f->outlet;
-	struct policy_verdict v = policy_address(&o->policy, f->ip);
-	const char *name;
-
-	if (policy_service_at(&o->policy, f->ip, f->port)) {
-		v.yes = true;
-		snprintf(v.why, sizeof(v.why), "a service");
-	}
-	for (size_t i = 0; !v.yes && (name = known_names_of(&o->known, f->ip, i)); i++) {
-		struct policy_verdict named = policy_answer(&o->policy, name, f->ip);
-
-		if (named.yes && !policy_service(&o->policy, name))
-			v = named;
-	}
-	return v;
+	return reach_address(&f->outlet->policy, &f->outlet->known, f->ip, f->port);
 }
 
 static void decide_by_address(struct front *f)
@@ -285,6 +272,8 @@ static void decide_by_name(struct front *f)
 		else
 			turn_away(f, &v);
 	} else if (resolver_ask(o->resolver, &f->lookup, f->name, on_found, &err) < 0) {
+		f->outlet->counts.tcp_failed++;
+		outlet_failed(o, f->kind, err.msg, f->name, 0, f->port);
 		refuse(f, 502, err.msg);
 	}
 }

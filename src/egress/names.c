@@ -68,12 +68,18 @@ static void on_found(struct lookup *l, enum dns_reading reading, const struct dn
 	struct policy_verdict v = { .why = "the name has no address" };
 
 	for (size_t i = 0; o->ruled && reading == DNS_ANSWERED && i < found->n; i++) {
-		v = policy_answer(&o->policy, n->name, found->ip[i]);
-		if (v.yes)
+		struct policy_verdict one = policy_answer(&o->policy, n->name, found->ip[i]);
+
+		if (i == 0 || (one.yes && !v.yes))
+			v = one;
+		if (one.yes)
 			fit.ip[fit.n++] = found->ip[i];
 	}
-	if (fit.n == 0 && found->n > 0)
-		outlet_audit(o, OUTLET_NAME, &v, n->name, found->ip[0], 0);
+	if (found->n > 0)
+		outlet_audit(o, OUTLET_NAME, &v, n->name, fit.n > 0 ? fit.ip[0] : found->ip[0], 0);
+	else
+		outlet_failed(o, OUTLET_NAME, reading == DNS_FAILED ? "no resolver answers" : v.why,
+			      n->name, 0, 0);
 	known_names_add(&o->known, n->name, &fit);
 	if (reading == DNS_FAILED)
 		refuse(n->udp, &n->who, &n->query, DNS_SERVFAIL);
@@ -110,25 +116,26 @@ static void look_up(struct outlet *o, int udp, struct bytes in, const char *name
 	}
 }
 
-static void tell_service(struct outlet *o, int udp, const struct dns_query *q,
-			 const struct policy_service *s, const struct sockaddr_in *who)
+static void tell_service(struct outlet *o, int udp, const struct dns_query *q, const char *name,
+			 const struct policy_verdict *v, const struct sockaddr_in *who)
 {
+	const struct policy_service *s = policy_service(&o->policy, name);
 	const struct dns_addresses a = { { s->ip }, 1, RESOLVER_TTL_MIN_S };
 
 	o->counts.names_allowed++;
+	outlet_audit(o, OUTLET_NAME, v, name, s->ip, 0);
 	tell(udp, who, q, &a);
 }
 
 /* A name that may be asked for, of the one type there is. */
 static void answer_allowed(struct outlet *o, int udp, struct bytes in, const struct dns_query *q,
-			   const char *name, const struct sockaddr_in *who)
+			   const char *name, const struct policy_verdict *v,
+			   const struct sockaddr_in *who)
 {
-	const struct policy_service *s = policy_service(&o->policy, name);
-
 	if (q->type != DNS_TYPE_A || q->class != DNS_CLASS_INTERNET)
 		tell(udp, who, q, &(struct dns_addresses){ 0 });
-	else if (s)
-		tell_service(o, udp, q, s, who);
+	else if (policy_service(&o->policy, name))
+		tell_service(o, udp, q, name, v, who);
 	else {
 		o->counts.names_allowed++;
 		look_up(o, udp, in, name, who);
@@ -154,7 +161,7 @@ void names_ask(struct outlet *o, int udp, struct bytes in, const struct sockaddr
 	else if (o->ruled)
 		v = policy_name(&o->policy, name);
 	if (v.yes) {
-		answer_allowed(o, udp, in, &q, name, who);
+		answer_allowed(o, udp, in, &q, name, &v, who);
 		return;
 	}
 	o->counts.names_refused++;

@@ -1,9 +1,9 @@
 /* outlet.c - see outlet.h. */
 #include "egress/outlet.h"
 
-#include "base/log.h"
 #include "egress/front.h"
 #include "egress/names.h"
+#include "wire/json.h"
 
 void outlet_open(struct outlet *o, struct loop *l, struct resolver *r,
 		 const struct policy_ground *g)
@@ -18,12 +18,24 @@ static void drop_rules(struct outlet *o)
 	o->ruled = false;
 }
 
+static int read_rules(struct outlet *o, struct bytes text, struct err *err)
+{
+	AUTO(json_decrefp) json_t *v = NULL;
+
+	if (policy_decode(text, &v, err) < 0 || policy_of(&o->policy, o->ground, v, err) < 0)
+		return -1;
+	if (known_names_read(&o->known, v, err) == 0)
+		return 0;
+	policy_done(&o->policy);
+	return -1;
+}
+
 int outlet_rule(struct outlet *o, struct bytes text, struct err *err)
 {
 	int rc;
 
 	drop_rules(o);
-	rc = policy_read(&o->policy, o->ground, text, err);
+	rc = read_rules(o, text, err);
 	o->ruled = rc == 0;
 	fronts_check(o);
 	return rc;
@@ -35,16 +47,24 @@ void outlet_forget(struct outlet *o)
 	names_cut(o);
 	drop_rules(o);
 	known_names_done(&o->known);
+	audit_done(&o->audit, o->id);
 	o->counts = (struct egress_counts){ 0 };
 }
 
 void outlet_audit(struct outlet *o, enum outlet_kind kind, const struct policy_verdict *v,
 		  const char *name, uint32_t ip, uint16_t port)
 {
-	static const char *const kinds[] = { "name", "tcp", "tls", "http" };
-	char at[IP4_TEXT_MAX];
+	const struct audit_entry e = { kind, v->yes ? AUDIT_ALLOWED : AUDIT_REFUSED,
+				       name, ip,
+				       port, v->why };
 
-	ip4_text(ip, at);
-	log_info("sandbox %s: %s %s%s%s:%u %s: %s", o->id, kinds[kind], name, name[0] ? " " : "",
-		 at, port, v->yes ? "allowed" : "refused", v->why);
+	audit_add(&o->audit, o->id, &e);
+}
+
+void outlet_failed(struct outlet *o, enum outlet_kind kind, const char *why, const char *name,
+		   uint32_t ip, uint16_t port)
+{
+	const struct audit_entry e = { kind, AUDIT_FAILED, name, ip, port, why };
+
+	audit_add(&o->audit, o->id, &e);
 }

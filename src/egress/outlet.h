@@ -4,6 +4,7 @@
  */
 #pragma once
 
+#include "egress/audit.h"
 #include "egress/known_names.h"
 #include "egress/policy.h"
 #include "egress/protocol.h"
@@ -25,6 +26,7 @@ struct outlet {
 	bool ruled;
 	struct policy policy;
 	struct known_names known;
+	struct audit audit;
 	struct front *fronts;
 	size_t n_fronts;
 	struct name_asked *asked;
@@ -39,8 +41,9 @@ void outlet_open(struct outlet *o, struct loop *l, struct resolver *r,
 int outlet_rule(struct outlet *o, struct bytes text, struct err *err) NODISCARD;
 void outlet_forget(struct outlet *o); /* another sandbox follows: nothing of this one is left */
 
-enum outlet_kind { OUTLET_NAME, OUTLET_TCP, OUTLET_TLS, OUTLET_HTTP };
-
-/* The line of a decision. `name` may be empty, `port` and `ip` 0. */
+/* A decision, kept and logged. `name` may be empty, `port` and `ip` 0. */
 void outlet_audit(struct outlet *o, enum outlet_kind kind, const struct policy_verdict *v,
 		  const char *name, uint32_t ip, uint16_t port);
+/* It was allowed, and came to nothing. */
+void outlet_failed(struct outlet *o, enum outlet_kind kind, const char *why, const char *name,
+		   uint32_t ip, uint16_t port);

@@ -8,6 +8,7 @@
 #pragma once
 
 #include "egress/rule_list.h"
+#include "wire/json.h"
 
 enum {
 	POLICY_TEXT_MAX = 256 * 1024,
@@ -49,9 +50,14 @@ struct policy {
 };
 
 /* {"packages":[], "services":[], "allowInternetAccess":, "network":{"allowOut":[], "denyOut":[],
- * "rules":{}}}, each of which may be absent. What is unknown is passed over. */
+ * "rules":{}}}, each of which may be absent. What is unknown is passed over; known_names.h has
+ * more. */
 int policy_read(struct policy *ret, const struct policy_ground *g, struct bytes text,
 		struct err *err) NODISCARD;
+/* The same in two steps, for who wants more of the text. */
+int policy_decode(struct bytes text, json_t **ret, struct err *err) NODISCARD;
+int policy_of(struct policy *ret, const struct policy_ground *g, const json_t *rules,
+	      struct err *err) NODISCARD;
 void policy_done(struct policy *p);
 
 struct policy_verdict {

@@ -2,7 +2,6 @@
 #include <errno.h>
 
 #include "egress/policy.h"
-#include "wire/json.h"
 
 enum { DEPTH_MAX = 12 };
 
@@ -136,22 +135,34 @@ static int read_network(struct policy *p, const json_t *v, struct err *err)
 	return read_rules(p, network, err);
 }
 
-int policy_read(struct policy *ret, const struct policy_ground *g, struct bytes text,
-		struct err *err)
+int policy_decode(struct bytes text, json_t **ret, struct err *err)
 {
-	AUTO(json_decrefp) json_t *v = NULL;
+	if (json_decode(text, POLICY_TEXT_MAX, DEPTH_MAX, ret, err) < 0)
+		return err_wrap(err, "the rules of a sandbox's network");
+	return 0;
+}
+
+int policy_of(struct policy *ret, const struct policy_ground *g, const json_t *rules,
+	      struct err *err)
+{
 	AUTO(policy_done) struct policy p = { .ground = g };
 
-	if (json_decode(text, POLICY_TEXT_MAX, DEPTH_MAX, &v, err) < 0)
-		return err_wrap(err, "the rules of a sandbox's network");
-	if (!json_is_object(v))
+	if (!json_is_object(rules))
 		return err_set(err, ERR_INVALID, 0, "the rules of a network are an object");
-	if (read_list(v, "packages", &p.packages, err) < 0 || read_services(&p, v, err) < 0 ||
-	    read_network(&p, v, err) < 0)
+	if (read_list(rules, "packages", &p.packages, err) < 0 ||
+	    read_services(&p, rules, err) < 0 || read_network(&p, rules, err) < 0)
 		return -1;
 	*ret = p;
 	p = (struct policy){ .ground = g };
 	return 0;
+}
+
+int policy_read(struct policy *ret, const struct policy_ground *g, struct bytes text,
+		struct err *err)
+{
+	AUTO(json_decrefp) json_t *v = NULL;
+
+	return policy_decode(text, &v, err) < 0 ? -1 : policy_of(ret, g, v, err);
 }
 
 void policy_done(struct policy *p)

@@ -14,6 +14,7 @@
 #include "base/bytes.h"
 #include "base/clock.h"
 #include "base/log.h"
+#include "base/memory_file.h"
 #include "egress/control.h"
 #include "egress/doors.h"
 #include "jail/fdmsg.h"
@@ -88,8 +89,9 @@ static void turn_until_readable(struct world *w, int fd)
 	}
 }
 
-static struct egress_reply ask_with(struct world *w, struct egress_request rq, const int *fds,
-				    size_t n_fds)
+/* `ret_fd`: what came back with the answer, or -1. NULL: nothing must. */
+static struct egress_reply ask_for(struct world *w, struct egress_request rq, const int *fds,
+				   size_t n_fds, int *ret_fd)
 {
 	struct egress_reply r = { 0 };
 	struct err err = { 0 };
@@ -99,9 +101,17 @@ static struct egress_reply ask_with(struct world *w, struct egress_request rq, c
 	rq.version = rq.version ? rq.version : EGRESS_VERSION;
 	assert_int_equal(fdmsg_send(w->node, &rq, sizeof(rq), fds, n_fds, &err), 0);
 	turn_until_readable(w, w->node);
-	assert_int_equal(fdmsg_recv(w->node, &r, sizeof(r), NULL, 0, &n, &err), 0);
+	if (ret_fd)
+		*ret_fd = -1;
+	assert_int_equal(fdmsg_recv(w->node, &r, sizeof(r), ret_fd, ret_fd ? 1 : 0, &n, &err), 0);
 	assert_int_equal(r.tag, w->tag);
 	return r;
+}
+
+static struct egress_reply ask_with(struct world *w, struct egress_request rq, const int *fds,
+				    size_t n_fds)
+{
+	return ask_for(w, rq, fds, n_fds, NULL);
 }
 
 static struct egress_reply ask(struct world *w, enum egress_verb verb, uint32_t slot)
@@ -294,6 +304,73 @@ static void a_message_of_another_size_ends_the_connection(void **state)
 	assert_int_equal(ask(w, EGRESS_CLOSE, SLOT).code, ERR_NONE);
 }
 
+static void give_rules(struct world *w, const char *text, uint32_t code)
+{
+	const struct egress_request rq = { .verb = EGRESS_RULE, .slot = SLOT };
+	struct err err = { 0 };
+	int fd = memory_file_make("rules", bytes_str(text), &err);
+
+	assert_true(fd >= 0);
+	assert_int_equal(ask_with(w, rq, &fd, 1).code, code);
+	close(fd);
+}
+
+/* The text that came back. */
+static void must_tell(struct world *w, enum egress_verb verb, const char *in, const char *want)
+{
+	const struct egress_request rq = { .verb = verb, .slot = SLOT };
+	AUTO(buf_done) struct buf text = BUF_MAX(1024 * 1024);
+	struct err err = { 0 };
+	int out, fd = in ? memory_file_make("in", bytes_str(in), &err) : -1;
+	struct egress_reply r = ask_for(w, rq, &fd, in ? 1 : 0, &out);
+
+	assert_int_equal(r.code, ERR_NONE);
+	assert_true(out >= 0);
+	assert_int_equal(memory_file_read(out, &text, &err), 0);
+	print_message("      %.*s\n", (int)text.len, (const char *)text.ptr);
+	assert_non_null(memmem(text.ptr, text.len, want, strlen(want)));
+	close(out);
+	if (in)
+		close(fd);
+}
+
+static void what_was_decided_and_given_is_told(void **state)
+{
+	struct world *w = *state;
+	const struct egress_request name = { .verb = EGRESS_NAME, .slot = SLOT, .id = "other" };
+
+	assert_int_equal(ask(w, EGRESS_LOG, SLOT).code, ERR_NOT_FOUND);
+	assert_int_equal(ask(w, EGRESS_KNOWN, SLOT).code, ERR_NOT_FOUND);
+	assert_int_equal(hand_over(w, SLOT).code, ERR_NONE);
+	must_tell(w, EGRESS_LOG, NULL, "[]");
+	must_tell(w, EGRESS_KNOWN, NULL, "[]");
+	give_rules(w, "{\"known\":[[\"a.com\",\"1.2.3.4\"]]}", ERR_NONE);
+	must_tell(w, EGRESS_KNOWN, NULL, "[[\"a.com\",\"1.2.3.4\"]]");
+	give_rules(w, "{\"known\":[[\"b.com\",\"1.2.3.4.5\"]]}", ERR_INVALID);
+	must_not_exist(w);
+	must_tell(w, EGRESS_LOG, NULL,
+		  "\"kind\":\"name\",\"verdict\":\"refused\",\"name\":\"www.example.org\","
+		  "\"why\":\"no rules yet\"}]");
+	assert_int_equal(ask_with(w, name, NULL, 0).code, ERR_NONE); /* somebody else's now */
+	must_tell(w, EGRESS_LOG, NULL, "[]");
+	must_tell(w, EGRESS_KNOWN, NULL, "[]");
+}
+
+static void a_question_of_people_is_answered(void **state)
+{
+	struct world *w = *state;
+	const struct egress_request rq = { .verb = EGRESS_EXPLAIN };
+	int pipes[2];
+
+	must_tell(w, EGRESS_EXPLAIN, "{\"rules\":{},\"question\":\"a.com\"}",
+		  "\"allowed\":false,\"why\":\"operator: no network\"");
+	assert_int_equal(ask(w, EGRESS_EXPLAIN, SLOT).code, ERR_INVALID);
+	assert_int_equal(pipe2(pipes, O_CLOEXEC), 0);
+	assert_int_equal(ask_with(w, rq, pipes, 1).code, ERR_INVALID);
+	close(pipes[0]);
+	close(pipes[1]);
+}
+
 /* One sandbox asks without a pause; another's calls are answered in between, and the first is
  * heard at its rate only. */
 static void a_flood_starves_nobody(void **state)
@@ -341,6 +418,8 @@ int main(void)
 		TEST(doors_close_when_node_says_so_and_only_then),
 		TEST(wrong_requests_are_refused),
 		TEST(a_message_of_another_size_ends_the_connection),
+		TEST(what_was_decided_and_given_is_told),
+		TEST(a_question_of_people_is_answered),
 		TEST(a_flood_starves_nobody),
 		TEST(many_slots_at_once),
 	};

@@ -1,0 +1,11 @@
+/* reach.h - may an address be dialled for which no name is said? The rules decide, and what the
+ * sandbox was told.
+ */
+#pragma once
+
+#include "egress/known_names.h"
+#include "egress/policy.h"
+
+/* A name that this sandbox was given the address for is as good as said. */
+struct policy_verdict reach_address(const struct policy *p, const struct known_names *k,
+				    uint32_t ip, uint16_t port);
