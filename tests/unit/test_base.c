@@ -118,7 +118,7 @@ static void configuration_is_strict(void **state)
 		{ "flag", BYTES_LIT("on = true\n"), "f:1: on must be yes or no" },
 		{ "choice", BYTES_LIT("colour = blue\n"), "f:1: colour must be one of red, green" },
 		{ "path", BYTES_LIT("state_dir = x\n"), "f:1: state_dir must be an absolute path" },
-		{ "NUL", BYTES_LIT("name = a\0b\n"), "f:1: name is longer than 255 bytes" },
+		{ "NUL", BYTES_LIT("name = a\0b\n"), "f:1: name is longer than 2047 bytes" },
 		{ "user", BYTES_LIT("user = no-such\n"), "f:1: user: no `no-such` in /etc/passwd" },
 		{ "uid", BYTES_LIT("user = 4294967295\n"), "f:1: user is too large" },
 	};
