@@ -74,13 +74,14 @@ def run(sock, command, token=None, user="root", seconds=120):
 
 
 class NodeHost:
-    def __init__(self, egress=None, **settings):
+    def __init__(self, egress=None, egress_settings=None, egress_within=(), **settings):
         self.warden = Watched(vms_max=512, client_uid=NODE_UID, client_gid=NODE_UID, **guest_settings())
         self.base = self.warden.base
         self.socket_path = self.base / "node.sock"
         self.process, self.client = None, None
         self.egress = (build_dir() / "src/egress/hotcell-egress").exists() if egress is None else egress
-        self.egress_process = None
+        self.egress_process, self.egress_settings = None, egress_settings or {}
+        self.egress_within = egress_within  # a command that runs another, in a network of its own
         self.settings = {"state_dir": self.warden.state, "data_dir": self.base / "node",
                          "socket": self.socket_path, "warden_socket": self.warden.socket_path,
                          "egress_socket": self.egress_path if self.egress else "",
@@ -124,18 +125,19 @@ class NodeHost:
 
     # --- the daemons ---
 
-    def spawn(self, program, settings, log):
+    def spawn(self, program, settings, log, within=()):
         config = self.base / f"{program}.conf"
         config.write_text("".join(f"{k} = {v}\n" for k, v in settings.items()))
         path = build_dir() / "src" / program / f"hotcell-{program}"
         with open(log, "ab") as out:
-            return subprocess.Popen([path, config], stdin=subprocess.DEVNULL, stdout=out, stderr=out)
+            return subprocess.Popen([*within, path, config], stdin=subprocess.DEVNULL, stdout=out, stderr=out)
 
     def start_egress(self):
         if self.egress:
             self.egress_process = self.spawn(
-                "egress", {"socket": self.egress_path, "node_uid": NODE_UID, "user": EGRESS_UID},
-                self.base / "egress.log")
+                "egress", {"socket": self.egress_path, "node_uid": NODE_UID, "user": EGRESS_UID,
+                           **self.egress_settings},
+                self.base / "egress.log", self.egress_within)
 
     def end_egress(self):
         if self.egress_process:

@@ -73,6 +73,7 @@ class Sandbox:
     template_id: str
     alias: str
     access_token: str
+    traffic_token: str
     started_ns: int
     end_ns: int
     vcpus: int
@@ -223,6 +224,9 @@ class NodeClient:
         copies = [unpack("node_forked", reply.after[i * size:(i + 1) * size]) for i in range(reply.count)]
         assert all(c["code"] == 0 for c in copies), copies
         return [c["sandbox"] for c in copies]
+
+    def network(self, team, sandbox, **put):
+        return self.call("NETWORK", team=team, id=sandbox, text=json.dumps(put).encode())
 
     def ended(self, team, after_ns=0, after_id=""):
         reply = self.call("ENDED", team=team, after_ns=after_ns, id=after_id)
