@@ -64,10 +64,11 @@ struct api_call {
 	uint8_t hash[SHA256_SIZE]; /* of the key */
 	char key_id[STORE_ID_SIZE];
 	struct store_limits limits; /* of the key */
-	struct store_team team;     /* whose key it is */
-	uint32_t retry_s;           /* for Retry-After; 0: nobody knows */
-	uint32_t seconds;           /* of a refresh; of a list of snapshots how many at most */
-	bool outlives;              /* its client: what node answers is dealt with all the same */
+	char services[STORE_SERVICES_SIZE];
+	struct store_team team; /* whose key it is */
+	uint32_t retry_s;       /* for Retry-After; 0: nobody knows */
+	uint32_t seconds;       /* of a refresh; of a list of snapshots how many at most */
+	bool outlives;          /* its client: what node answers is dealt with all the same */
 	struct buf body;
 	struct node_call node;
 	struct store_call store;

@@ -1,6 +1,7 @@
 /* create_request.c - what a new sandbox shall be, member by member. */
 #include "gateway/create_request.h"
 
+#include "gateway/network_request.h"
 #include "gateway/template_ref.h"
 #include "wire/json.h"
 
@@ -50,8 +51,18 @@ static int refuse(const char *what, struct err *err)
 	return err_set(err, ERR_INVALID, 0, "%s is not supported yet", what);
 }
 
-/* These would make a sandbox less closed, or answer differently, than asked for. */
-static int check_network(const json_t *network, struct err *err)
+/* A member as it was given, in either spelling. */
+static int keep(const json_t *from, const char *name, const char *other, json_t *to)
+{
+	json_t *v = json_object_get(from, name);
+
+	v = v ? v : json_object_get(from, other);
+	return v && !json_is_null(v) ? json_object_set(to, name, v) : 0;
+}
+
+/* Who may reach it. These would make a sandbox less closed, or answer differently, than asked for.
+ */
+static int take_ingress(const json_t *network, json_t *to, struct err *err)
 {
 	json_t *ports = NULL;
 	struct bytes host = { 0 };
@@ -65,27 +76,26 @@ static int check_network(const json_t *network, struct err *err)
 		return refuse("network.allowPublicTraffic = false", err);
 	if (host.len > 0)
 		return refuse("network.maskRequestHost", err);
-	return json_array_size(ports) > 0 ? refuse("network.httpsPorts", err) : 0;
+	if (json_array_size(ports) > 0)
+		return refuse("network.httpsPorts", err);
+	return keep(network, "allowPublicTraffic", "allow_public_traffic", to);
 }
 
+/* Whom it may reach, and who may reach it. */
 static int take_network(const json_t *body, json_t *text, struct err *err)
 {
+	AUTO(json_decrefp) json_t *clean = NULL;
 	json_t *network = NULL;
-	bool if_no = false, if_yes = true;
 
 	if (json_may_object(body, "network", &network, err) < 0 ||
-	    json_may_bool(body, "allowInternetAccess", &if_no, err) < 0 ||
-	    json_may_bool(body, "allowInternetAccess", &if_yes, err) < 0)
+	    network_request_internet(body, text, err) < 0)
 		return -1;
-	/* both defaults overwritten with the same: it was given */
-	if (if_no == if_yes &&
-	    json_object_set_new(text, "allowInternetAccess", json_boolean(if_no)) < 0)
-		return err_set(err, ERR_EXHAUSTED, 0, "no memory");
 	if (!network)
 		return 0;
-	if (check_network(network, err) < 0)
+	if (network_request_take(network, "network.", &clean, err) < 0 ||
+	    take_ingress(network, clean, err) < 0)
 		return -1;
-	return json_object_set(text, "network", network);
+	return json_object_set(text, "network", clean);
 }
 
 static int take_mcp(const json_t *body, json_t *text, struct err *err)
@@ -172,8 +182,14 @@ static int make_text(const json_t *body, struct create_request *ret, struct err 
 		*err = why;
 		return -1;
 	}
-	ret->text = BUF_MAX(NODE_TEXT_MAX);
-	if (json_encode(text, &ret->text, err) < 0)
+	ret->text = TAKE(text);
+	return 0;
+}
+
+int create_request_text(const struct create_request *r, struct buf *ret, struct err *err)
+{
+	*ret = BUF_MAX(NODE_TEXT_MAX);
+	if (json_encode(r->text, ret, err) < 0)
 		return err_set(err, ERR_INVALID, 0,
 			       "metadata, envVars, network and mcp are larger than %d KiB together",
 			       NODE_TEXT_MAX / 1024);
@@ -201,5 +217,5 @@ int create_request_parse(struct bytes body, enum api_version version, struct cre
 
 void create_request_done(struct create_request *r)
 {
-	buf_done(&r->text);
+	json_decref(TAKE(r->text));
 }

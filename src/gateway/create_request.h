@@ -8,6 +8,7 @@
 #include "base/bytes.h"
 #include "gateway/template_ref.h"
 #include "node/protocol.h"
+#include "wire/json.h"
 
 enum {
 	CREATE_BODY_MAX = 64 * 1024,
@@ -25,12 +26,15 @@ struct create_request {
 	bool auto_pause, pause_memory; /* at the end of its time; with its memory */
 	bool auto_resume;              /* by traffic */
 	bool boot;                     /* a snapshot's disk alone: ours */
-	struct buf text;               /* for node: {"metadata":{},"envVars":{},...} */
+	json_t *text;                  /* for node: {"metadata":{},"envVars":{},...} */
 };
 
-/* ERR_INVALID, or ERR_NOT_FOUND for a template that cannot exist. On success the caller owns it. */
+/* ERR_INVALID; ERR_NOT_FOUND for a template that cannot exist, ERR_DENIED for what nobody may have.
+ * On success the caller owns it. */
 int create_request_parse(struct bytes body, enum api_version version, struct create_request *ret,
 			 struct err *err) NODISCARD;
+/* What node is told. Owned by the caller, also when this fails. ERR_INVALID: it is too large. */
+int create_request_text(const struct create_request *r, struct buf *ret, struct err *err) NODISCARD;
 void create_request_done(struct create_request *r);
 
 /* A lifetime that a client asked for: "Timeout must be greater than 0". Whether it is too long is

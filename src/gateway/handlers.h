@@ -6,8 +6,6 @@
 
 void health_get(struct api_call *c);
 void not_built(struct api_call *c); /* 501 */
-void not_built_sandbox(
-	struct api_call *c); /* 501, but 404 for a sandbox that is not the caller's */
 
 /* sandbox_ask.c: about the sandbox that a path names, of the caller's team. */
 bool sandbox_id_ok(const char *id);
@@ -40,6 +38,11 @@ void sandbox_connect_v2(struct api_call *c);
 void sandbox_pause(struct api_call *c);
 void sandbox_resume(struct api_call *c);
 void admin_sandbox_resume(struct api_call *c);
+
+/* network_routes.c */
+void sandbox_network(struct api_call *c);
+void admin_sandbox_explain(struct api_call *c);
+void admin_sandbox_egress(struct api_call *c);
 
 /* snapshot_routes.c */
 void snapshot_take(struct api_call *c);
@@ -80,6 +83,7 @@ void key_rename(struct api_call *c);
 void key_remove(struct api_call *c);
 void admin_key_remove(struct api_call *c);
 void admin_key_limits(struct api_call *c);
+void admin_key_services(struct api_call *c);
 
 /* Keys of the team c->team, used by the admin door too. */
 void keys_of_team(struct api_call *c);

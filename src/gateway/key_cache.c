@@ -50,6 +50,7 @@ struct key_entry *key_cache_put(struct key_cache *c, const uint8_t hash[static S
 				 .told_ms = told_ms };
 	memcpy(e->hash, hash, SHA256_SIZE);
 	memcpy(e->key_id, key->id, sizeof(e->key_id));
+	memcpy(e->services, key->services, sizeof(e->services));
 	return e;
 }
 

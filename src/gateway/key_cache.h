@@ -19,6 +19,7 @@ struct key_entry {
 	uint8_t hash[SHA256_SIZE];
 	char key_id[STORE_ID_SIZE];
 	struct store_limits limits;
+	char services[STORE_SERVICES_SIZE];
 	struct store_team team;
 	uint64_t checked_ms; /* when the store said so */
 	uint64_t told_ms;    /* when the store was told that the key is in use; 0: never */

@@ -2,6 +2,7 @@
 #include "gateway/handlers.h"
 
 #include "base/random.h"
+#include "gateway/key_services.h"
 #include "wire/rfc3339.h"
 
 enum { TIME_DIGITS = 6, HEAD_SHOWN = 2, TAIL_SHOWN = 4 };
@@ -78,6 +79,7 @@ static json_t *key_json(const struct store_key *k, const char *key)
 			  time_json(k->created_ns), "createdBy", "lastUsed", time_json(k->used_ns));
 
 	if (o && (json_object_set_new(o, "limits", limits_json(&k->limits)) < 0 ||
+		  json_object_set_new(o, "services", key_services_json(k->services)) < 0 ||
 		  (key && json_object_set_new(o, "key", json_string(key)) < 0))) {
 		json_decref(o);
 		return NULL;
@@ -293,4 +295,23 @@ void admin_key_limits(struct api_call *c)
 
 	if (take_key_id(c, &rq))
 		api_ask_store(c, &rq, on_to_limit);
+}
+
+/* In force for the next create and the next change of a network. Absent: as they were. */
+void admin_key_services(struct api_call *c)
+{
+	AUTO(json_decrefp) json_t *body = NULL;
+	struct store_request rq = { .verb = STORE_KEY_SERVICES };
+	json_t *names = NULL;
+	struct err err;
+
+	if (api_body(c, &body) < 0)
+		return;
+	if (json_may_array(body, "services", &names, &err) < 0 ||
+	    key_services_read(names, rq.key.services, &err) < 0)
+		api_fail(c, 400, "%s", err.msg);
+	else if (!names)
+		show_key(c);
+	else if (take_key_id(c, &rq))
+		api_ask_store(c, &rq, on_limited);
 }

@@ -1,6 +1,7 @@
 /* sandbox_routes.c - create, get, kill, and why one is no more. */
 #include "gateway/create_request.h"
 #include "gateway/handlers.h"
+#include "gateway/key_services.h"
 #include "gateway/sandbox_json.h"
 
 enum { IDEMPOTENCY_MAX = 255, IDEMPOTENCY_DIGITS = 48 };
@@ -73,6 +74,29 @@ static uint32_t flags_of(const struct create_request *want)
 	       (want->auto_resume ? NODE_AUTO_RESUME : 0u) | (want->boot ? NODE_BOOT : 0u);
 }
 
+/* What was asked for, and what the key adds to it. */
+static void ask_create(struct api_call *c, struct node_request *rq, struct create_request *want)
+{
+	AUTO(buf_done) struct buf text = { 0 };
+	struct err err;
+
+	if (template_ref_check(&want->template, c->team.slug, &err) < 0 ||
+	    (c->services[0] && key_services_add(c->services, want->text, &err) < 0) ||
+	    create_request_text(want, &text, &err) < 0) {
+		api_fail_err(c, &err);
+		return;
+	}
+	snprintf(rq->team, sizeof(rq->team), "%s", c->team.id);
+	memcpy(rq->template_id, want->template.name, sizeof(rq->template_id));
+	memcpy(rq->template_tag, want->template.tag, sizeof(rq->template_tag));
+	memcpy(c->params[0], want->template.name, sizeof(want->template.name));
+	rq->timeout_s = want->timeout_s;
+	rq->flags = flags_of(want);
+	sandbox_limit(c, rq);
+	c->outlives = !rq->idempotency[0];
+	api_ask_node(c, rq, buf_view(&text), API_CREATE_MS, on_created);
+}
+
 static void create(struct api_call *c, enum api_version version)
 {
 	struct node_request rq = { .verb = NODE_CREATE };
@@ -85,20 +109,7 @@ static void create(struct api_call *c, enum api_version version)
 		api_fail_err(c, &err);
 		return;
 	}
-	if (template_ref_check(&want.template, c->team.slug, &err) < 0) {
-		create_request_done(&want);
-		api_fail_err(c, &err);
-		return;
-	}
-	snprintf(rq.team, sizeof(rq.team), "%s", c->team.id);
-	memcpy(rq.template_id, want.template.name, sizeof(rq.template_id));
-	memcpy(rq.template_tag, want.template.tag, sizeof(rq.template_tag));
-	memcpy(c->params[0], want.template.name, sizeof(want.template.name));
-	rq.timeout_s = want.timeout_s;
-	rq.flags = flags_of(&want);
-	sandbox_limit(c, &rq);
-	c->outlives = !rq.idempotency[0];
-	api_ask_node(c, &rq, buf_view(&want.text), API_CREATE_MS, on_created);
+	ask_create(c, &rq, &want);
 	create_request_done(&want);
 }
 
@@ -132,27 +143,6 @@ void sandbox_get(struct api_call *c)
 {
 	if (sandbox_take_id(c))
 		sandbox_ask(c, &(struct node_request){ .verb = NODE_GET }, API_NODE_MS, on_got);
-}
-
-static void on_not_built(struct node_call *call, const struct node_reply *reply, struct bytes after,
-			 int *fds, size_t n_fds, const struct err *err)
-{
-	struct api_call *c = CONTAINER_OF(call, struct api_call, node);
-
-	(void)after;
-	(void)fds;
-	(void)n_fds;
-	if (err)
-		sandbox_fail(c, reply, err);
-	else
-		not_built(c);
-}
-
-void not_built_sandbox(struct api_call *c)
-{
-	if (sandbox_take_id(c))
-		sandbox_ask(c, &(struct node_request){ .verb = NODE_GET }, API_NODE_MS,
-			    on_not_built);
 }
 
 void sandbox_kill(struct api_call *c)

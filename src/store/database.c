@@ -28,6 +28,7 @@ static const char *const migrations[] = {
 	"ALTER TABLE keys ADD COLUMN max_vcpus BIGINT NOT NULL DEFAULT 0;"
 	"ALTER TABLE keys ADD COLUMN max_memory BIGINT NOT NULL DEFAULT 0;"
 	"ALTER TABLE keys ADD COLUMN max_disk BIGINT NOT NULL DEFAULT 0;",
+	"ALTER TABLE keys ADD COLUMN services TEXT NOT NULL DEFAULT '';",
 };
 
 static enum err_code code_of(int rc)

@@ -9,7 +9,7 @@ enum { ROOM_FIRST = 8 };
 #define TEAM_COLUMNS "t.id, t.name, t.slug, t.created"
 #define KEY_COLUMNS                                                                           \
 	"k.id, k.team_id, k.name, k.hash, k.mask_head, k.mask_tail, k.created, k.last_used, " \
-	"k.max_sandboxes, k.max_vcpus, k.max_memory, k.max_disk"
+	"k.max_sandboxes, k.max_vcpus, k.max_memory, k.max_disk, k.services"
 
 void store_rows_done(struct store_rows *r)
 {
@@ -78,6 +78,7 @@ static void read_key(struct sql *q, struct store_key *ret)
 	ret->limits.vcpus = (uint32_t)sql_read_u64(q);
 	ret->limits.memory_mib = (uint32_t)sql_read_u64(q);
 	ret->limits.disk_mib = (uint32_t)sql_read_u64(q);
+	sql_read_text(q, ret->services, sizeof(ret->services));
 }
 
 /* A random UUID, version 4. */
@@ -218,6 +219,7 @@ static int key_add(struct database *d, const struct store_request *rq, struct st
 	k.created_ns = clock_wall_ns();
 	k.used_ns = 0;
 	k.limits = (struct store_limits){ 0 };
+	k.services[0] = '\0';
 	if (count(d, "SELECT count(*) FROM keys WHERE team_id = $1", k.team_id, &n, err) < 0)
 		return -1;
 	if (n >= STORE_KEYS_MAX)
@@ -354,6 +356,16 @@ static int key_limit(struct database *d, const struct store_request *rq, struct 
 	return changed_one(d, &q, err);
 }
 
+static int key_services(struct database *d, const struct store_request *rq, struct err *err)
+{
+	AUTO(sql_done) struct sql q;
+
+	sql_begin(&q, d, "UPDATE keys SET services = $1 WHERE id = $2");
+	sql_bind_text(&q, rq->key.services);
+	sql_bind_text(&q, rq->key.id);
+	return changed_one(d, &q, err);
+}
+
 static int run(struct database *d, const struct store_request *rq, struct store_rows *ret,
 	       struct err *err)
 {
@@ -382,6 +394,8 @@ static int run(struct database *d, const struct store_request *rq, struct store_
 		return key_get(d, rq, ret, err);
 	case STORE_KEY_LIMIT:
 		return key_limit(d, rq, err);
+	case STORE_KEY_SERVICES:
+		return key_services(d, rq, err);
 	case STORE_VERBS:
 		break;
 	}

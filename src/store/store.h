@@ -11,6 +11,7 @@ enum {
 	STORE_NAME_SIZE = 64, /* of a team or a key, with its NUL */
 	STORE_HASH_SIZE = 65, /* SHA-256 in hexadecimal, and a NUL */
 	STORE_MASK_SIZE = 8,
+	STORE_SERVICES_SIZE = 512, /* names with a space between them, and a NUL */
 	STORE_TEAMS_MAX = 10000,
 	STORE_KEYS_MAX = 1000,  /* of one team */
 	STORE_QUEUE_MAX = 4096, /* requests without an answer; more are refused */
@@ -35,6 +36,7 @@ struct store_key {
 	char head[STORE_MASK_SIZE], tail[STORE_MASK_SIZE]; /* what is shown of it */
 	uint64_t created_ns, used_ns;                      /* used_ns 0: never */
 	struct store_limits limits;
+	char services[STORE_SERVICES_SIZE]; /* the operator's that its sandboxes may reach */
 };
 
 enum store_verb {
@@ -50,6 +52,7 @@ enum store_verb {
 	STORE_KEY_USED,   /* key.id, key.used_ns */
 	STORE_KEY_GET,    /* key.id -> the key; ERR_NOT_FOUND */
 	STORE_KEY_LIMIT,  /* key.id, key.limits; ERR_NOT_FOUND */
+	STORE_KEY_SERVICES, /* key.id, key.services; ERR_NOT_FOUND */
 	STORE_VERBS,
 };
 

@@ -236,7 +236,15 @@ static inline void mock_one(struct mock *m, struct door_asked *a, const struct n
 		mock_fork(b, a, rq);
 		return;
 	}
-	if (rq->verb == NODE_METRICS || rq->verb == NODE_LOGS || rq->verb == NODE_SNAPSHOT) {
+	if (rq->verb == NODE_NETWORK) {
+		if (b->s.state == NODE_PAUSED)
+			mock_refuse(a, ERR_EXISTS, "it does not run");
+		else
+			door_answer(a, &r, (struct bytes){ 0 }, NULL, 0);
+		return;
+	}
+	if (rq->verb == NODE_METRICS || rq->verb == NODE_LOGS || rq->verb == NODE_SNAPSHOT ||
+	    rq->verb == NODE_EXPLAIN || rq->verb == NODE_EGRESS_LOG) {
 		door_answer(a, &r, bytes_str(m->record ? m->record : "[]"), NULL, 0);
 		return;
 	}

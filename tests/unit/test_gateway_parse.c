@@ -26,16 +26,19 @@ static void creates_are_read(void **state)
 		  "\"autoResume\":{\"enabled\":false},\"network\":null}",
 		  API_V2, 86400, true, "{\"metadata\":{},\"envVars\":{}}" },
 		{ "{\"templateID\":\"base\",\"envVars\":{\"A\":\"1\"},\"metadata\":{\"\":\"=\"},"
-		  "\"allow_internet_access\":true,\"network\":{\"allowOut\":[\"x\"]},\"mcp\":{"
+		  "\"allow_internet_access\":true,\"network\":{\"allow_out\":[\"x\"],\"denyOut\":["
+		  "\"0.0.0.0/0\"],\"more\":1},\"mcp\":{"
 		  "\"a\":{}}}",
 		  API_V2, 300, true,
 		  "{\"metadata\":{\"\":\"=\"},\"envVars\":{\"A\":\"1\"},\"allowInternetAccess\":"
 		  "true,"
-		  "\"network\":{\"allowOut\":[\"x\"]},\"mcp\":{\"a\":{}}}" },
+		  "\"network\":{\"allowOut\":[\"x\"],\"denyOut\":[\"0.0.0.0/"
+		  "0\"]},\"mcp\":{\"a\":{}}}" },
 	};
 
 	(void)state;
 	FOR_ROWS(row, rows) {
+		AUTO(buf_done) struct buf text = { 0 };
 		struct create_request r;
 		struct err err = { 0 };
 
@@ -44,7 +47,9 @@ static void creates_are_read(void **state)
 		assert_string_equal(r.template.name, "base");
 		assert_int_equal(r.timeout_s, row->timeout_s);
 		assert_int_equal(r.secure, row->secure);
-		assert_true(bytes_eq(buf_view(&r.text), bytes_str(row->text)));
+		if (create_request_text(&r, &text, &err) < 0)
+			fail_msg("%s", err.msg);
+		assert_true(bytes_eq(buf_view(&text), bytes_str(row->text)));
 		create_request_done(&r);
 	}
 }
@@ -148,7 +153,7 @@ static void long_timeouts_are_told(void **state)
 
 static void creates_have_a_size(void **state)
 {
-	AUTO(buf_done) struct buf body = BUF_MAX(CREATE_BODY_MAX);
+	AUTO(buf_done) struct buf body = BUF_MAX(CREATE_BODY_MAX), text = { 0 };
 	struct create_request r;
 	struct err err = { 0 };
 
@@ -157,7 +162,9 @@ static void creates_have_a_size(void **state)
 				    "{\"templateID\":\"base\",\"metadata\":{\"a\":\"%*s\"}}",
 				    NODE_TEXT_MAX, "x"),
 			 0);
-	assert_int_equal(create_request_parse(buf_view(&body), API_V1, &r, &err), -1);
+	assert_int_equal(create_request_parse(buf_view(&body), API_V1, &r, &err), 0);
+	assert_int_equal(create_request_text(&r, &text, &err), -1);
+	create_request_done(&r);
 	assert_string_equal(err.msg,
 			    "metadata, envVars, network and mcp are larger than 48 KiB together");
 	assert_int_equal(err.code, ERR_INVALID);

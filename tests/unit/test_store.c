@@ -235,6 +235,24 @@ static void keys_have_limits(void **state)
 	assert_int_equal(ask(b, &rq), ERR_NOT_FOUND);
 }
 
+static void keys_have_services(void **state)
+{
+	struct box *b = *state;
+	struct store_request rq = { .verb = STORE_KEY_SERVICES, .key.services = "db cache" };
+
+	add_team(b, "one");
+	assert_int_equal(add_key(b, b->team.id, "h1"), ERR_NONE);
+	memcpy(rq.key.id, b->key.id, sizeof(rq.key.id));
+	assert_int_equal(find_key(b, "h1"), ERR_NONE);
+	assert_string_equal(b->key.services, "");
+	assert_int_equal(ask(b, &rq), ERR_NONE);
+	assert_int_equal(find_key(b, "h1"), ERR_NONE);
+	assert_string_equal(b->key.services, "db cache");
+	assert_int_equal(b->key.limits.sandboxes, 0);
+	rq.key.id[0] = 'x';
+	assert_int_equal(ask(b, &rq), ERR_NOT_FOUND);
+}
+
 /* A database of the first version, with a key in it. */
 static void an_older_schema_is_brought_up(void **state)
 {
@@ -242,6 +260,7 @@ static void an_older_schema_is_brought_up(void **state)
 				    "ALTER TABLE keys DROP COLUMN max_vcpus;"
 				    "ALTER TABLE keys DROP COLUMN max_memory;"
 				    "ALTER TABLE keys DROP COLUMN max_disk;"
+				    "ALTER TABLE keys DROP COLUMN services;"
 				    "UPDATE schema_version SET version = 1";
 	struct box *b = *state;
 	char path[96];
@@ -353,6 +372,7 @@ int main(void)
 		T(a_team_takes_its_keys_with_it),
 		T(a_restart_forgets_nothing),
 		T(keys_have_limits),
+		T(keys_have_services),
 		T(an_older_schema_is_brought_up),
 		T(a_newer_schema_is_refused),
 		T(forgotten_calls_are_done_all_the_same),
