@@ -15,7 +15,8 @@ static const struct column key_columns[] = { { "KEY", "id" },
 					     { "SANDBOXES", "limits.sandboxes" },
 					     { "CPUS", "limits.vcpus" },
 					     { "MIB", "limits.memoryMB" },
-					     { "DISK MIB", "limits.diskMB" } };
+					     { "DISK MIB", "limits.diskMB" },
+					     { "SERVICES", "services" } };
 static const struct column template_columns[] = { { "TEMPLATE", "templateID" },
 						  { "ALIAS", "alias" },
 						  { "CPUS", "cpuCount" },
@@ -188,9 +189,20 @@ static json_t *limits_json(const struct cli *c)
 	return o;
 }
 
+static int show_key(const struct cli *c, const json_t *key)
+{
+	AUTO(json_decrefp) json_t *row = NULL;
+
+	if (c->json)
+		return cli_print_json(key);
+	row = json_pack("[O]", key);
+	table_print(stdout, row, key_columns, COUNT(key_columns));
+	return CLI_FINE;
+}
+
 int key_limits_run(struct cli *c, const char *key)
 {
-	AUTO(json_decrefp) json_t *body = limits_json(c), *answer = NULL, *row = NULL;
+	AUTO(json_decrefp) json_t *body = limits_json(c), *answer = NULL;
 	char target[TARGET_MAX];
 	struct err err = { 0 };
 
@@ -199,14 +211,37 @@ int key_limits_run(struct cli *c, const char *key)
 	if (cli_target(target, "/admin/keys/", key, "/limits", "", &err) < 0 ||
 	    cli_ask(c, "PATCH", target, body, &answer, &err) < 0)
 		return cli_fail(c, &err);
-	if (c->json)
-		return cli_print_json(answer);
-	row = json_pack("[O]", answer);
-	table_print(stdout, row, key_columns, COUNT(key_columns));
-	return CLI_FINE;
+	return show_key(c, answer);
 }
 
-static const char keys_usage[] = "keys [TEAM | add TEAM [NAME] | rm KEY | limits KEY ...]";
+/* {"services":[]} of what was typed; without a name and without --none they stay as they are. */
+static json_t *services_json(const struct cli *c, int n, char **names)
+{
+	json_t *body = json_object(), *all;
+
+	if (n == 0 && !c->none)
+		return body;
+	all = json_array();
+	for (int i = 0; i < n; i++)
+		json_array_append_new(all, json_text(bytes_str(names[i])));
+	json_object_set_new(body, "services", all);
+	return body;
+}
+
+static int key_services(const struct cli *c, const char *key, int n, char **names)
+{
+	AUTO(json_decrefp) json_t *body = services_json(c, n, names), *answer = NULL;
+	char target[TARGET_MAX];
+	struct err err = { 0 };
+
+	if (cli_target(target, "/admin/keys/", key, "/services", "", &err) < 0 ||
+	    cli_ask(c, "PATCH", target, body, &answer, &err) < 0)
+		return cli_fail(c, &err);
+	return show_key(c, answer);
+}
+
+static const char keys_usage[] =
+	"keys [TEAM | add TEAM [NAME] | rm KEY | limits KEY ... | services KEY ...]";
 
 int keys_run(struct cli *c, int argc, char **argv)
 {
@@ -217,6 +252,8 @@ int keys_run(struct cli *c, int argc, char **argv)
 				 argv + 2);
 	if (argc == 3 && !strcmp(argv[1], "limits"))
 		return key_limits_run(c, argv[2]);
+	if (argc >= 3 && !strcmp(argv[1], "services") && (argc == 3 || !c->none))
+		return key_services(c, argv[2], argc - 3, argv + 3);
 	if (argc <= 2)
 		return show_keys(c, argc == 2 ? argv[1] : NULL);
 	return cli_usage(c, keys_usage);

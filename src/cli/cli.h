@@ -29,6 +29,7 @@ struct cli {
 	const char *socket; /* of the gateway's admin door */
 	bool json;
 	bool all;                       /* of ps: paused ones too */
+	bool none;                      /* of keys services: no service */
 	bool boot;                      /* of resume: from the disk alone */
 	uint64_t count;                 /* of fork; 0: not given */
 	const char *limits[CLI_LIMITS]; /* of keys limits; NULL: as it is */
@@ -51,6 +52,8 @@ int pause_run(struct cli *c, int argc, char **argv);
 int resume_run(struct cli *c, int argc, char **argv);
 int ended_run(struct cli *c, int argc, char **argv);
 int why_run(struct cli *c, int argc, char **argv);
+int explain_run(struct cli *c, int argc, char **argv);
+int egress_run(struct cli *c, int argc, char **argv);
 int snapshots_run(struct cli *c, int argc, char **argv);
 int fork_run(struct cli *c, int argc, char **argv);
 int key_limits_run(struct cli *c, const char *key);

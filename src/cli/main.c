@@ -12,6 +12,8 @@ static const struct command commands[] = {
 	{ "keys", "keys [TEAM | add TEAM [NAME] | rm KEY]", "what teams log in with", keys_run },
 	{ "keys", "keys limits KEY [--sandboxes N] ...", "what all sandboxes of a key may have",
 	  NULL },
+	{ "keys", "keys services KEY [NAME... | --none]", "services that its sandboxes may reach",
+	  NULL },
 	{ "ps", "ps [--all]", "sandboxes that run; with paused ones", ps_run },
 	{ "kill", "kill SANDBOX...", "end sandboxes", kill_run },
 	{ "pause", "pause SANDBOX...", "put them on the disk, with their memory", pause_run },
@@ -23,6 +25,10 @@ static const struct command commands[] = {
 	  snapshots_run },
 	{ "ended", "ended", "sandboxes that are no more: when and why", ended_run },
 	{ "why", "why SANDBOX", "what it is, or what became of it", why_run },
+	{ "explain", "explain SANDBOX [HOST[:PORT]]", "whom it may reach, and whose rule says so",
+	  explain_run },
+	{ "egress", "egress log SANDBOX", "whom it tried to reach lately, and what became of it",
+	  egress_run },
 	{ "templates", "templates", "what sandboxes are made from", templates_run },
 	{ "status", "status", "counts and limits of this host", status_run },
 	{ "doctor", "doctor [--leaks]", "can this host run sandboxes? is anything left over?",
@@ -58,6 +64,7 @@ enum option_code {
 	OPT_SOCKET,
 	OPT_LEAKS,
 	OPT_ALL,
+	OPT_NONE,
 	OPT_BOOT,
 	OPT_COUNT,
 	OPT_SANDBOXES, /* in the order of enum cli_limit */
@@ -79,6 +86,7 @@ static const struct option options[] = {
 	{ "socket", required_argument, NULL, OPT_SOCKET },
 	{ "leaks", no_argument, NULL, OPT_LEAKS },
 	{ "all", no_argument, NULL, OPT_ALL },
+	{ "none", no_argument, NULL, OPT_NONE },
 	{ "boot", no_argument, NULL, OPT_BOOT },
 	{ "count", required_argument, NULL, OPT_COUNT },
 	{ "sandboxes", required_argument, NULL, OPT_SANDBOXES },
@@ -119,6 +127,9 @@ static int take_option(struct cli *c, int option)
 		return -1;
 	case OPT_ALL:
 		c->all = true;
+		return -1;
+	case OPT_NONE:
+		c->none = true;
 		return -1;
 	case OPT_BOOT:
 		c->boot = true;
@@ -163,10 +174,13 @@ static int take_option(struct cli *c, int option)
 static bool options_fit(const struct cli *c, const struct command *to, int argc, char **argv)
 {
 	bool limits = argc >= 2 && to->run == keys_run && !strcmp(argv[1], "limits");
+	bool services = argc >= 2 && to->run == keys_run && !strcmp(argv[1], "services");
 
 	for (size_t i = 0; i < CLI_LIMITS; i++)
 		if (c->limits[i] && !limits)
 			return false;
+	if (c->none && !services)
+		return false;
 	return (!c->leaks || to->run == doctor_run) && (!c->all || to->run == ps_run) &&
 	       (!c->boot || to->run == resume_run) && (!c->count || to->run == fork_run);
 }

@@ -3,7 +3,7 @@
 
 #include "cli/cli.h"
 
-enum { CELL_MAX = 128, COLUMNS_MAX = 12 };
+enum { CELL_MAX = 384, COLUMNS_MAX = 12 };
 
 static const json_t *member(const json_t *row, const char *path)
 {
@@ -14,6 +14,20 @@ static const json_t *member(const json_t *row, const char *path)
 		return json_object_get(row, path);
 	snprintf(first, sizeof(first), "%.*s", (int)(dot - path), path);
 	return json_object_get(json_object_get(row, first), dot + 1);
+}
+
+/* A list of words, as far as it fits. */
+static void words(char ret[static CELL_MAX], const json_t *list)
+{
+	const json_t *v;
+	size_t i, n = 0;
+
+	json_array_foreach(list, i, v)
+	{
+		if (json_is_string(v) && n < CELL_MAX)
+			n += (size_t)snprintf(ret + n, CELL_MAX - n, "%s%s", n ? " " : "",
+					      json_string_value(v));
+	}
 }
 
 static void cell(char ret[static CELL_MAX], const json_t *row, const char *path)
@@ -29,6 +43,8 @@ static void cell(char ret[static CELL_MAX], const json_t *row, const char *path)
 		snprintf(ret, CELL_MAX, "%.2f", json_real_value(v));
 	else if (json_is_boolean(v))
 		snprintf(ret, CELL_MAX, "%s", json_is_true(v) ? "yes" : "no");
+	else if (json_is_array(v))
+		words(ret, v);
 	for (char *p = ret; *p; p++)
 		if ((unsigned char)*p < ' ' || *p == 127)
 			*p = '?';

@@ -219,9 +219,54 @@ def test_limits_of_a_key(gateway):
     r = hotcell(gateway, "keys", "limits", "k-1", "--sandboxes", "3", "--memory", "512", "--vcpus", "0")
     assert r.returncode == 0, r.stderr
     assert gateway.asked == [("PATCH", "/admin/keys/k-1/limits", {"sandboxes": 3, "vcpus": 0, "memoryMB": 512})]
-    assert r.stdout.splitlines()[1].split()[-4:] == ["3", "-", "512", "-"]
+    assert r.stdout.splitlines()[1].split()[-5:] == ["3", "-", "512", "-", "-"]
     assert json.loads(hotcell(gateway, "keys", "limits", "k-1", "--json").stdout)["limits"] == limits
     assert gateway.asked[-1][2] == {}
+
+
+def test_services_of_a_key(gateway):
+    gateway("PATCH", "/admin/keys/k-1/services", 200, {**KEY, "limits": {}, "services": ["db", "cache"]})
+    r = hotcell(gateway, "keys", "services", "k-1", "db", "cache")
+    assert r.returncode == 0, r.stderr
+    assert r.stdout.splitlines()[1].endswith(" db cache")
+    hotcell(gateway, "keys", "services", "k-1")
+    hotcell(gateway, "keys", "services", "k-1", "--none")
+    assert [body for _, _, body in gateway.asked] == [{"services": ["db", "cache"]}, {}, {"services": []}]
+
+
+RULES = {"operator": {"mode": "allowlist", "allow": ["packages"]}, "packages": ["deb.example", "pypi.example"],
+         "allowOut": [], "denyOut": ["0.0.0.0/0"], "opened": [],
+         "services": [{"name": "db.hotcell.internal", "address": "10.1.2.3", "port": 5432}]}
+
+
+def test_explain_shows_whose_rules_hold(gateway):
+    gateway("GET", "/admin/sandboxes/a1/explain", 200, RULES)
+    lines = [line.split() for line in hotcell(gateway, "explain", "a1").stdout.splitlines()]
+    assert lines == [["WHOSE", "RULE"], ["operator:", "mode", "allowlist"], ["operator:", "allow", "packages"],
+                     ["template:", "packages", "deb.example"], ["template:", "packages", "pypi.example"],
+                     ["sandbox:", "allowOut", "-"], ["sandbox:", "denyOut", "0.0.0.0/0"], ["sandbox:", "rules", "-"],
+                     ["key:", "services", "db.hotcell.internal:5432"]]
+    assert json.loads(hotcell(gateway, "explain", "a1", "--json").stdout) == RULES
+
+
+def test_explain_answers(gateway):
+    answer = {"question": "a.example:443", "allowed": False, "opened": False, "why": "not among the packages"}
+    gateway("GET", "/admin/sandboxes/a1/explain?to=a.example%3A443", 200, {**RULES, "answer": answer})
+    r = hotcell(gateway, "explain", "a1", "a.example:443")
+    assert r.returncode == 0, r.stderr
+    assert re.fullmatch(r"a.example:443 +no +no +not among the packages", r.stdout.splitlines()[1])
+    assert hotcell(gateway, "explain", "a2").returncode == 1
+
+
+def test_egress_log(gateway):
+    entry = {"at": "2026-01-02T03:04:05.678Z", "kind": "tls", "verdict": "refused", "name": "a.example", "port": 443,
+             "why": "not among the packages"}
+    gateway("GET", "/admin/sandboxes/a1/egress", 200, [entry])
+    r = hotcell(gateway, "egress", "log", "a1")
+    assert r.returncode == 0, r.stderr
+    assert r.stdout.splitlines()[1].split() == ["2026-01-02T03:04:05.678Z", "tls", "refused", "a.example", "-", "443",
+                                                "not", "among", "the", "packages"]
+    assert json.loads(hotcell(gateway, "egress", "log", "a1", "--json").stdout) == [entry]
 
 
 def test_kill_tries_each_and_says_which_failed(gateway):
@@ -263,7 +308,8 @@ def test_no_server_names_component_cause_and_fix():
                                    ["--nope"], ["ps", "--leaks"], ["pause"], ["resume"], ["why"], ["ended", "x"], ["fork"],
                                    ["fork", "i", "--count", "x"], ["ps", "--count", "2"], ["snapshots", "x", "y"],
                                    ["kill", "--all", "a"], ["ps", "--sandboxes", "1"], ["keys", "--disk", "1"],
-                                   ["keys", "limits", "k", "--vcpus", "many"], ["doctor", "--uids", "x"]])
+                                   ["keys", "limits", "k", "--vcpus", "many"], ["explain"], ["explain", "a", "b", "c"],
+                                   ["egress"], ["egress", "a"], ["keys", "--none"], ["keys", "services", "k", "db", "--none"], ["doctor", "--uids", "x"]])
 def test_wrong_usage(words):
     r = hotcell(None, *words)
     assert r.returncode == 2 and "hotcell" in r.stderr and r.stdout == ""
@@ -271,7 +317,7 @@ def test_wrong_usage(words):
 
 def test_help_names_every_command():
     text = hotcell(None, "--help").stdout
-    for word in ("teams", "keys", "limits", "ps", "kill", "pause", "resume", "fork", "snapshots", "ended", "why", "templates", "status",
+    for word in ("teams", "keys", "limits", "ps", "kill", "pause", "resume", "fork", "snapshots", "ended", "why", "explain", "egress", "services", "templates", "status",
                  "doctor", "--leaks", "--json"):
         assert word in text
     assert re.fullmatch(r"hotcell \d+\.\d+\.\d+\n", hotcell(None, "--version").stdout)
