@@ -28,7 +28,7 @@ struct authority;
 /* A new root. `label` becomes its common name: "Hotcell 3f9a...". */
 int authority_new(const char *label, struct authority **ret, struct err *err) NODISCARD;
 
-/* A branch for hosts as rules name them: "api.example.com", "*.example.com"; lower-case. Names
+/* A branch for hosts as rules name them: "api.example.com", "*.example.com", "*". Names
  * below a host are within its constraint, too: the standard knows no finer one. The one who makes
  * leaves asks the rules first. It begins an hour ago, for guests whose clocks are behind. */
 int authority_branch(const struct authority *root, const char *label, const char *const *hosts,

@@ -22,7 +22,8 @@ int seal_key_new(struct seal_key **ret, struct err *err) NODISCARD;
 int seal_key_load(struct bytes text, struct seal_key **ret, struct err *err) NODISCARD;
 /* Texts with a NUL. The private one is to be wiped by the caller: secret_wipe(). */
 int seal_key_text(const struct seal_key *k, char ret[SEAL_KEY_TEXT + 1], struct err *err) NODISCARD;
-void seal_key_public(const struct seal_key *k, char ret[SEAL_KEY_TEXT + 1]);
+int seal_key_public(const struct seal_key *k, char ret[SEAL_KEY_TEXT + 1],
+		    struct err *err) NODISCARD;
 void seal_key_free(struct seal_key *k); /* wiped; NULL is fine */
 
 /* ERR_INVALID: not a key, too long a value. ret grows by the sealed text. */
@@ -30,7 +31,8 @@ int seal(struct bytes public_text, struct bytes label, struct bytes value, struc
 	 struct err *err) NODISCARD;
 
 /* ERR_MISMATCH: sealed for another key. ERR_INVALID: not a sealed text, another label, changed on
- * the way. ret grows by the value, which is to be wiped by the caller: secret_done(). */
+ * the way. ret grows by the value, which is to be wiped by the caller: secret_done();
+ * its max is to be a byte more than the value's. */
 int unseal(const struct seal_key *k, struct bytes label, struct bytes text, struct buf *ret,
 	   struct err *err) NODISCARD;
 

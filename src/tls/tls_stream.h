@@ -22,18 +22,18 @@ enum {
 	TLS_HANDSHAKE_MS = 15000,
 	TLS_NAME_MAX = 253,
 	TLS_ALPN_MAX = 32,
-	TLS_TRUST_FILE_MAX = 4 * 1024 * 1024,
+	TLS_QUEUE_MAX = 2 * STREAM_QUEUE_MAX, /* of what TLS itself answers, too; then it breaks */
 };
 
 /* Where distributions keep the certificates they trust, all in one file. */
-#define TLS_SYSTEM_TRUST "/etc/ssl/certs/ca-certificates.crt"
+#define TLS_SYSTEM_ROOTS "/etc/ssl/certs/ca-certificates.crt"
 
 struct tls_context; /* of one process; its streams may outlive it */
 
 struct tls_trust {
-	const char *system; /* PEM; NULL: TLS_SYSTEM_TRUST; "": none */
-	const char *extra;  /* PEM, an operator's own; NULL or "": none */
-	bool unverified;    /* anybody will do: nothing is read, nothing checked */
+	const char *roots; /* PEM; NULL: TLS_SYSTEM_ROOTS; "": none */
+	const char *extra; /* PEM, an operator's own; NULL or "": none */
+	bool unverified;   /* anybody will do: nothing is read, nothing checked */
 };
 
 int tls_client_open(const struct tls_trust *trust, struct tls_context **ret,

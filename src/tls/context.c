@@ -1,0 +1,117 @@
+/* context.c - what is switched on and off in the library, and whom a client trusts. */
+/* #syscalls: openat read close fstat newfstatat lseek */
+#include "tls/context.h"
+
+#include <errno.h>
+
+static long pipe_ctrl(BIO *b, int cmd, long n, void *at)
+{
+	(void)b;
+	(void)n;
+	(void)at;
+	return cmd == BIO_CTRL_FLUSH; /* what is written is never held back */
+}
+
+static int pipe_create(BIO *b)
+{
+	BIO_set_init(b, 1);
+	return 1;
+}
+
+static bool make_pipe(struct tls_context *c)
+{
+	c->pipe = BIO_meth_new(BIO_TYPE_SOURCE_SINK, "stream");
+	return c->pipe && BIO_meth_set_read(c->pipe, pipe_read) == 1 &&
+	       BIO_meth_set_write(c->pipe, pipe_write) == 1 &&
+	       BIO_meth_set_ctrl(c->pipe, pipe_ctrl) == 1 &&
+	       BIO_meth_set_create(c->pipe, pipe_create) == 1;
+}
+
+static void harden(SSL_CTX *ssl)
+{
+	(void)SSL_CTX_set_options(ssl, SSL_OP_NO_RENEGOTIATION | SSL_OP_NO_TICKET |
+					       SSL_OP_NO_COMPRESSION);
+	(void)SSL_CTX_set_session_cache_mode(ssl, SSL_SESS_CACHE_OFF);
+	(void)SSL_CTX_set_num_tickets(ssl, 0);
+	(void)SSL_CTX_set_mode(ssl, SSL_MODE_RELEASE_BUFFERS);
+}
+
+static void own_context(struct tls_context **p)
+{
+	tls_context_free(*p);
+}
+
+static int open_context(bool server, struct tls_context **ret, struct err *err)
+{
+	AUTO(own_context) struct tls_context *c = calloc(1, sizeof(*c));
+
+	openssl_begin();
+	if (!c)
+		return err_set(err, ERR_EXHAUSTED, ENOMEM, "allocate TLS");
+	c->refs = 1;
+	c->server = server;
+	c->ssl = SSL_CTX_new(server ? TLS_server_method() : TLS_client_method());
+	if (!c->ssl || !make_pipe(c) || SSL_CTX_set_min_proto_version(c->ssl, TLS1_2_VERSION) != 1)
+		return openssl_fail(err, ERR_INTERNAL, "begin TLS");
+	harden(c->ssl);
+	*ret = TAKE(c);
+	return 0;
+}
+
+static int trust_file(SSL_CTX *ssl, const char *path, const char *fix, struct err *err)
+{
+	if (SSL_CTX_load_verify_file(ssl, path) == 1)
+		return 0;
+	openssl_fail(err, ERR_NOT_FOUND, path);
+	return err_set(err, ERR_NOT_FOUND, 0, "trusted certificates: cannot read %.128s: %s", path,
+		       fix);
+}
+
+static int trust(struct tls_context *c, const struct tls_trust *t, struct err *err)
+{
+	const char *roots = t->roots ? t->roots : TLS_SYSTEM_ROOTS;
+
+	c->unverified = t->unverified;
+	if (t->unverified) {
+		/* nothing is proven anyway: any certificate will do, however weak */
+		SSL_CTX_set_security_level(c->ssl, 0);
+		SSL_CTX_set_verify(c->ssl, SSL_VERIFY_NONE, NULL);
+		return 0;
+	}
+	SSL_CTX_set_verify(c->ssl, SSL_VERIFY_PEER, NULL);
+	/* an operator may trust a server, or a branch, without the root above it */
+	X509_VERIFY_PARAM_set_flags(SSL_CTX_get0_param(c->ssl), X509_V_FLAG_PARTIAL_CHAIN);
+	if (roots[0] && trust_file(c->ssl, roots, "install ca-certificates", err) < 0)
+		return -1;
+	if (t->extra && t->extra[0] && trust_file(c->ssl, t->extra, "PEM is expected", err) < 0)
+		return -1;
+	return 0;
+}
+
+int tls_client_open(const struct tls_trust *t, struct tls_context **ret, struct err *err)
+{
+	AUTO(own_context) struct tls_context *c = NULL;
+
+	if (open_context(false, &c, err) < 0 || trust(c, t, err) < 0)
+		return -1;
+	*ret = TAKE(c);
+	return 0;
+}
+
+int tls_server_open(struct tls_context **ret, struct err *err)
+{
+	if (open_context(true, ret, err) < 0)
+		return -1;
+	SSL_CTX_set_cert_cb((*ret)->ssl, server_choose, NULL);
+	SSL_CTX_set_alpn_select_cb((*ret)->ssl, server_alpn, NULL);
+	return 0;
+}
+
+void tls_context_free(struct tls_context *c)
+{
+	if (!c || --c->refs > 0)
+		return;
+	SSL_CTX_free(c->ssl);
+	BIO_meth_free(c->pipe);
+	free(c);
+}
