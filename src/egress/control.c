@@ -110,6 +110,13 @@ static int verb_rule(struct control *c, struct call *call, struct egress_reply *
 	(void)r;
 	if (!d || memory_file_read(call->fds[0], &text, err) < 0)
 		return -1;
+	if (call->n_fds == 2)
+		call->n_fds--; /* taken, whatever comes of it */
+	else
+		call->fds[1] = -1;
+	/* first: with the new rules nothing is handed to the opener of the old ones */
+	if (doors_opener(d, call->fds[1], err) < 0)
+		return -1;
 	return doors_rule(d, buf_view(&text), err);
 }
 
@@ -163,13 +170,13 @@ static int verb_reset(struct control *c, struct call *call, struct egress_reply 
 
 static const struct {
 	verb_fn *run;
-	size_t n_fds;
+	size_t n_fds, more; /* more: that may come as well */
 } verbs[EGRESS_VERBS] = {
 	[EGRESS_OPEN] = { verb_open, EGRESS_DOORS },
 	[EGRESS_CLOSE] = { verb_close, 0 },
 	[EGRESS_NAME] = { verb_name, 0 },
 	[EGRESS_COUNT] = { verb_count, 0 },
-	[EGRESS_RULE] = { verb_rule, 1 },
+	[EGRESS_RULE] = { verb_rule, 1, 1 },
 	[EGRESS_LOG] = { verb_log, 0 },
 	[EGRESS_KNOWN] = { verb_known, 0 },
 	[EGRESS_EXPLAIN] = { verb_explain, 1 },
@@ -182,7 +189,8 @@ static int handle(struct control *c, struct call *call, struct egress_reply *r, 
 
 	if (rq->version != EGRESS_VERSION || rq->verb >= EGRESS_VERBS || !verbs[rq->verb].run)
 		return err_set(err, ERR_INVALID, 0, "unknown version or verb");
-	if (call->n_fds != verbs[rq->verb].n_fds)
+	if (call->n_fds < verbs[rq->verb].n_fds ||
+	    call->n_fds > verbs[rq->verb].n_fds + verbs[rq->verb].more)
 		return err_set(err, ERR_INVALID, 0, "%zu descriptors, expected %zu", call->n_fds,
 			       verbs[rq->verb].n_fds);
 	if (rq->slot >= CONTROL_SLOTS_MAX)

@@ -5,6 +5,7 @@
 #include <errno.h>
 
 #include "base/log.h"
+#include "egress/hand_over.h"
 #include "egress/peek.h"
 #include "egress/reach.h"
 #include "http/http_guard.h"
@@ -153,6 +154,30 @@ static void begin_pump(struct front *f, struct stream *server)
 		   FRONT_IDLE_MS);
 }
 
+/* --- a host with a rule ------------------------------------------------------------------- */
+
+static bool has_rule(const struct front *f)
+{
+	return f->name[0] && f->kind != OUTLET_TCP && policy_opens(&f->outlet->policy, f->name);
+}
+
+/* Both ends leave this process. */
+static void hand(struct front *f, struct stream *server)
+{
+	const struct hand_over_what what = { f->kind,  f->name, f->ip, f->port, buf_view(&f->first),
+					     f->guest, server };
+	struct policy_verdict no = { 0 };
+	struct err err;
+
+	f->guest = NULL;
+	if (hand_over_pass(f->outlet->opener, &what, &err) < 0) {
+		f->outlet->counts.tcp_failed++;
+		snprintf(no.why, sizeof(no.why), "%s", err.msg);
+		outlet_audit(f->outlet, f->kind, &no, f->name, f->ip, f->port);
+	}
+	front_free(f);
+}
+
 /* --- dialling ----------------------------------------------------------------------------- */
 
 static void dial_next(struct front *f, const char *why);
@@ -161,7 +186,9 @@ static void on_dialled(struct dial *d, struct stream *s, const struct err *err)
 {
 	struct front *f = CONTAINER_OF(d, struct front, dial);
 
-	if (s)
+	if (s && has_rule(f))
+		hand(f, s);
+	else if (s)
 		begin_pump(f, s);
 	else
 		dial_next(f, err->msg);
@@ -194,19 +221,25 @@ static void dial_next(struct front *f, const char *why)
 	refuse(f, 502, why);
 }
 
-/* Let out, towards what is in `found`. */
-static void let_out(struct front *f, const struct policy_verdict *v)
-{
-	f->outlet->counts.tcp_allowed++;
-	outlet_audit(f->outlet, f->kind, v, f->name, f->found.ip[0], f->port);
-	dial_next(f, "no address");
-}
-
 static void turn_away(struct front *f, const struct policy_verdict *v)
 {
 	f->outlet->counts.tcp_refused++;
 	outlet_audit(f->outlet, f->kind, v, f->name, f->ip, f->port);
 	refuse(f, 403, v->why);
+}
+
+/* Let out, towards what is in `found`. */
+static void let_out(struct front *f, const struct policy_verdict *v)
+{
+	struct policy_verdict no = { .why = "a host with a rule, and its opener is not there" };
+
+	if (has_rule(f) && !hand_over_lives(f->outlet->opener)) {
+		turn_away(f, &no);
+		return;
+	}
+	f->outlet->counts.tcp_allowed++;
+	outlet_audit(f->outlet, f->kind, v, f->name, f->found.ip[0], f->port);
+	dial_next(f, "no address");
 }
 
 /* --- deciding ----------------------------------------------------------------------------- */
@@ -267,7 +300,9 @@ static void decide_by_name(struct front *f)
 		struct policy_verdict address = policy_address(&o->policy, f->ip);
 
 		towards(f, f->ip);
-		if (address.yes) /* a range that is allowed, whatever is said there */
+		/* a range that is allowed, whatever is said there; but what a rule adds to requests
+		 * is for that name's own addresses */
+		if (address.yes && !has_rule(f))
 			let_out(f, &address);
 		else
 			turn_away(f, &v);
@@ -378,7 +413,7 @@ int front_start(struct outlet *o, int fd, uint32_t ip, uint16_t port, struct err
 	AUTO(auto_close) int own = fd;
 	struct front *f;
 
-	if (o->n_fronts >= OUTLET_FRONTS_MAX)
+	if (o->n_fronts + o->n_handed >= OUTLET_FRONTS_MAX)
 		return err_set(err, ERR_EXHAUSTED, 0, "%d connections", OUTLET_FRONTS_MAX);
 	f = calloc(1, sizeof(*f));
 	if (!f)

@@ -2,6 +2,7 @@
 #include "egress/outlet.h"
 
 #include "egress/front.h"
+#include "egress/hand_over.h"
 #include "egress/names.h"
 #include "wire/json.h"
 
@@ -41,8 +42,15 @@ int outlet_rule(struct outlet *o, struct bytes text, struct err *err)
 	return rc;
 }
 
+int outlet_opener(struct outlet *o, int fd, struct err *err)
+{
+	hand_over_close(TAKE(o->opener));
+	return fd < 0 ? 0 : hand_over_open(&o->opener, o, fd, err);
+}
+
 void outlet_forget(struct outlet *o)
 {
+	hand_over_close(TAKE(o->opener));
 	fronts_cut(o);
 	names_cut(o);
 	drop_rules(o);

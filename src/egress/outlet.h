@@ -16,6 +16,7 @@ enum {
 };
 
 struct front;
+struct hand_over;
 struct name_asked;
 
 struct outlet {
@@ -27,8 +28,9 @@ struct outlet {
 	struct policy policy;
 	struct known_names known;
 	struct audit audit;
+	struct hand_over *opener; /* owned; NULL: none */
 	struct front *fronts;
-	size_t n_fronts;
+	size_t n_fronts, n_handed;
 	struct name_asked *asked;
 	size_t n_asked;
 	struct egress_counts counts;
@@ -39,6 +41,9 @@ void outlet_open(struct outlet *o, struct loop *l, struct resolver *r,
 /* New rules hold at once: connections they do not allow any more are cut. A text that cannot be
  * read leaves it without rules. */
 int outlet_rule(struct outlet *o, struct bytes text, struct err *err) NODISCARD;
+/* Whom connections to hosts with a rule are handed to from now on; those that were handed to the
+ * one before are over. Takes fd, also on failure; -1: nobody. */
+int outlet_opener(struct outlet *o, int fd, struct err *err) NODISCARD;
 void outlet_forget(struct outlet *o); /* another sandbox follows: nothing of this one is left */
 
 /* A decision, kept and logged. `name` may be empty, `port` and `ip` 0. */

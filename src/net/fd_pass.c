@@ -1,4 +1,4 @@
-/* fd_pass.c - a descriptor beside the bytes of a stream. */
+/* fd_pass.c - a descriptor beside the bytes of a stream, and its own. */
 /* #syscalls: sendmsg */
 #include <errno.h>
 #include <string.h>
@@ -18,15 +18,23 @@ int stream_pass_fd(struct stream *s, char byte, int fd, struct err *err)
 			      .msg_control = &control,
 			      .msg_controllen = sizeof(control) };
 	struct cmsghdr *head = CMSG_FIRSTHDR(&msg);
-	int to = fd_stream_idle(s);
+	const int *to = fd_stream_idle(s);
 
-	if (to < 0)
+	if (!to)
 		return err_set(err, ERR_UNAVAILABLE, 0, "no descriptor can be passed now");
 	head->cmsg_level = SOL_SOCKET;
 	head->cmsg_type = SCM_RIGHTS;
 	head->cmsg_len = CMSG_LEN(sizeof(int));
 	memcpy(CMSG_DATA(head), &fd, sizeof(fd));
-	if (sendmsg(to, &msg, MSG_NOSIGNAL | MSG_DONTWAIT) != 1)
+	if (sendmsg(*to, &msg, MSG_NOSIGNAL | MSG_DONTWAIT) != 1)
 		return err_set(err, ERR_UNAVAILABLE, errno, "pass a descriptor");
 	return 0;
+}
+
+int stream_take_fd(struct stream *s)
+{
+	int *own = fd_stream_idle(s), fd = own ? take_fd(own) : -1;
+
+	stream_abort(s);
+	return fd;
 }

@@ -458,11 +458,11 @@ void fd_stream_set_gate(struct stream *s, struct fd_gate *g)
 	of(s)->gate = g;
 }
 
-int fd_stream_idle(struct stream *s)
+int *fd_stream_idle(struct stream *s)
 {
-	const struct fd_stream *f = s->ops == &fd_ops ? of(s) : NULL;
+	struct fd_stream *f = s->ops == &fd_ops ? of(s) : NULL;
 
-	return f && f->is_socket && !f->broken && f->queue.len == 0 ? f->fd : -1;
+	return f && f->is_socket && !f->broken && f->queue.len == 0 ? &f->fd : NULL;
 }
 
 static int learn_kind(struct fd_stream *f, struct err *err)

@@ -10,8 +10,9 @@ struct fd_gate {
 
 void fd_stream_set_gate(struct stream *s, struct fd_gate *g);
 
-/* The descriptor of a socket with nothing queued, to be used at once and not kept; else -1. */
-int fd_stream_idle(struct stream *s);
+/* The descriptor of a socket with nothing queued, to be used at once and not kept, or taken; else
+ * NULL. */
+int *fd_stream_idle(struct stream *s);
 
 struct fd_stream;
 void fd_stream_cut(struct fd_stream *f); /* end a graceful close now */

@@ -13,6 +13,8 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "egress/front.h"
+#include "jail/fdmsg.h"
+#include "opener/protocol.h"
 #include "net/watch.h"
 
 enum { PATIENCE_MS = 20000, PORT = 8080 };
@@ -426,6 +428,118 @@ static void new_rules_cut_what_they_do_not_allow(void **state)
 	assert_int_equal(w->outlet.n_fronts, 0);
 }
 
+/* --- a host with a rule --------------------------------------------------------------------- */
+
+#define WITH_RULE "{\"network\":{\"rules\":{\"good.com\":[]}}}"
+
+static int with_opener(struct world *w)
+{
+	int pair[2];
+	struct err err;
+
+	assert_int_equal(socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair), 0);
+	assert_int_equal(outlet_opener(&w->outlet, pair[1], &err), 0);
+	return pair[0];
+}
+
+static bool was_handed(struct world *w)
+{
+	return w->outlet.n_handed == 1;
+}
+
+static bool none_is_handed(struct world *w)
+{
+	return w->outlet.n_handed == 0;
+}
+
+/* What the worker is given: both ends are in `fds`. */
+static uint64_t take_handed(int worker, int fds[static OPENER_HAND_FDS], const char *first)
+{
+	struct {
+		struct opener_hand hand;
+		char first[4096];
+	} got = { 0 };
+	size_t len = 0, n = 0;
+	struct err err;
+
+	assert_int_equal(fdmsg_recv_some(worker, &got, sizeof(got.hand), sizeof(got), &len, fds,
+					 OPENER_HAND_FDS, &n, &err),
+			 0);
+	assert_int_equal(n, OPENER_HAND_FDS);
+	assert_int_equal(got.hand.first_len, len - sizeof(got.hand));
+	assert_string_equal(got.first, first);
+	assert_string_equal(got.hand.name, "good.com");
+	assert_int_equal(got.hand.port, PORT);
+	assert_int_equal(got.hand.tls, 0);
+	return got.hand.tag;
+}
+
+static void a_host_with_a_rule_is_handed_over(void **state)
+{
+	struct world *w = *state;
+	struct opener_over over = { .bytes_out = 10, .bytes_in = 20, .requests = 1 };
+	int worker = with_opener(w), fds[OPENER_HAND_FDS];
+
+	rule(w, WITH_RULE);
+	go(w, EVIL, GET("good.com")); /* the guest's address means nothing here, either */
+	assert_true(until(w, was_handed));
+	assert_true(until(w, at_good));
+	over.tag = take_handed(worker, fds, GET("good.com"));
+	assert_int_equal(write(fds[0], "to the guest", 12), 12);
+	must_arrive(w, w->guest, "to the guest");
+	assert_int_equal(write(fds[1], "to the server", 13), 13);
+	must_arrive(w, w->good.fd, "to the server");
+	assert_int_equal(write(worker, &over, sizeof(over)), sizeof(over));
+	assert_true(until(w, none_is_handed));
+	assert_int_equal(w->outlet.counts.bytes_out, 10);
+	assert_int_equal(w->outlet.counts.bytes_in, 20);
+	close(fds[0]);
+	close(fds[1]);
+	close(worker);
+}
+
+static void without_its_opener_such_a_host_is_refused(void **state)
+{
+	struct world *w = *state;
+	int worker = with_opener(w);
+
+	rule(w, WITH_RULE);
+	close(worker);
+	do
+		(void)loop_turn(w->loop);
+	while (w->outlet.counts.tcp_refused == 0 && (go(w, GOOD, GET("good.com")), true));
+	must_arrive(w, w->guest, "HTTP/1.1 403 Forbidden\r\n");
+	assert_false(came(&w->good));
+}
+
+static void an_opener_that_ends_takes_its_connections_with_it(void **state)
+{
+	struct world *w = *state;
+	int worker = with_opener(w);
+
+	rule(w, WITH_RULE);
+	go(w, GOOD, GET("good.com"));
+	assert_true(until(w, was_handed));
+	close(worker);
+	assert_true(until(w, none_is_handed));
+	must_arrive(w, w->guest, "");
+	assert_int_equal(w->outlet.n_fronts, 0);
+}
+
+/* The name is not allowed, the address is: nothing is added to what goes to an address. */
+static void a_rule_is_for_the_addresses_of_its_name(void **state)
+{
+	struct world *w = *state;
+	int worker = with_opener(w);
+
+	rule(w, "{\"network\":{\"allowOut\":[\"8.8.4.4\"],\"denyOut\":[\"0.0.0.0/0\"],"
+		"\"rules\":{\"good.com\":[]}}}");
+	go(w, EVIL, GET("good.com"));
+	must_arrive(w, w->guest, "HTTP/1.1 403 Forbidden\r\n");
+	assert_false(came(&w->evil));
+	close(worker);
+}
+
 #define TEST(f) cmocka_unit_test_setup_teardown(f, set_up, tear_down)
 
 int main(void)
@@ -443,6 +557,10 @@ int main(void)
 		TEST(an_address_given_for_an_allowed_name_is_as_good),
 		TEST(a_service_is_reached_by_its_name_and_port),
 		TEST(new_rules_cut_what_they_do_not_allow),
+		TEST(a_host_with_a_rule_is_handed_over),
+		TEST(without_its_opener_such_a_host_is_refused),
+		TEST(an_opener_that_ends_takes_its_connections_with_it),
+		TEST(a_rule_is_for_the_addresses_of_its_name),
 	};
 
 	return cmocka_run_group_tests(tests, own_network, NULL);

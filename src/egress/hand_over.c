@@ -1,0 +1,164 @@
+/* hand_over.c - see hand_over.h. */
+/* #syscalls: sendmsg recvmsg fcntl close */
+#include "egress/hand_over.h"
+
+#include <errno.h>
+#include <fcntl.h>
+
+#include "jail/fdmsg.h"
+#include "net/watch.h"
+
+struct handed {
+	uint64_t tag;
+	enum outlet_kind kind;
+	uint32_t ip;
+	uint16_t port;
+	char name[DOMAIN_SIZE];
+	struct handed *next;
+};
+
+struct hand_over {
+	struct outlet *outlet;
+	int sock; /* -1: the worker is gone */
+	struct watch ready;
+	uint64_t tag;
+	struct handed *all;
+};
+
+/* Once for each; `over` is NULL when its worker is gone. */
+static void conclude(struct hand_over *w, struct handed **at, const struct opener_over *over)
+{
+	struct policy_verdict no = { .why = "its opener ended" };
+	struct outlet *o = w->outlet;
+	struct handed *h = *at;
+
+	*at = h->next;
+	o->n_handed--;
+	if (over) {
+		o->counts.bytes_out += over->bytes_out;
+		o->counts.bytes_in += over->bytes_in;
+		snprintf(no.why, sizeof(no.why), "%.*s", (int)sizeof(over->why), over->why);
+	}
+	if (no.why[0])
+		outlet_audit(o, h->kind, &no, h->name, h->ip, h->port);
+	free(h);
+}
+
+static void hang_up(struct hand_over *w)
+{
+	if (w->sock < 0)
+		return;
+	watch_close(&w->ready);
+	close(take_fd(&w->sock));
+	while (w->all)
+		conclude(w, &w->all, NULL);
+}
+
+static void tell(struct hand_over *w, const struct opener_over *over)
+{
+	for (struct handed **at = &w->all; *at; at = &(*at)->next)
+		if ((*at)->tag == over->tag) {
+			conclude(w, at, over);
+			return;
+		}
+}
+
+/* What is not a message of ours is no worker of ours. */
+static void on_ready(struct watch *ready, unsigned int events)
+{
+	struct hand_over *w = CONTAINER_OF(ready, struct hand_over, ready);
+	struct opener_over over;
+	struct err err;
+	size_t n;
+
+	for (int i = 0; i < HAND_OVER_BATCH; i++) {
+		if (fdmsg_recv(w->sock, &over, sizeof(over), NULL, 0, &n, &err) < 0) {
+			if (err.sys != EAGAIN || (events & WATCH_ERROR))
+				hang_up(w);
+			return;
+		}
+		tell(w, &over);
+	}
+}
+
+int hand_over_open(struct hand_over **ret, struct outlet *o, int fd, struct err *err)
+{
+	AUTO(auto_close) int own = fd;
+	AUTO(auto_free) struct hand_over *w = calloc(1, sizeof(*w));
+	int flags = fcntl(fd, F_GETFL);
+
+	if (!w)
+		return err_set(err, ERR_EXHAUSTED, ENOMEM, "the way to an opener");
+	if (flags < 0 || fcntl(fd, F_SETFL, flags | O_NONBLOCK) < 0)
+		return err_set(err, ERR_INVALID, errno, "the way to an opener");
+	w->outlet = o;
+	if (watch_open(&w->ready, o->loop, fd, WATCH_READ, on_ready, err) < 0)
+		return err_wrap(err, "the way to an opener");
+	w->sock = take_fd(&own);
+	*ret = TAKE(w);
+	return 0;
+}
+
+void hand_over_close(struct hand_over *w)
+{
+	if (!w)
+		return;
+	hang_up(w);
+	free(w);
+}
+
+bool hand_over_lives(const struct hand_over *w)
+{
+	return w && w->sock >= 0;
+}
+
+static struct handed *remember(struct hand_over *w, const struct hand_over_what *what)
+{
+	struct handed *h = calloc(1, sizeof(*h));
+
+	if (!h)
+		return NULL;
+	*h = (struct handed){ ++w->tag, what->kind, what->ip, what->port, "", w->all };
+	snprintf(h->name, sizeof(h->name), "%s", what->name);
+	w->all = h;
+	w->outlet->n_handed++;
+	return h;
+}
+
+static int send_it(struct hand_over *w, const struct handed *h, struct bytes first, const int *fds,
+		   struct err *err)
+{
+	struct opener_hand m = { .version = OPENER_VERSION,
+				 .tls = h->kind == OUTLET_TLS,
+				 .tag = h->tag,
+				 .port = h->port,
+				 .first_len = (uint32_t)first.len };
+
+	static_assert(sizeof(m.name) == sizeof(h->name), "every name fits");
+	memcpy(m.name, h->name, sizeof(m.name));
+	return fdmsg_send_pair(w->sock, (struct bytes){ (const uint8_t *)&m, sizeof(m) }, first,
+			       fds, OPENER_HAND_FDS, err);
+}
+
+int hand_over_pass(struct hand_over *w, const struct hand_over_what *what, struct err *err)
+{
+	AUTO(auto_close) int guest = stream_take_fd(what->guest);
+	AUTO(auto_close) int server = stream_take_fd(what->server);
+	const struct handed *h;
+
+	if (guest < 0 || server < 0)
+		return err_set(err, ERR_UNAVAILABLE, 0, "it broke");
+	if (!hand_over_lives(w))
+		return err_set(err, ERR_UNAVAILABLE, 0, "its opener is gone");
+	if (what->first.len > OPENER_FIRST_MAX)
+		return err_set(err, ERR_EXHAUSTED, 0, "its first message is too long");
+	h = remember(w, what);
+	if (!h)
+		return err_set(err, ERR_EXHAUSTED, ENOMEM, "hand over a connection");
+	if (send_it(w, h, what->first, (const int[]){ guest, server }, err) == 0)
+		return 0;
+	w->all = h->next;
+	w->outlet->n_handed--;
+	auto_free(&h);
+	return err_wrap(err, "hand over to its opener");
+}
