@@ -83,6 +83,8 @@ int sandbox_load(struct node *n, const struct journal_row *row, struct err *err)
 			    "not finished when node ended");
 		return 0;
 	}
+	if (row->known && !(s->network.known = strdup(row->known)))
+		return err_set(err, ERR_EXHAUSTED, ENOMEM, "load %s", s->info.id);
 	if (host_text_split(row->text, &s->text, &s->env, &s->host, err) < 0 ||
 	    repeats_load(s, row, err) < 0 || table_own(&n->table, s, err) < 0)
 		return -1;

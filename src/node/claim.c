@@ -8,6 +8,7 @@
 #include <inttypes.h>
 
 #include "base/log.h"
+#include "base/random.h"
 #include "node/host_text.h"
 #include "node/node.h"
 #include "node/start.h"
@@ -29,6 +30,7 @@ static int put(struct sandbox *s, struct journal_write *w, enum journal_state st
 	if (host_text_join(s->text, s->env, s->host, &text, err) < 0)
 		return err_wrap(err, "note %s", s->info.id);
 	row.text = text;
+	row.known = s->network.known;
 	memcpy(row.control_token, s->control_token, sizeof(row.control_token));
 	repeats_note(s, &row);
 	memcpy(row.key_id, s->key_id, sizeof(row.key_id));
@@ -144,6 +146,8 @@ void sandbox_claim(struct sandbox *s, struct create *c)
 		explicit_bzero(s->identity.access_token, sizeof(s->identity.access_token));
 	snprintf(s->info.access_token, sizeof(s->info.access_token), "%.*s", NODE_ID_MAX,
 		 s->identity.access_token);
+	if (c->flags & NODE_PRIVATE)
+		random_name(s->info.traffic_token, AGENT_TOKEN_LENGTH);
 	s->identity.env = json_incref(c->env);
 	if (s->identity.stay_frozen)
 		agent_identity_refresh(&s->identity);

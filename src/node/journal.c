@@ -57,6 +57,8 @@ static bool is_search(const struct journal_job *job)
 void journal_job_free(struct journal_job *job)
 {
 	free(job->row.text);
+	free(job->row.known);
+	free(job->snapshot.known);
 	free(job->found);
 	free(job);
 }
@@ -313,13 +315,11 @@ int journal_put(struct journal *j, struct journal_write *w, const struct journal
 		return -1;
 	job->row = *row;
 	job->durable = durable;
-	job->row.text = NULL;
-	if (row->text) {
-		job->row.text = strdup(row->text);
-		if (!job->row.text) {
-			journal_job_free(job);
-			return err_set(err, ERR_EXHAUSTED, ENOMEM, "journal: no memory for a text");
-		}
+	job->row.text = row->text ? strdup(row->text) : NULL;
+	job->row.known = row->known ? strdup(row->known) : NULL;
+	if (!job->row.text != !row->text || !job->row.known != !row->known) {
+		journal_job_free(job);
+		return err_set(err, ERR_EXHAUSTED, ENOMEM, "journal: no memory for a text");
 	}
 	return journal_ask(j, job, w, on_done);
 }

@@ -37,7 +37,8 @@ struct journal_row {
 					    * is sandbox.template_id; empty: no snapshot */
 	enum journal_state state;
 	uint32_t slot;
-	char *text; /* JSON, NUL-terminated; may be NULL. Borrowed by calls, see each */
+	char *text;  /* JSON, NUL-terminated; may be NULL. Borrowed by calls, see each */
+	char *known; /* which names it knew addresses of when it paused, the same */
 };
 
 enum {

@@ -13,7 +13,7 @@ enum { SQL_MAX = 2048 };
 
 enum kind { COL_TEXT, COL_U32, COL_U64 };
 
-/* All of struct journal_row but its text, which is the last column of each statement. */
+/* All of struct journal_row but its texts, which are the last columns of each statement. */
 static const struct column {
 	const char *name;
 	enum kind kind;
@@ -50,6 +50,7 @@ static const struct column {
 	MEMBER("idempotency", COL_TEXT, idempotency),
 	MEMBER("request_print", COL_U64, request_print),
 	MEMBER("base_id", COL_TEXT, base_id),
+	MEMBER("traffic_token", COL_TEXT, sandbox.traffic_token),
 #undef MEMBER
 };
 static_assert(sizeof(enum journal_state) == sizeof(uint32_t), "a state is kept as a number");
@@ -87,6 +88,9 @@ static const char *const migrations[] = {
 	" control_token TEXT NOT NULL, created_ns INTEGER NOT NULL, memory_bytes INTEGER NOT NULL,"
 	" disk_bytes INTEGER NOT NULL, vcpus INTEGER NOT NULL, memory_mib INTEGER NOT NULL,"
 	" disk_mib INTEGER NOT NULL, layers INTEGER NOT NULL, hidden INTEGER NOT NULL) STRICT",
+	"ALTER TABLE sandbox ADD COLUMN traffic_token TEXT NOT NULL DEFAULT '';"
+	"ALTER TABLE sandbox ADD COLUMN known TEXT;"
+	"ALTER TABLE snapshot ADD COLUMN known TEXT",
 };
 static_assert(COUNT(migrations) == JOURNAL_SCHEMA, "a change of the tables is a migration");
 
@@ -221,14 +225,14 @@ static int prepare_columns(struct journal_db *d, const char *before, const char 
 	for (size_t i = 0; i < COUNT(columns); i++)
 		if (buf_printf(&sql, err, "%s, ", columns[i].name) < 0)
 			return -1;
-	if (buf_printf(&sql, err, "text %s%c", after, '\0') < 0)
+	if (buf_printf(&sql, err, "text, known %s%c", after, '\0') < 0)
 		return -1;
 	return journal_db_prepare(d, (const char *)sql.ptr, ret, err);
 }
 
 static int prepare_put(struct journal_db *d, struct err *err)
 {
-	char values[3 * COUNT(columns) + 16] = ") VALUES (?";
+	char values[3 * COUNT(columns) + 16] = ") VALUES (?,?";
 	size_t n = strlen(values);
 
 	for (size_t i = 0; i < COUNT(columns); i++)
@@ -335,13 +339,15 @@ bool journal_db_text(sqlite3_stmt *s, int column, char *ret, size_t size)
 	return b.ptr && bytes_to_str(b, ret, size);
 }
 
-/* `text` is borrowed from the statement until its next step. */
+/* Texts are borrowed from the statement until its next step. */
 static bool take_row(sqlite3_stmt *s, struct journal_row *r)
 {
 	const unsigned char *text = sqlite3_column_text(s, COUNT(columns));
+	const unsigned char *known = sqlite3_column_text(s, COUNT(columns) + 1);
 
 	*r = (struct journal_row){ 0 };
 	memcpy(&r->text, &text, sizeof(text)); /* only read by who is called */
+	memcpy(&r->known, &known, sizeof(known));
 	for (size_t i = 0; i < COUNT(columns); i++) {
 		const struct column *c = &columns[i];
 		char *to = (char *)r + c->at;
@@ -417,6 +423,7 @@ int journal_db_put(struct journal_db *d, const struct journal_row *row, struct e
 		give(d->put, (int)i + 1, &columns[i], row);
 	/* NULL is fine */
 	(void)sqlite3_bind_text(d->put, COUNT(columns) + 1, row->text, -1, SQLITE_STATIC);
+	(void)sqlite3_bind_text(d->put, COUNT(columns) + 2, row->known, -1, SQLITE_STATIC);
 	return journal_db_run(d, d->put, "put", err);
 }
 

@@ -17,11 +17,12 @@ enum job_kind {
 struct journal_job {
 	struct journal_job *next;
 	enum job_kind kind;
-	struct journal_row row;       /* JOB_PUT; text is owned */
+	struct journal_row row;       /* JOB_PUT; texts are owned */
 	struct node_tombstone about;  /* the others: of it what they need */
 	struct node_tombstone *found; /* JOB_FIND, JOB_LIST: owned; room for `max` */
 	size_t max, n_found;
-	struct journal_snapshot snapshot; /* JOB_PUT_SNAPSHOT; of a removal its id */
+	struct journal_snapshot snapshot; /* JOB_PUT_SNAPSHOT, `known` is owned; of a removal its id
+					   */
 	bool durable;
 	int rc; /* from the thread */
 	struct err err;

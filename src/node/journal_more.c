@@ -83,6 +83,7 @@ int journal_put_snapshot(struct journal *j, struct journal_write *w,
 	if (journal_job_make(j, JOB_PUT_SNAPSHOT, &job, err) < 0)
 		return -1;
 	job->snapshot = *row;
+	job->snapshot.known = row->known ? strdup(row->known) : NULL; /* it can do without */
 	job->durable = true;
 	return journal_ask(j, job, w, on_done);
 }

@@ -17,6 +17,7 @@ struct journal_snapshot {
 	uint32_t vcpus, memory_mib, disk_mib;
 	uint32_t layers; /* of its disk, above the template's */
 	uint32_t hidden; /* 1: nobody may ask for it; it goes with the last that was made of it */
+	char *known;     /* what its source knew of names, JSON; NULL: nothing. Borrowed by calls */
 };
 
 /* Insert or replace, durable. Failure (-1): on_done will not come. */

@@ -1,38 +1,36 @@
 /* network.c - names and rules to egress. */
-/* #syscalls: memfd_create write close */
+/* #syscalls: memfd_create pwrite64 fstat pread64 close */
 #include "node/network.h"
 
 #include <errno.h>
-#include <sys/mman.h>
 
 #include "base/log.h"
+#include "base/memory_file.h"
 #include "node/network_text.h"
 #include "node/node.h"
+#include "node/snapshot_take.h"
 
 /* --- one message -------------------------------------------------------------------------- */
 
-/* A file in memory: egress reads it and waits for nobody. */
-static int put_in_memory(struct bytes text, struct err *err)
+int network_rules(const struct sandbox *s, const char *text, struct buf *out, struct err *err)
 {
-	AUTO(auto_close) int fd = memfd_create("rules", MFD_CLOEXEC);
+	AUTO(json_decrefp) json_t *packages = base_packages(s->node);
+	const struct network_from from = { text, packages, s->network.known };
 
-	if (fd < 0)
-		return err_set(err, ERR_EXHAUSTED, errno, "a file in memory");
-	if (write(fd, text.ptr, text.len) != (ssize_t)text.len)
-		return err_set(err, ERR_EXHAUSTED, errno, "write a file in memory");
-	return take_fd(&fd);
+	if (!packages)
+		return err_set(err, ERR_EXHAUSTED, ENOMEM, "the rules of a network");
+	return network_text_rules(&from, out, err);
 }
 
 int network_rule(struct sandbox *s, struct egress_call *c, const char *text,
 		 void (*on_done)(struct egress_call *c, const struct err *err), struct err *err)
 {
 	AUTO(buf_done) struct buf rules = BUF_MAX(NETWORK_RULES_MAX);
-	struct network_from from = { .text = text, .known = s->network.known };
 	struct egress_asked what = { .verb = EGRESS_RULE, .slot = s->slot, .n_fds = 1 };
 
-	if (network_text_rules(&from, &rules, err) < 0)
+	if (network_rules(s, text, &rules, err) < 0)
 		return -1;
-	what.fds[0] = put_in_memory(buf_view(&rules), err);
+	what.fds[0] = memory_file_make("rules", buf_view(&rules), err);
 	if (what.fds[0] < 0)
 		return -1;
 	return egress_ask(&s->node->egress, c, &what, on_done, err);
@@ -93,7 +91,9 @@ void network_wait(struct sandbox *s, void (*on_rules)(struct sandbox *s, const s
 void network_cancel(struct sandbox *s)
 {
 	egress_call_cancel(&s->network.rule);
+	egress_call_cancel(&s->network.learn);
 	s->network.on_rules = NULL;
+	s->network.on_learned = NULL;
 }
 
 void network_done(struct sandbox *s)
@@ -109,4 +109,52 @@ void network_reopened(struct slots *slots, uint32_t slot)
 	for (struct sandbox *s = n->table.all; s; s = s->next)
 		if (s->slot == slot && s->state != SANDBOX_ENDING)
 			network_tell(s);
+}
+
+/* --- what it knows of names --------------------------------------------------------------- */
+
+static int keep_known(struct sandbox *s, int fd, struct err *err)
+{
+	AUTO(buf_done) struct buf said = BUF_MAX(NETWORK_RULES_MAX);
+	char *known;
+
+	if (memory_file_read(fd, &said, err) < 0 ||
+	    network_text_known(buf_view(&said), &known, err) < 0)
+		return -1;
+	free(s->network.known);
+	s->network.known = known;
+	return 0;
+}
+
+static void on_known(struct egress_call *c, const struct err *failed)
+{
+	struct sandbox *s = CONTAINER_OF(c, struct sandbox, network.learn);
+	void (*on_learned)(struct sandbox *) = TAKE(s->network.on_learned);
+	struct err err;
+
+	if (failed || keep_known(s, *c->came, &err) < 0)
+		log_warn("%s: what it knows of names: %s", s->info.id,
+			 failed ? failed->msg : err.msg);
+	if (s->copying)
+		taking_known(s->copying, s->network.known);
+	if (on_learned)
+		on_learned(s);
+}
+
+void network_learn(struct sandbox *s, void (*on_learned)(struct sandbox *s))
+{
+	const struct egress_asked what = { .verb = EGRESS_KNOWN, .slot = s->slot };
+	struct err err;
+
+	egress_call_cancel(&s->network.learn);
+	s->network.on_learned = NULL;
+	if (egress_ask(&s->node->egress, &s->network.learn, &what, on_known, &err) == 0)
+		s->network.on_learned = on_learned;
+	else if (egress_exists(&s->node->egress))
+		log_warn("%s: what it knows of names: %s", s->info.id, err.msg);
+}
+
+bool network_learns(const struct sandbox *s)
+{
+	return s->network.learn.message;
 }

@@ -21,7 +21,9 @@ struct network { /* of a sandbox; all zero: nothing told */
 	void (*on_rules)(struct sandbox *s, const struct err *refused);
 	struct err refused; /* by egress: its rules make no sense. ERR_NONE: they were not */
 	uint64_t changes;   /* by NODE_NETWORK */
-	char *known;        /* what it knew of names when it paused; NULL: nothing */
+	struct egress_call learn;
+	void (*on_learned)(struct sandbox *s); /* NULL: nobody waits */
+	char *known; /* what it knew of names when it was saved last; NULL: nothing */
 };
 
 /* All of it, of the slot it has now. */
@@ -33,15 +35,28 @@ void network_wait(struct sandbox *s,
 void network_cancel(struct sandbox *s); /* also who waits */
 void network_done(struct sandbox *s);
 
+/* Its rules as egress reads them, of that text of a create; appended. */
+int network_rules(const struct sandbox *s, const char *text, struct buf *out,
+		  struct err *err) NODISCARD;
 /* Of the text it would have then: EGRESS_RULE for its slot. */
 int network_rule(struct sandbox *s, struct egress_call *c, const char *text,
 		 void (*on_done)(struct egress_call *c, const struct err *err),
 		 struct err *err) NODISCARD;
+
+/* It stands still: what it knows of names is asked for and kept in s->network.known, so that
+ * whoever goes on from here knows it, too. `on_learned`, if any, comes once, from the loop, if it
+ * is under way after the call; what was known before stays when egress does not say. */
+void network_learn(struct sandbox *s, void (*on_learned)(struct sandbox *s));
+bool network_learns(const struct sandbox *s);
 
 /* For slots.h: whoever uses it is told of again. */
 void network_reopened(struct slots *slots, uint32_t slot);
 
 /* network_verbs.c */
 void network_put_ask(struct node *n, struct door_asked *a, const struct node_request *rq,
+		     struct bytes text);
+void network_explain_ask(struct node *n, struct door_asked *a, const struct node_request *rq,
+			 struct bytes text);
+void network_log_ask(struct node *n, struct door_asked *a, const struct node_request *rq,
 		     struct bytes text);
 void network_jobs_close(struct node *n);

@@ -1,11 +1,19 @@
 /* network_verbs.c - what a gateway asks of a sandbox's network. */
+/* #syscalls: memfd_create pwrite64 fstat pread64 close */
 #include <errno.h>
 
+#include "base/memory_file.h"
+#include "node/create_text.h"
 #include "node/network.h"
 #include "node/network_text.h"
 #include "node/node.h"
 #include "node/requests.h"
 #include "node/waits.h"
+
+enum {
+	SAID_MAX = 1024 * 1024, /* by egress, whatever it was asked */
+	ANSWER_MAX = NODE_MESSAGE_MAX - sizeof(struct node_reply),
+};
 
 struct network_job { /* a request whose answer waits for egress or the journal */
 	struct node *node;
@@ -27,7 +35,7 @@ static struct network_job *job_add(struct node *n, struct door_asked *a,
 	if (!j)
 		return NULL;
 	*j = (struct network_job){ .node = n, .asked = a, .request = *rq };
-	j->text = strndup((const char *)text.ptr, text.len);
+	j->text = text.len ? strndup((const char *)text.ptr, text.len) : strdup("");
 	j->next = n->network_jobs;
 	if (j->next)
 		j->next->prev = &j->next;
@@ -160,4 +168,154 @@ void network_put_ask(struct node *n, struct door_asked *a, const struct node_req
 		put(s, a, rq, text);
 	else
 		waits_add_text(s, a, rq, text);
+}
+
+/* --- questions ---------------------------------------------------------------------------- */
+
+static struct network_job *question_add(struct node *n, struct door_asked *a,
+					const struct node_request *rq)
+{
+	struct network_job *j = job_add(n, a, rq, (struct bytes){ 0 });
+	struct err err;
+
+	if (j)
+		return j;
+	err_set(&err, ERR_EXHAUSTED, ENOMEM, "a question about a network");
+	door_refuse(a, &err);
+	return NULL;
+}
+
+static void answer_text(struct network_job *j, struct bytes text)
+{
+	struct err err;
+
+	if (text.len > ANSWER_MAX) {
+		err_set(&err, ERR_EXHAUSTED, 0, "the answer has %zu bytes, more than %zu", text.len,
+			(size_t)ANSWER_MAX);
+		refuse(j, &err);
+		return;
+	}
+	door_answer(j->asked, &(struct node_reply){ .code = ERR_NONE }, text, NULL, 0);
+	job_free(j);
+}
+
+static void on_explained(struct egress_call *c, const struct err *failed)
+{
+	struct network_job *j = CONTAINER_OF(c, struct network_job, call);
+	AUTO(buf_done) struct buf said = BUF_MAX(SAID_MAX);
+	struct err err;
+
+	if (failed)
+		refuse(j, failed);
+	else if (memory_file_read(*c->came, &said, &err) < 0)
+		refuse(j, &err);
+	else
+		answer_text(j, buf_view(&said));
+}
+
+/* {"rules":{}, "question":""}: what was asked, with the rules put in. */
+static int with_rules(const struct sandbox *s, struct bytes asked, struct buf *out, struct err *err)
+{
+	AUTO(buf_done) struct buf text = BUF_MAX(NETWORK_RULES_MAX);
+	AUTO(json_decrefp) json_t *all = NULL;
+	json_t *rules = NULL;
+
+	if (json_decode(asked.len ? asked : BYTES_LIT("{}"), NODE_TEXT_MAX, CREATE_TEXT_DEPTH, &all,
+			err) < 0)
+		return err_wrap(err, "a question about a network");
+	if (network_rules(s, s->text, &text, err) < 0 ||
+	    json_decode(buf_view(&text), NETWORK_RULES_MAX, CREATE_TEXT_DEPTH, &rules, err) < 0)
+		return -1;
+	if (json_object_set_new(all, "rules", rules) < 0)
+		return err_set(err, ERR_INVALID, 0, "a question about a network is an object");
+	return json_encode(all, out, err);
+}
+
+static int ask_why(struct network_job *j, const struct sandbox *s, struct bytes asked,
+		   struct err *err)
+{
+	AUTO(buf_done) struct buf text = BUF_MAX(NETWORK_RULES_MAX + NODE_TEXT_MAX);
+	struct egress_asked what = { .verb = EGRESS_EXPLAIN, .n_fds = 1 };
+
+	if (with_rules(s, asked, &text, err) < 0)
+		return -1;
+	what.fds[0] = memory_file_make("question", buf_view(&text), err);
+	if (what.fds[0] < 0)
+		return -1;
+	return egress_ask(&j->node->egress, &j->call, &what, on_explained, err);
+}
+
+void network_explain_ask(struct node *n, struct door_asked *a, const struct node_request *rq,
+			 struct bytes text)
+{
+	struct err err;
+	const struct sandbox *s = requests_alive(n, rq, &err);
+	struct network_job *j;
+
+	if (!s) {
+		ended_refuse(n, a, rq, &err);
+		return;
+	}
+	j = question_add(n, a, rq);
+	if (j && ask_why(j, s, text, &err) < 0)
+		refuse(j, &err);
+}
+
+/* As many as an answer holds, the newest. */
+static int shorten(struct buf *said, struct err *err)
+{
+	AUTO(json_decrefp) json_t *all = NULL;
+
+	if (said->len <= ANSWER_MAX)
+		return 0;
+	if (json_decode(buf_view(said), SAID_MAX, CREATE_TEXT_DEPTH, &all, err) < 0)
+		return -1;
+	while (said->len > ANSWER_MAX && json_array_size(all) > 0) {
+		size_t half = (json_array_size(all) + 1) / 2;
+
+		while (half-- > 0)
+			(void)json_array_remove(all, 0);
+		buf_clear(said);
+		if (json_encode(all, said, err) < 0)
+			return -1;
+	}
+	return 0;
+}
+
+static void on_log(struct egress_call *c, const struct err *failed)
+{
+	struct network_job *j = CONTAINER_OF(c, struct network_job, call);
+	AUTO(buf_done) struct buf said = BUF_MAX(SAID_MAX);
+	struct err err;
+
+	if (failed)
+		refuse(j, failed);
+	else if (memory_file_read(*c->came, &said, &err) < 0 || shorten(&said, &err) < 0)
+		refuse(j, &err);
+	else
+		answer_text(j, buf_view(&said));
+}
+
+/* One that does not run has none: they are egress's, and go with its doors. */
+void network_log_ask(struct node *n, struct door_asked *a, const struct node_request *rq,
+		     struct bytes text)
+{
+	struct egress_asked what = { .verb = EGRESS_LOG };
+	struct err err;
+	const struct sandbox *s = requests_alive(n, rq, &err);
+	struct network_job *j;
+
+	(void)text;
+	if (!s) {
+		ended_refuse(n, a, rq, &err);
+		return;
+	}
+	j = question_add(n, a, rq);
+	if (!j)
+		return;
+	what.slot = s->slot;
+	if (s->slot == WARDEN_NO_SLOT || !egress_exists(&n->egress))
+		answer_text(j, BYTES_LIT("[]"));
+	else if (egress_ask(&n->egress, &j->call, &what, on_log, &err) < 0)
+		refuse(j, &err);
 }

@@ -84,6 +84,7 @@ static void on_disk_begun(struct disk_copy *d, const struct err *err)
 	}
 	p->result.stopped_us = (clock_mono_ns() - p->stopped_ns) / 1000;
 	step("snapshot.copied");
+	network_learn(p->sandbox, NULL);
 	go_on(p);
 }
 

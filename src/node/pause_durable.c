@@ -72,7 +72,7 @@ static void note(struct pausing *p)
 	struct sandbox *s = p->sandbox;
 	struct err err;
 
-	if (!p->synced || !p->kept)
+	if (!p->synced || !p->kept || network_learns(s))
 		return;
 	s->pages_crc = p->memory ? r->pages_crc : 0;
 	s->state_crc = p->memory ? r->state_crc : 0;
@@ -100,12 +100,19 @@ static void on_kept(struct files_call *c, struct files_opened *got, const struct
 	note(p);
 }
 
+static void on_learned(struct sandbox *s)
+{
+	if (s->pausing) /* else it failed meanwhile */
+		note(s->pausing);
+}
+
 /* Names before contents: until a row says so nobody believes either. */
 bool pause_keep(struct pausing *p)
 {
 	struct files_order o;
 	struct err err;
 
+	network_learn(p->sandbox, on_learned); /* it stands still: it asks for no more names */
 	sandbox_files_order(p->sandbox, FILES_KEEP, &o);
 	o.memory = p->memory;
 	if (files_ask(p->sandbox->node->files, &p->files, &o, on_kept, &err) == 0)

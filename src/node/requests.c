@@ -402,6 +402,8 @@ static verb_fn *const verbs[NODE_VERBS] = {
 	[NODE_SNAPSHOT_DELETE] = snapshots_delete,
 	[NODE_FORK] = fork_ask,
 	[NODE_NETWORK] = network_put_ask,
+	[NODE_EXPLAIN] = network_explain_ask,
+	[NODE_EGRESS_LOG] = network_log_ask,
 };
 
 static void on_request(struct door_user *u, struct door_asked *a, const struct node_request *rq,

@@ -57,6 +57,7 @@ static void taking_free(struct taking *t)
 	*t->prev = t->next;
 	if (t->next)
 		t->next->prev = t->prev;
+	free(t->row.known);
 	explicit_bzero(&t->row, sizeof(t->row));
 	free(t);
 	if (below)
@@ -194,6 +195,7 @@ void taking_copied(struct taking *t, struct sandbox *s, struct disk_copy *d)
 	s->copying = t;
 	t->disk = d;
 	d->owner = t;
+	taking_known(t, s->network.known);
 	disk_copy_finish(d, t->flat, on_disk);
 }
 
@@ -225,6 +227,12 @@ void taking_order(const struct taking *t, enum files_verb verb, struct files_ord
 	ret->host = t->host;
 }
 
+void taking_known(struct taking *t, const char *known)
+{
+	free(t->row.known);
+	t->row.known = known ? strdup(known) : NULL; /* it can do without */
+}
+
 static void describe(struct taking *t, const struct sandbox *s, const char *name, const char *tag,
 		     bool hidden)
 {
@@ -247,6 +255,7 @@ static void describe(struct taking *t, const struct sandbox *s, const char *name
 	if (t->flat)
 		r->layers = 1;
 	r->hidden = hidden;
+	taking_known(t, s->network.known);
 	t->booted = s->host != NULL;
 	if (s->host)
 		t->host = *s->host;

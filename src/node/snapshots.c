@@ -19,6 +19,7 @@ struct snapshot *snapshots_add(struct node *n, const struct journal_snapshot *ro
 		return NULL;
 	p->node = n;
 	p->row = *row;
+	p->row.known = row->known ? strdup(row->known) : NULL; /* it can do without */
 	p->next = n->snapshots.all;
 	if (p->next)
 		p->next->prev = &p->next;
@@ -35,6 +36,7 @@ static void forget(struct snapshot *p)
 	if (p->next)
 		p->next->prev = p->prev;
 	p->node->snapshots.n--;
+	free(p->row.known);
 	explicit_bzero(&p->row, sizeof(p->row));
 	free(p);
 }

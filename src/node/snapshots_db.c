@@ -4,7 +4,7 @@
 
 enum { SQL_MAX = 1024 };
 
-/* All columns: texts first, then numbers. */
+/* All columns but the last, `known`: texts first, then numbers. */
 static const struct column {
 	const char *name;
 	size_t at, size;
@@ -30,14 +30,14 @@ static int prepare(struct journal_db *d, const char *before, const char *after, 
 	for (size_t i = 0; i < COUNT(columns); i++)
 		if (buf_printf(&sql, err, "%s%s", i ? ", " : "", columns[i].name) < 0)
 			return -1;
-	if (buf_printf(&sql, err, "%s%c", after, '\0') < 0)
+	if (buf_printf(&sql, err, ", known%s%c", after, '\0') < 0)
 		return -1;
 	return journal_db_prepare(d, (const char *)sql.ptr, ret, err);
 }
 
 int snapshots_db_open(struct journal_db *d, struct err *err)
 {
-	char values[2 * COUNT(columns) + 16] = ") VALUES (?";
+	char values[2 * COUNT(columns) + 16] = ") VALUES (?,?";
 
 	for (size_t i = 1, n = strlen(values); i < COUNT(columns); i++, n += 2)
 		memcpy(values + n, ",?", 3);
@@ -68,6 +68,7 @@ int journal_db_put_snapshot(struct journal_db *d, const struct journal_snapshot 
 		memcpy(&number, from, columns[i].size); /* the low bytes come first */
 		(void)sqlite3_bind_int64(d->put_snapshot, (int)i + 1, (sqlite3_int64)number);
 	}
+	(void)sqlite3_bind_text(d->put_snapshot, COUNT(columns) + 1, row->known, -1, SQLITE_STATIC);
 	return journal_db_run(d, d->put_snapshot, "put a snapshot", err);
 }
 
@@ -79,7 +80,10 @@ int journal_db_remove_snapshot(struct journal_db *d, const char *id, struct err 
 
 static bool take(sqlite3_stmt *s, struct journal_snapshot *r)
 {
+	const unsigned char *known = sqlite3_column_text(s, COUNT(columns));
+
 	*r = (struct journal_snapshot){ 0 };
+	memcpy(&r->known, &known, sizeof(known)); /* only read by who is called */
 	for (size_t i = 0; i < COUNT(columns); i++) {
 		char *to = (char *)r + columns[i].at;
 		uint64_t number = (uint64_t)sqlite3_column_int64(s, (int)i);

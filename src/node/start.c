@@ -326,6 +326,8 @@ static struct sandbox *begin(struct node *n, bool for_pool, struct create *c, st
 	}
 	if (s->snapshot)
 		snapshot_hold(s->snapshot);
+	if (s->snapshot && s->snapshot->row.known) /* it can do without */
+		s->network.known = strdup(s->snapshot->row.known);
 	table_add(&n->table, s);
 	return s;
 }

@@ -4,6 +4,7 @@ Whether they are is seen from inside: a service of the operator's own network is
 and by nobody else.
 """
 
+import json
 import os
 import subprocess
 import sys
@@ -16,12 +17,24 @@ from node_client import value
 TEAM = "team-one"
 HELLO = b"hello from the service"
 ADDRESS = "10.77.77.77"
+PUBLIC = "8.77.77.77"  # of known.example
 SERVICE = {"services": ["echo"]}
 
 
 SERVER = """
-import socket, sys
-with socket.create_server(("%s", 0)) as s:
+import socket, threading
+
+def answer_names():  # each has the same address
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as s:
+        s.bind(("%s", 53))
+        while True:
+            q, who = s.recvfrom(2048)
+            end = q.index(0, 12) + 5
+            s.sendto(q[:2] + bytes.fromhex("81800001000100000000") + q[12:end] +
+                     bytes.fromhex("c00c00010001000000050004") + socket.inet_aton("%s"), who)
+
+threading.Thread(target=answer_names, daemon=True).start()
+with socket.create_server(("0.0.0.0", 0)) as s:
     print(s.getsockname()[1], flush=True)
     while True:
         caller, _ = s.accept()
@@ -43,8 +56,9 @@ class Service:
         ip("netns", "add", self.name)
         try:
             ip("-n", self.name, "link", "set", "lo", "up")
-            ip("-n", self.name, "address", "add", f"{ADDRESS}/32", "dev", "lo")
-            self.process = subprocess.Popen([*self.within, sys.executable, "-c", SERVER % (ADDRESS, HELLO)],
+            for address in (ADDRESS, PUBLIC):
+                ip("-n", self.name, "address", "add", f"{address}/32", "dev", "lo")
+            self.process = subprocess.Popen([*self.within, sys.executable, "-c", SERVER % (ADDRESS, PUBLIC, HELLO)],
                                             stdout=subprocess.PIPE, text=True)
             self.port = int(self.process.stdout.readline())
         except BaseException:
@@ -67,7 +81,7 @@ def service():
 
 @pytest.fixture(scope="module")
 def host(service):
-    settings = {"network": "none", "services": f"echo={ADDRESS}:{service.port}", "resolvers": f"{ADDRESS}:53"}
+    settings = {"network": "allowlist", "allow": "known.example", "services": f"echo={ADDRESS}:{service.port}", "resolvers": f"{ADDRESS}:53"}
     with NodeHost(pool=1, egress_settings=settings, egress_within=service.within) as h:
         h.wait_template()
         yield h
@@ -93,11 +107,11 @@ def kill(host, b):
         assert e.code == "not_found"
 
 
-def reaches(host, service, b):
+def reaches(host, service, b, at="echo.hotcell.internal"):
     """Does it, now? Asked from inside."""
     script = ("import socket\n"
               "try:\n"
-              f" c = socket.create_connection(('echo.hotcell.internal', {service.port}), 20)\n"
+              f" c = socket.create_connection(('{at}', {service.port}), 20)\n"
               " print(c.recv(100).decode() or 'closed')\n"
               "except OSError as e:\n"
               " print('refused', e)")
@@ -186,3 +200,60 @@ def test_copies_have_the_rules_of_their_source(host, service, make):
         (copy,) = host.client.fork(TEAM, b.id, 1)
         assert reaches(host, service, copy) == expected
         kill(host, copy)
+
+
+def test_it_says_what_is_allowed_and_what_it_refused(host, service, make):
+    box = make(text={**SERVICE, "network": {"denyOut": ["1.2.3.4"]}})
+    question = f"echo.hotcell.internal:{service.port}"
+    told = host.client.explain(TEAM, box.id, question)
+    assert told["answer"]["allowed"] and told["denyOut"] == ["1.2.3.4"], told
+    assert not host.client.explain(TEAM, box.id, "example.com:443")["answer"]["allowed"]
+    assert "answer" not in host.client.explain(TEAM, box.id)
+    refused("not_found", host.client.explain, "another", box.id)
+    refused("not_found", host.client.egress_log, "another", box.id)
+    host.run(box, "getent hosts no.such.example || true")
+    said = wait_for(lambda: [x for x in host.client.egress_log(TEAM, box.id) if "no.such.example" in json.dumps(x)],
+                    "a name that was refused is in the log", 30)
+    assert said
+    host.client.pause(TEAM, box.id)
+    assert host.client.explain(TEAM, box.id, question)["answer"]["allowed"]
+    assert host.client.egress_log(TEAM, box.id) == []
+
+
+def test_each_private_one_has_a_token_of_its_own(host, make):
+    box, public = make(flags=["PRIVATE"]), make()
+    assert len(box.traffic_token) == 32 and public.traffic_token == ""
+    assert host.client.get(TEAM, box.id).sandbox.traffic_token == box.traffic_token
+    host.client.pause(TEAM, box.id)
+    host.kill_node()
+    host.start_node()
+    assert host.client.resume(TEAM, box.id).sandbox.traffic_token == box.traffic_token
+    copies = host.client.fork(TEAM, box.id, 2)
+    assert len({box.traffic_token, *(c.traffic_token for c in copies)}) == 3
+    assert all(len(c.traffic_token) == 32 for c in copies)
+    for c in copies:
+        kill(host, c)
+
+
+def test_what_it_knows_of_names_goes_with_it(host, service, make):
+    """An address is as good as the name it was given for, where nothing else says a name."""
+    box, other = make(), make()
+    assert host.run(box, "getent ahostsv4 known.example | head -1").split()[0] == PUBLIC
+    assert reaches(host, service, box, at=PUBLIC)
+    assert not reaches(host, service, other, at=PUBLIC)
+    host.client.pause(TEAM, box.id)
+    host.kill_node()
+    host.start_node()
+    host.client.resume(TEAM, box.id)
+    assert reaches(host, service, box, at=PUBLIC)
+    (copy,) = host.client.fork(TEAM, box.id, 1)
+    assert reaches(host, service, copy, at=PUBLIC)
+    kill(host, copy)
+    snapshot = host.client.snapshot(TEAM, box.id)["snapshotID"]
+    host.kill_node()
+    host.start_node()
+    host.wait_template()
+    copy = make(template=snapshot)
+    assert reaches(host, service, copy, at=PUBLIC)
+    kill(host, copy)
+    host.client.snapshot_delete(TEAM, snapshot)

@@ -228,6 +228,13 @@ class NodeClient:
     def network(self, team, sandbox, **put):
         return self.call("NETWORK", team=team, id=sandbox, text=json.dumps(put).encode())
 
+    def explain(self, team, sandbox, question=None):
+        text = {"question": question} if question else {}
+        return self.call("EXPLAIN", team=team, id=sandbox, text=json.dumps(text).encode()).text
+
+    def egress_log(self, team, sandbox):
+        return self.call("EGRESS_LOG", team=team, id=sandbox).text
+
     def ended(self, team, after_ns=0, after_id=""):
         reply = self.call("ENDED", team=team, after_ns=after_ns, id=after_id)
         size = value("node_tombstone")

@@ -25,7 +25,7 @@ static struct scene {
 	struct err why;
 	size_t n_rows;
 	struct journal_row last;
-	char text[128];
+	char text[128], known[128];
 	uint64_t order[8];
 	bool close_when_done;
 } s;
@@ -131,6 +131,7 @@ static int count_row(const struct journal_row *row, void *context, struct err *e
 	s.n_rows++;
 	s.last = *row;
 	snprintf(s.text, sizeof(s.text), "%s", row->text ? row->text : "(none)");
+	snprintf(s.known, sizeof(s.known), "%s", row->known ? row->known : "(none)");
 	return 0;
 }
 
@@ -148,12 +149,14 @@ static void everything_comes_back_as_it_was(void **state)
 {
 	struct written w = { 0 };
 	char text[] = "{\"metadata\":{\"a\":\"\xc3\xa4\"}}";
+	char known[] = "[[\"a.example\",\"1.2.3.4\"]]";
 	struct journal_row r = {
 		.sandbox = { .id = "abc",
 			     .team = "t",
 			     .template_id = "base",
 			     .alias = "al",
 			     .access_token = "secret",
+			     .traffic_token = "traffic",
 			     .started_ns = 1763000000000000000u,
 			     .end_ns = UINT64_MAX,
 			     .vcpus = 2,
@@ -178,6 +181,7 @@ static void everything_comes_back_as_it_was(void **state)
 		.state = JOURNAL_KILLING,
 		.slot = 77,
 		.text = text,
+		.known = known,
 	};
 	struct stat st;
 
@@ -186,13 +190,15 @@ static void everything_comes_back_as_it_was(void **state)
 	open_journal();
 	put(&w, &r, true);
 	memset(text, 'x', sizeof(text) - 1); /* it was copied */
+	memset(known, 'x', sizeof(known) - 1);
 	run_until(1);
 	assert_int_equal(w.err.code, ERR_NONE);
 	reopen();
 	assert_int_equal(count_rows(), 1);
+	assert_string_equal(s.known, "[[\"a.example\",\"1.2.3.4\"]]");
 	assert_memory_equal(&s.last.sandbox, &r.sandbox, sizeof(r.sandbox));
 	assert_string_equal(s.text, "{\"metadata\":{\"a\":\"\xc3\xa4\"}}");
-	s.last.text = r.text = NULL;
+	s.last.text = r.text = s.last.known = r.known = NULL;
 	assert_memory_equal(&s.last, &r, sizeof(r));
 	assert_int_equal(stat(s.path, &st), 0);
 	assert_int_equal(st.st_mode & 0777, 0600); /* it holds tokens */
@@ -427,7 +433,7 @@ static void other_databases_are_refused(void **state)
 		enum err_code code;
 		const char *says;
 	} rows[] = {
-		{ "of a later version", "PRAGMA user_version = 4", ERR_MISMATCH, "later version" },
+		{ "of a later version", "PRAGMA user_version = 5", ERR_MISMATCH, "later version" },
 		{ "of somebody else", "CREATE TABLE mine (x)", ERR_INVALID, "not a journal" },
 	};
 
