@@ -1,6 +1,8 @@
 """page.py - docs/compatibility.md from results.
 
   HOTCELL_COMPAT=all HOTCELL_COMPAT_RESULTS=R pytest tests/compat; tests/compat/page R
+
+Checks that were not run (-k) keep what the page says of them.
 """
 
 import json
@@ -91,9 +93,18 @@ def differences(results):
     return missing + sorted(wrong)
 
 
+def known_before():
+    """What the page says already, of versions that are still those: it stays for checks that were not run."""
+    page = PAGE.read_text() if PAGE.exists() else ""
+    columns = [(n, key) for n, key in enumerate(COLUMNS) if column_titles()[n] in page]
+    results = {"pass": "pass", "FAIL": "fail"}
+    return {(*key, name): results[cells[n]] for name, cells in read(page).items() for n, key in columns
+            if cells[n] in results}
+
+
 def main(path):
     lines = pathlib.Path(path).read_text().splitlines()
-    PAGE.write_text(text(known_of(json.loads(x) for x in lines)))
+    PAGE.write_text(text(known_before() | known_of(json.loads(x) for x in lines)))
 
 
 if __name__ == "__main__":
