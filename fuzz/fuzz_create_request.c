@@ -46,6 +46,7 @@ static void check(const struct create_request *r, enum api_version version)
 	MUST(r->timeout_s >= 1 && r->timeout_s <= NODE_TIMEOUT_MAX_S + 1);
 	MUST(r->pause_memory || (r->auto_pause && !r->auto_resume));
 	MUST(version == API_V1 || r->secure);
+	MUST(r->secure || !r->private);
 	if (create_request_text(r, &out, &err) < 0) {
 		must_say_why(&err);
 		return;

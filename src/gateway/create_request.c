@@ -1,6 +1,7 @@
 /* create_request.c - what a new sandbox shall be, member by member. */
 #include "gateway/create_request.h"
 
+#include "gateway/ingress.h"
 #include "gateway/network_request.h"
 #include "gateway/template_ref.h"
 #include "wire/json.h"
@@ -60,29 +61,34 @@ static int keep(const json_t *from, const char *name, const char *other, json_t 
 	return v && !json_is_null(v) ? json_object_set(to, name, v) : 0;
 }
 
-/* Who may reach it. These would make a sandbox less closed, or answer differently, than asked for.
- */
-static int take_ingress(const json_t *network, json_t *to, struct err *err)
+static int keep_ingress(const json_t *from, json_t *to)
 {
-	json_t *ports = NULL;
-	struct bytes host = { 0 };
-	bool public = true;
+	return keep(from, "allowPublicTraffic", "allow_public_traffic", to) |
+	       keep(from, "maskRequestHost", "mask_request_host", to) |
+	       keep(from, "httpsPorts", "https_ports", to);
+}
 
-	if (json_may_bool(network, "allowPublicTraffic", &public, err) < 0 ||
-	    json_may_string(network, "maskRequestHost", &host, err) < 0 ||
-	    json_may_array(network, "httpsPorts", &ports, err) < 0)
-		return err_wrap(err, "network");
-	if (!public)
-		return refuse("network.allowPublicTraffic = false", err);
-	if (host.len > 0)
-		return refuse("network.maskRequestHost", err);
-	if (json_array_size(ports) > 0)
+/* Who may reach it, and how. */
+static int take_ingress(const json_t *network, struct create_request *ret, struct err *err)
+{
+	struct ingress in;
+
+	if (ingress_read(network, &in, err) < 0)
+		return -1;
+	if (in.private && !ret->secure)
+		return err_set(err, ERR_INVALID, 0,
+			       "You cannot create a sandbox without public access unless you "
+			       "enable secure envd access via 'secure' flag.");
+	if (in.n_https > 0)
 		return refuse("network.httpsPorts", err);
-	return keep(network, "allowPublicTraffic", "allow_public_traffic", to);
+	ret->private = in.private;
+	ret->ingress = in.mask_host[0] != '\0' || in.n_https > 0;
+	return 0;
 }
 
 /* Whom it may reach, and who may reach it. */
-static int take_network(const json_t *body, json_t *text, struct err *err)
+static int take_network(const json_t *body, struct create_request *ret, json_t *text,
+			struct err *err)
 {
 	AUTO(json_decrefp) json_t *clean = NULL;
 	json_t *network = NULL;
@@ -92,8 +98,9 @@ static int take_network(const json_t *body, json_t *text, struct err *err)
 		return -1;
 	if (!network)
 		return 0;
-	if (network_request_take(network, "network.", &clean, err) < 0 ||
-	    take_ingress(network, clean, err) < 0)
+	if (take_ingress(network, ret, err) < 0 ||
+	    network_request_take(network, "network.", &clean, err) < 0 ||
+	    keep_ingress(network, clean) < 0)
 		return -1;
 	return json_object_set(text, "network", clean);
 }
@@ -178,7 +185,7 @@ static int make_text(const json_t *body, struct create_request *ret, struct err 
 
 	if (!text || take_strings(body, "metadata", text, &why) < 0 ||
 	    take_strings(body, "envVars", text, &why) < 0 || check_env_names(text, &why) < 0 ||
-	    take_network(body, text, &why) < 0 || take_mcp(body, text, &why) < 0) {
+	    take_network(body, ret, text, &why) < 0 || take_mcp(body, text, &why) < 0) {
 		*err = why;
 		return -1;
 	}

@@ -26,6 +26,8 @@ struct create_request {
 	bool auto_pause, pause_memory; /* at the end of its time; with its memory */
 	bool auto_resume;              /* by traffic */
 	bool boot;                     /* a snapshot's disk alone: ours */
+	bool private;                  /* its ports want a token */
+	bool ingress;                  /* how they are spoken to stands in the text */
 	json_t *text;                  /* for node: {"metadata":{},"envVars":{},...} */
 };
 

@@ -7,33 +7,6 @@
 #include "base/log.h"
 #include "base/random.h"
 
-/* Who has joined: two lists, and everybody is in one of them. */
-
-static void users_add(struct guest_users *to, struct guest_user *u)
-{
-	u->in = to;
-	u->next = NULL;
-	u->prev = to->last;
-	*to->last = u;
-	to->last = &u->next;
-}
-
-static void users_remove(struct guest_user *u)
-{
-	*u->prev = u->next;
-	if (u->next)
-		u->next->prev = u->prev;
-	else
-		u->in->last = u->prev;
-	u->in = NULL;
-}
-
-static void users_move(struct guest_user *u, struct guest_users *to)
-{
-	users_remove(u);
-	users_add(to, u);
-}
-
 static bool is_used(const struct guest *g)
 {
 	return g->waiting.first || g->busy.first;
@@ -158,9 +131,7 @@ static void settle(struct guest *g)
 /* A token that cannot be one is none. */
 static struct bytes token_of(const struct guest_user *u)
 {
-	bool may = u->to_agent && u->token.len <= GUEST_TOKEN_MAX;
-
-	return may ? u->token : (struct bytes){ 0 };
+	return u->token.len <= GUEST_TOKEN_MAX ? u->token : (struct bytes){ 0 };
 }
 
 /* Was the question to node the one that this user would ask? */
@@ -179,13 +150,13 @@ static void fail_waiting(struct guest *g, const struct err *err, bool all)
 	for (struct guest_user *u = g->waiting.first; u; u = next) {
 		next = u->next;
 		if (all || asked_alike(g, u))
-			users_move(u, &told);
+			guest_users_move(u, &told);
 	}
 	g->hold++;
 	while (told.first) {
 		struct guest_user *u = told.first;
 
-		users_move(u, &g->busy);
+		guest_users_move(u, &g->busy);
 		u->ops->on_socket(u, -1, err);
 	}
 	g->hold--;
@@ -197,7 +168,7 @@ static void end_busy(struct guest *g)
 	while (g->busy.first) {
 		struct guest_user *u = g->busy.first;
 
-		users_remove(u);
+		guest_users_remove(u);
 		u->guest = NULL;
 		u->ops->on_gone(u);
 	}
@@ -225,7 +196,7 @@ static void ask_as(struct guest *g, const struct guest_user *u, struct node_requ
 	g->asked_token[0] = '\0';
 	if (!u)
 		return;
-	rq->flags = NODE_AUTO_RESUME | (u->to_agent ? NODE_TO_AGENT : 0u);
+	rq->flags = NODE_AUTO_RESUME | (u->to_agent ? NODE_TO_AGENT : NODE_PRIVATE);
 	(void)!bytes_to_str(token_of(u), g->asked_token, sizeof(g->asked_token));
 }
 
@@ -265,7 +236,7 @@ static void hand_out(struct guest *g)
 	while (g->known && g->n_spare > 0 && g->waiting.first) {
 		struct guest_user *u = g->waiting.first;
 
-		users_move(u, &g->busy);
+		guest_users_move(u, &g->busy);
 		u->ops->on_socket(u, take_spare(g), NULL);
 	}
 	g->hold--;
@@ -274,17 +245,27 @@ static void hand_out(struct guest *g)
 	ask_again(g);
 }
 
-/* What node says of it, for the first time or again. */
-static void learn(struct guest *g, const struct node_sandbox *info, int *fds, size_t n_fds)
+/* What node says of it, for the first time or again. What its owner said of its ports stays. */
+static int learn(struct guest *g, const struct node_sandbox *info, struct bytes text, int *fds,
+		 size_t n_fds, struct err *err)
 {
-	if (g->ever && g->info.generation != info->generation) {
+	bool same = g->ever && g->info.generation == info->generation;
+	struct ingress ingress = same ? g->ingress : (struct ingress){ 0 };
+
+	if (!same && (info->flags & NODE_INGRESS) && ingress_recall(text, &ingress, err) < 0) {
+		err->code = ERR_UNAVAILABLE; /* node's fault, not that of who asks */
+		return -1;
+	}
+	if (g->ever && !same) {
 		unlearn(g); /* its old network is no more */
 		end_busy(g);
 	}
 	g->known = g->ever = true;
 	g->info = *info;
+	g->ingress = ingress;
 	for (size_t i = 0; i < n_fds && g->n_spare < GUEST_SPARE_MAX; i++)
 		put_spare(g, take_fd(&fds[i]));
+	return 0;
 }
 
 static void sandbox_gone(struct guest *g)
@@ -317,7 +298,6 @@ static void on_sockets(struct node_call *call, const struct node_reply *reply, s
 	struct guest *g = CONTAINER_OF(call, struct guest, call);
 	struct err none;
 
-	(void)after;
 	g->asked = false;
 	g->hold++;
 	if (err) {
@@ -328,8 +308,9 @@ static void on_sockets(struct node_call *call, const struct node_reply *reply, s
 	} else if (n_fds == 0 || strncmp(reply->sandbox.id, g->id, sizeof(g->id)) != 0) {
 		err_set(&none, ERR_UNAVAILABLE, 0, "no sockets of sandbox %s", g->id);
 		refused(g, &none);
+	} else if (learn(g, &reply->sandbox, after, fds, n_fds, &none) < 0) {
+		refused(g, &none);
 	} else {
-		learn(g, &reply->sandbox, fds, n_fds);
 		hand_out(g);
 	}
 	g->hold--;
@@ -368,7 +349,7 @@ int guest_join(struct guest_cache *c, const char *id, struct guest_user *u,
 	if (!g)
 		return err_set(err, ERR_EXHAUSTED, ENOMEM, "allocate guest");
 	*u = (struct guest_user){ .ops = ops, .guest = g };
-	users_add(&g->busy, u);
+	guest_users_add(&g->busy, u);
 	settle(g);
 	return 0;
 }
@@ -379,7 +360,7 @@ void guest_leave(struct guest_user *u)
 
 	if (!g)
 		return;
-	users_remove(u);
+	guest_users_remove(u);
 	u->guest = NULL;
 	settle(g);
 }
@@ -389,7 +370,7 @@ bool guest_socket(struct guest_user *u, int *ret_fd)
 	struct guest *g = u->guest;
 
 	if (!g->known || g->n_spare == 0 || g->waiting.first) {
-		users_move(u, &g->waiting);
+		guest_users_move(u, &g->waiting);
 		ask_node(g, 1 + GUEST_AHEAD);
 		return false;
 	}

@@ -12,12 +12,13 @@
 #pragma once
 
 #include "gateway/gateway.h"
+#include "gateway/guest_users.h"
+#include "gateway/ingress.h"
 #include "http/client.h"
 
 #define GUEST_ADDRESS "169.254.77.2" /* of every sandbox, in a network of its own */
 
 enum {
-	GUEST_AGENT_PORT = 49983,
 	GUEST_SPARE_MAX = NODE_FDS_MAX,
 	GUEST_AHEAD = 2,            /* sockets asked for before somebody wants them */
 	GUEST_CALL_MS = 15 * 1000,  /* for node's answer; it may come back meanwhile */
@@ -30,29 +31,6 @@ enum {
 	GUEST_AGENT_MS = 10 * 60 * 1000, /* for the agent to begin its answer, or to read on */
 	GUEST_BUCKETS = 4096,
 	GUEST_TOKEN_MAX = 256, /* nothing longer is right */
-};
-
-struct guest;
-struct guest_user;
-struct guest_user_ops {
-	/* An unconnected socket that is the callee's, or -1 and why: ERR_NOT_FOUND; ERR_DENIED: it
-	 * is paused and the token is wrong; ERR_EXISTS, ERR_EXHAUSTED: it cannot be resumed now;
-	 * or node cannot be asked. Only when guest_socket() said so; the user may leave. */
-	void (*on_socket)(struct guest_user *u, int fd, const struct err *err);
-	/* The sandbox is gone. The user has already left. */
-	void (*on_gone)(struct guest_user *u);
-};
-struct guest_users {
-	struct guest_user *first, **last;
-};
-struct guest_user { /* embedded by the user; all zero: not joined */
-	const struct guest_user_ops *ops;
-	struct guest *guest;
-	struct guest_users *in; /* those who wait, or the others */
-	struct guest_user *next, **prev;
-	/* set before guest_socket(), borrowed while it waits */
-	bool to_agent;      /* a paused sandbox is resumed only with its token: */
-	struct bytes token; /* as the client sent it; no NUL in it */
 };
 
 struct guest_pooled {
@@ -70,6 +48,7 @@ struct guest { /* one sandbox */
 	bool known; /* `info` is what node said, and nothing was missed since */
 	bool ever;  /* it was so once: there may be traffic of info.generation */
 	struct node_sandbox info;
+	struct ingress ingress; /* of the same generation */
 	int spare[GUEST_SPARE_MAX];
 	size_t n_spare;
 	struct guest_pooled pool[GUEST_POOL_MAX];

@@ -12,7 +12,8 @@ static bool sandbox_ok(const struct node_sandbox *b)
 {
 	return ends(b->id, sizeof(b->id)) && ends(b->team, sizeof(b->team)) &&
 	       ends(b->template_id, sizeof(b->template_id)) && ends(b->alias, sizeof(b->alias)) &&
-	       ends(b->access_token, sizeof(b->access_token));
+	       ends(b->access_token, sizeof(b->access_token)) &&
+	       ends(b->traffic_token, sizeof(b->traffic_token));
 }
 
 bool node_reply_ok(const struct node_reply *r, size_t len)

@@ -41,8 +41,13 @@ static void find_way(struct relay *r)
 	/* the first try may go over a connection that is there */
 	bool may_pool = relay_is_agent(r) && !r->pooled && r->tries == 0;
 	struct http_client *c = may_pool ? guest_pool_take(r->user.guest) : NULL;
+	enum refusal why;
 	int fd;
 
+	if (r->user.guest->known && !relay_may_enter(r, &why)) { /* before it costs a socket */
+		refuse(r, why);
+		return;
+	}
 	if (c) {
 		r->pooled = true;
 		ask_over(r, c);
@@ -209,14 +214,19 @@ static enum refusal refusal_of_node(const struct err *err)
 static void on_socket(struct guest_user *u, int fd, const struct err *err)
 {
 	struct relay *r = CONTAINER_OF(u, struct relay, user);
+	enum refusal why;
 
-	if (fd >= 0)
+	if (fd >= 0 && !relay_may_enter(r, &why)) {
+		close(fd);
+		refuse(r, why);
+	} else if (fd >= 0) {
 		dial_with(r, fd);
-	else if (err->code == ERR_DENIED && relay_is_agent(r) &&
-		 signed_wake(r->g, r->rq, &r->to)) /* which comes back with a token, or refuses */
-		relay_free(r);
-	else
+	} else if (err->code == ERR_DENIED && relay_is_agent(r) &&
+		   signed_wake(r->g, r->rq, &r->to)) {
+		relay_free(r); /* it comes back with a token, or refuses */
+	} else {
 		refuse(r, refusal_of_node(err));
+	}
 }
 
 static int join(struct relay *r, struct err *err);
@@ -257,14 +267,16 @@ static void on_gone(struct guest_user *u)
 static int join(struct relay *r, struct err *err)
 {
 	static const struct guest_user_ops ops = { on_socket, on_gone };
+	const struct http1_head *h = http_request_head(r->rq);
+	bool is_agent = relay_is_agent(r);
 	struct bytes token = { 0 };
 
 	if (guest_join(r->g->guests, r->to.id, &r->user, &ops, err) < 0)
 		return -1;
-	r->user.to_agent = relay_is_agent(r);
-	if (r->user.to_agent && http1_find(http_request_head(r->rq), "x-access-token", &token) == 1)
+	r->user.to_agent = is_agent;
+	if (http1_find(h, is_agent ? "x-access-token" : RELAY_TRAFFIC_TOKEN, &token) == 1)
 		r->user.token = token;
-	else if (r->user.to_agent)
+	else if (is_agent)
 		r->user.token = bytes_str(r->to.wake_token);
 	return 0;
 }

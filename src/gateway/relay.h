@@ -15,6 +15,8 @@
 #include "net/dial.h"
 #include "net/pump.h"
 
+#define RELAY_TRAFFIC_TOKEN "e2b-traffic-access-token" /* a header */
+
 enum {
 	RELAY_TRIES = 3, /* connections refused, before a port is called closed */
 	RELAY_RETRY_MS = 100,
@@ -68,7 +70,9 @@ struct relay_fields {
 	struct http1_field at[HTTP_FIELDS_OUT_MAX];
 	size_t n;
 	char peer[RELAY_PEER_MAX];
+	char host[INGRESS_HOST_MAX + 1];
 };
+struct bytes relay_host(const struct relay *r, struct relay_fields *f); /* what the guest is told */
 void relay_request_fields(const struct http_request *rq, struct relay_fields *ret);
 void relay_answer_fields(const struct relay *r, const struct http1_head *head,
 			 struct relay_fields *ret);
@@ -87,13 +91,23 @@ enum refusal {
 	REFUSE_HEAD,   /* the request's head cannot be passed on */
 	REFUSE_BODY,
 	REFUSE_METHOD,
-	REFUSE_TOKEN,     /* it is paused, and only its token resumes it */
-	REFUSE_BUSY,      /* it is between two states */
-	REFUSE_FULL,      /* no room to resume it */
-	REFUSE_ELSEWHERE, /* its memory fits another QEMU or processor only */
+	REFUSE_TOKEN, /* it is paused, and only its token resumes it */
+	REFUSE_NO_TRAFFIC_TOKEN,
+	REFUSE_TRAFFIC_TOKEN, /* a wrong one */
+	REFUSE_BUSY,          /* it is between two states */
+	REFUSE_FULL,          /* no room to resume it */
+	REFUSE_ELSEWHERE,     /* its memory fits another QEMU or processor only */
 };
 void relay_refuse(struct http_request *rq, const struct dispatch *to, bool is_agent,
 		  enum refusal why);
+
+/* Is this for a port of a private sandbox, and without its token? Node has said what it is. */
+bool relay_may_enter(const struct relay *r, enum refusal *ret_why);
+
+/* relay_page.c: a browser that was led to an address is shown a page. */
+bool relay_wants_page(const struct http1_head *head);
+int relay_page(const struct dispatch *to, unsigned int status, const char *title,
+	       const char *message, struct buf *ret, struct err *err) NODISCARD;
 
 void relay_refuse_text(struct http_request *rq, unsigned int status, const char *message);
 

@@ -12,10 +12,12 @@ static void add(struct relay_fields *f, struct bytes name, struct bytes value)
 	f->at[f->n++] = (struct http1_field){ name, value };
 }
 
-/* Written anew by our client or server, or settled between us and the client. */
+/* Written anew by our client or server, or settled between us and the client: what lets a client in
+ * is not for those whom it visits. */
 static bool is_ours(struct bytes name)
 {
-	static const char *const names[] = { "host", "content-length", "expect" };
+	static const char *const names[] = { "host", "content-length", "expect",
+					     RELAY_TRAFFIC_TOKEN };
 
 	for (size_t i = 0; i < COUNT(names); i++)
 		if (bytes_eq_nocase(name, bytes_str(names[i])))
@@ -74,6 +76,17 @@ void relay_answer_fields(const struct relay *r, const struct http1_head *head,
 		return;
 	add(ret, BYTES_LIT("access-control-allow-origin"), BYTES_LIT("*"));
 	add(ret, BYTES_LIT("access-control-expose-headers"), BYTES_LIT("*"));
+}
+
+struct bytes relay_host(const struct relay *r, struct relay_fields *f)
+{
+	const struct ingress *in = &r->user.guest->ingress;
+	struct bytes host = { 0 };
+
+	if (in->mask_host[0] != '\0' && !relay_is_agent(r))
+		return ingress_host(in, r->to.port, f->host);
+	(void)http1_find(http_request_head(r->rq), "host", &host);
+	return host;
 }
 
 int relay_target(const struct http1_head *head, struct buf *room, struct bytes *ret,

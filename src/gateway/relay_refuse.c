@@ -3,27 +3,42 @@
 #include "wire/json.h"
 #include "wire/target.h"
 
-enum { REFUSAL_MAX = 512, PATH_ANSWER_MAX = 64 * 1024 };
+enum { REFUSAL_MAX = 4096, PATH_ANSWER_MAX = 64 * 1024 };
 
 static const struct {
 	unsigned int status;
-	const char *message; /* as it stands in JSON */
+	const char *title;
+	const char *message; /* as it stands in JSON and in HTML */
 	bool names_port;
 } refusals[] = {
-	[REFUSE_NOT_FOUND] = { 502, "The sandbox was not found", false },
-	[REFUSE_PORT] = { 502, "The sandbox is running but port is not open", true },
-	[REFUSE_BROKEN] = { 502, "The sandbox gave an answer that is not HTTP", true },
-	[REFUSE_SILENT] = { 502, "The sandbox closed the connection without an answer", true },
-	[REFUSE_LATE] = { 504, "The sandbox did not answer in time", true },
-	[REFUSE_NODE] = { 503, "The host of the sandbox cannot be reached", false },
-	[REFUSE_HEAD] = { 431, "The head of the request is too large", false },
-	[REFUSE_BODY] = { 413, "The body of the request is too large", false },
-	[REFUSE_METHOD] = { 405, "The method is not relayed", false },
-	[REFUSE_TOKEN] = { 403, "The sandbox is paused and the access token does not resume it",
+	[REFUSE_NOT_FOUND] = { 502, "Sandbox not found", "The sandbox was not found", false },
+	[REFUSE_PORT] = { 502, "Closed port", "The sandbox is running but port is not open", true },
+	[REFUSE_BROKEN] = { 502, "Not HTTP", "The sandbox gave an answer that is not HTTP", true },
+	[REFUSE_SILENT] = { 502, "No answer", "The sandbox closed the connection without an answer",
+			    true },
+	[REFUSE_LATE] = { 504, "No answer", "The sandbox did not answer in time", true },
+	[REFUSE_NODE] = { 503, "Sandbox out of reach", "The host of the sandbox cannot be reached",
+			  false },
+	[REFUSE_HEAD] = { 431, "Request too large", "The head of the request is too large", false },
+	[REFUSE_BODY] = { 413, "Request too large", "The body of the request is too large", false },
+	[REFUSE_METHOD] = { 405, "Method not allowed", "The method is not relayed", false },
+	[REFUSE_TOKEN] = { 403, "Paused sandbox",
+			   "This sandbox can't be resumed with the credentials provided. Check "
+			   "your access token and try again.",
 			   false },
-	[REFUSE_BUSY] = { 409, "The sandbox is changing its state, try again", false },
-	[REFUSE_FULL] = { 429, "The sandbox is paused and there is no room to resume it", false },
-	[REFUSE_ELSEWHERE] = { 412,
+	[REFUSE_NO_TRAFFIC_TOKEN] = { 403, "Private sandbox",
+				      "Sandbox is secured with traffic access token. Token header "
+				      "'" RELAY_TRAFFIC_TOKEN "' is missing",
+				      false },
+	[REFUSE_TRAFFIC_TOKEN] = { 403, "Private sandbox",
+				   "Sandbox is secured with traffic access token. Provided token "
+				   "in header '" RELAY_TRAFFIC_TOKEN "' is invalid",
+				   false },
+	[REFUSE_BUSY] = { 409, "Sandbox busy",
+			  "The sandbox is still transitioning. Try again in a moment.", false },
+	[REFUSE_FULL] = { 429, "No room", "The sandbox is paused and there is no room to resume it",
+			  false },
+	[REFUSE_ELSEWHERE] = { 412, "Saved elsewhere",
 			       "The sandbox is paused and its memory was saved by another QEMU or "
 			       "for another processor: resume it from its disk",
 			       false },
@@ -31,10 +46,11 @@ static const struct {
 
 #define ALLOW_ORIGIN { BYTES_LIT("access-control-allow-origin"), BYTES_LIT("*") }
 
-static void answer_json(struct http_request *rq, unsigned int status, bool cors, struct bytes body)
+static void answer(struct http_request *rq, unsigned int status, bool cors, struct bytes type,
+		   struct bytes body)
 {
-	static const struct http1_field fields[] = {
-		{ BYTES_LIT("content-type"), BYTES_LIT("application/json; charset=utf-8") },
+	const struct http1_field fields[] = {
+		{ BYTES_LIT("content-type"), type },
 		ALLOW_ORIGIN, /* last, since not always: a page may read why it failed */
 	};
 	struct http_response r = {
@@ -46,22 +62,57 @@ static void answer_json(struct http_request *rq, unsigned int status, bool cors,
 	http_answer(rq, &r, body);
 }
 
+static void answer_json(struct http_request *rq, unsigned int status, bool cors, struct bytes body)
+{
+	answer(rq, status, cors, BYTES_LIT("application/json; charset=utf-8"), body);
+}
+
+/* An identifier is of [a-z0-9] only. */
+static int refusal_json(const struct dispatch *to, enum refusal why, struct buf *ret,
+			struct err *err)
+{
+	if (buf_printf(ret, err, "{\"sandboxId\":\"%s\",\"message\":\"%s\",", to->id,
+		       refusals[why].message) < 0)
+		return -1;
+	if (refusals[why].names_port &&
+	    buf_printf(ret, err, "\"port\":%u,", (unsigned int)to->port) < 0)
+		return -1;
+	return buf_printf(ret, err, "\"code\":%u}", refusals[why].status);
+}
+
 void relay_refuse(struct http_request *rq, const struct dispatch *to, bool is_agent,
 		  enum refusal why)
 {
 	AUTO(buf_done) struct buf body = BUF_MAX(REFUSAL_MAX);
+	bool page = relay_wants_page(http_request_head(rq));
 	unsigned int status = refusals[why].status;
 	struct err err;
 
-	/* an identifier is of [a-z0-9] only */
-	if (buf_printf(&body, &err, "{\"sandboxId\":\"%s\",\"message\":\"%s\",", to->id,
-		       refusals[why].message) < 0 ||
-	    (refusals[why].names_port &&
-	     buf_printf(&body, &err, "\"port\":%u,", (unsigned int)to->port) < 0) ||
-	    buf_printf(&body, &err, "\"code\":%u}", status) < 0)
+	if ((page ? relay_page(to, status, refusals[why].title, refusals[why].message, &body, &err)
+		  : refusal_json(to, why, &body, &err)) < 0)
 		http_fail(rq, 500, err.msg);
+	else if (page)
+		answer(rq, status, is_agent, BYTES_LIT("text/html; charset=utf-8"),
+		       buf_view(&body));
 	else
 		answer_json(rq, status, is_agent, buf_view(&body));
+}
+
+/* What it takes to compare tells nothing of the token. */
+bool relay_may_enter(const struct relay *r, enum refusal *ret_why)
+{
+	const struct node_sandbox *s = &r->user.guest->info;
+	struct bytes token = { 0 };
+
+	if (!(s->flags & NODE_PRIVATE) || relay_is_agent(r))
+		return true;
+	*ret_why = REFUSE_NO_TRAFFIC_TOKEN;
+	if (http1_find(http_request_head(r->rq), RELAY_TRAFFIC_TOKEN, &token) == 0 ||
+	    token.len == 0)
+		return false;
+	*ret_why = REFUSE_TRAFFIC_TOKEN;
+	return http1_find(http_request_head(r->rq), RELAY_TRAFFIC_TOKEN, &token) == 1 &&
+	       s->traffic_token[0] != '\0' && bytes_eq_secret(token, bytes_str(s->traffic_token));
 }
 
 void relay_refuse_text(struct http_request *rq, unsigned int status, const char *message)

@@ -221,7 +221,7 @@ int relay_ask(struct relay *r, struct err *err)
 	struct relay_fields f;
 
 	relay_request_fields(r->rq, &f);
-	(void)http1_find(h, "host", &ask.host);
+	ask.host = relay_host(r, &f);
 	ask.fields = f.at;
 	ask.n_fields = f.n;
 	ask.length = h->body == HTTP1_BODY_CHUNKED ? HTTP_CHUNKED : (int64_t)h->length;

@@ -67,12 +67,19 @@ static int set_token(json_t *o, const struct node_sandbox *s)
 	return s->access_token[0] ? set_text(o, "envdAccessToken", s->access_token) : 0;
 }
 
+/* What its ports want to see; of one that is open to everybody there is none. */
+static int set_traffic(json_t *o, const struct node_sandbox *s)
+{
+	if (s->traffic_token[0])
+		return set_text(o, "trafficAccessToken", s->traffic_token);
+	return set(o, "trafficAccessToken", json_null());
+}
+
 json_t *sandbox_json(const struct node_sandbox *s, const char *domain)
 {
 	json_t *o = start(s);
 
-	return whole(o, set_token(o, s) | set(o, "trafficAccessToken", json_null()) |
-				set_domain(o, domain));
+	return whole(o, set_token(o, s) | set_traffic(o, s) | set_domain(o, domain));
 }
 
 /* Ours: only of one that stands still. */

@@ -71,7 +71,8 @@ static uint32_t flags_of(const struct create_request *want)
 {
 	return (want->secure ? NODE_SECURE : 0u) | (want->auto_pause ? NODE_AUTO_PAUSE : 0u) |
 	       (want->pause_memory ? 0u : NODE_NO_MEMORY) |
-	       (want->auto_resume ? NODE_AUTO_RESUME : 0u) | (want->boot ? NODE_BOOT : 0u);
+	       (want->auto_resume ? NODE_AUTO_RESUME : 0u) | (want->boot ? NODE_BOOT : 0u) |
+	       (want->private ? NODE_PRIVATE : 0u) | (want->ingress ? NODE_INGRESS : 0u);
 }
 
 /* What was asked for, and what the key adds to it. */

@@ -111,7 +111,7 @@ int admission_create(struct create *c, const struct node_request *rq, struct byt
 		return -1;
 	c->timeout_s = rq->timeout_s;
 	c->flags = rq->flags & (NODE_SECURE | NODE_AUTO_PAUSE | NODE_AUTO_RESUME | NODE_NO_MEMORY |
-				NODE_BOOT | NODE_PRIVATE);
+				NODE_BOOT | NODE_PRIVATE | NODE_INGRESS);
 	if (create_text_split(text, NODE_TEXT_MAX, &c->env, &c->text, err) < 0)
 		return -1;
 	return repeats_begin(c->node, c, rq, text, err);

@@ -7,7 +7,7 @@ enum { NEEDS_TEAM = 1 << 0, NEEDS_ID = 1 << 1, NEEDS_TEMPLATE = 1 << 2, NEEDS_CO
 	((uint32_t)NODE_SECURE | (uint32_t)NODE_WRITE | (uint32_t)NODE_AUTO_PAUSE |      \
 	 (uint32_t)NODE_AUTO_RESUME | (uint32_t)NODE_NO_MEMORY | (uint32_t)NODE_NEWEST | \
 	 (uint32_t)NODE_TO_AGENT | (uint32_t)NODE_ALSO_PAUSED | (uint32_t)NODE_BOOT |    \
-	 (uint32_t)NODE_PRIVATE)
+	 (uint32_t)NODE_PRIVATE | (uint32_t)NODE_INGRESS)
 
 static const unsigned int needs[NODE_VERBS] = {
 	[NODE_CREATE] = NEEDS_TEAM | NEEDS_TEMPLATE,

@@ -329,25 +329,22 @@ static void on_sockets(struct guest_sockets *g, int *fds, const struct err *fail
 		for (size_t i = 0; i < j->reply.count; i++)
 			given[i] = take_fd(&fds[i]);
 		j->reply.sandbox = s->info;
-		door_answer(j->asked, &j->reply, (struct bytes){ 0 }, given, j->reply.count);
+		door_answer(j->asked, &j->reply,
+			    s->info.flags & NODE_INGRESS ? text_of(s) : (struct bytes){ 0 }, given,
+			    j->reply.count);
 	}
 	job_free(j);
 }
 
-/* A paused sandbox wants to see its token at the agent's port. This is decided when it is asked:
- * who has to wait is asked for again without his text. */
+/* A paused sandbox wants to see the token of the port that is asked for. This is decided when it is
+ * asked: who has to wait is asked for again without his text, and with neither flag. */
 static bool token_right(const struct sandbox *s, const struct node_request *rq, struct bytes text)
 {
-	struct bytes token = bytes_str(s->info.access_token);
-	uint8_t differs = 0;
+	const char *token = rq->flags & NODE_TO_AGENT  ? s->info.access_token
+			    : rq->flags & NODE_PRIVATE ? s->info.traffic_token
+						       : "";
 
-	if (!(rq->flags & NODE_TO_AGENT) || token.len == 0)
-		return true;
-	if (text.len != token.len)
-		return false;
-	for (size_t i = 0; i < token.len; i++) /* in the same time, wherever they differ */
-		differs |= text.ptr[i] ^ token.ptr[i];
-	return differs == 0;
+	return token[0] == '\0' || bytes_eq_secret(text, bytes_str(token));
 }
 
 static void verb_sockets(struct node *n, struct door_asked *a, const struct node_request *rq,
@@ -365,7 +362,7 @@ static void verb_sockets(struct node *n, struct door_asked *a, const struct node
 	}
 	if (s->state != SANDBOX_RUNNING && !pause_waits(s)) {
 		if (token_right(s, rq, text))
-			checked.flags &= ~(uint32_t)NODE_TO_AGENT;
+			checked.flags &= ~((uint32_t)NODE_TO_AGENT | (uint32_t)NODE_PRIVATE);
 		requests_traffic(s, a, &checked);
 		return;
 	}

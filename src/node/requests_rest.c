@@ -104,7 +104,8 @@ void requests_traffic(struct sandbox *s, struct door_asked *a, const struct node
 
 	if (!requests_rests(s)) {
 		waits_add(s, a, rq);
-	} else if (may && (rq->flags & NODE_TO_AGENT)) { /* its token was not right */
+	} else if (may &&
+		   (rq->flags & (NODE_TO_AGENT | NODE_PRIVATE))) { /* its token was not right */
 		err_set(&err, ERR_DENIED, 0, "only its access token resumes sandbox %s", rq->id);
 		door_refuse(a, &err);
 	} else if (may) {

@@ -21,8 +21,9 @@ enum node_verb {
 	NODE_SOCKETS, /* id, count, flags -> sandbox, that many unconnected TCP sockets in its
 		       * network. NODE_AUTO_RESUME: a request waits for them, so one that is paused
 		       * and may be resumed by traffic is. NODE_TO_AGENT besides: of a secure
-		       * one only when text is its access token, else ERR_DENIED. A paused one is
-		       * not resumed without: ERR_NOT_FOUND */
+		       * one only when text is its access token, NODE_PRIVATE: of a private one
+		       * only when it is its traffic token, else ERR_DENIED. A paused one is not
+		       * resumed without: ERR_NOT_FOUND. NODE_INGRESS: its text, too */
 	NODE_TEMPLATES, /* -> text: a JSON array of objects, see node/README.md */
 	NODE_STATUS,    /* -> text: a JSON object: counts and limits of this host */
 	NODE_SIGNED,    /* id or "", flags, text: the query of a signed URL (no JSON) -> the sandbox
@@ -62,7 +63,9 @@ enum node_flags {
 	NODE_ALSO_PAUSED =
 		1u << 7,         /* NODE_SNAPSHOT, NODE_FORK: what it was paused with, as it is */
 	NODE_BOOT = 1u << 8,     /* NODE_CREATE: of a snapshot the disk alone */
-	NODE_PRIVATE = 1u << 10, /* its ports, the agent's excepted, want its traffic_token */
+	NODE_PRIVATE = 1u << 10, /* its ports, the agent's excepted, want its traffic_token.
+				     NODE_SOCKETS: for such a port; text: the token sent */
+	NODE_INGRESS = 1u << 11, /* its text says how its ports are spoken to */
 	NODE_STALLED = 1u << 9,  /* of a sandbox: it wrote, the host's disk is full, and it stands
 				     still until there is room */
 };

@@ -201,6 +201,8 @@ static inline void mock_create(struct mock *m, struct door_asked *a, const struc
 	b->s.flags = rq->flags;
 	if (!(rq->flags & NODE_SECURE))
 		b->s.access_token[0] = '\0';
+	if (rq->flags & NODE_PRIVATE)
+		snprintf(b->s.traffic_token, sizeof(b->s.traffic_token), "of traffic");
 	r.sandbox = b->s;
 	door_answer(a, &r, (struct bytes){ 0 }, NULL, 0);
 }

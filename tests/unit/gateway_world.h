@@ -50,8 +50,10 @@ struct node_link {
 	uint32_t signed_flags; /* of the last NODE_SIGNED */
 	uint32_t flags;        /* of the last NODE_SOCKETS */
 	char token[GUEST_TOKEN_MAX + 1];
-	bool paused;       /* until somebody may resume it, */
-	const char *wants; /* at the agent's port with this token */
+	bool paused;               /* until somebody may resume it, */
+	const char *wants;         /* at the agent's port with this token */
+	const char *traffic_token; /* NULL: it is open to everybody */
+	const char *text;          /* with what its owner said of its ports; NULL: nothing */
 	size_t n_resumes;
 };
 
@@ -102,6 +104,9 @@ static inline enum err_code node_minds(struct node_link *n)
 		return ERR_NOT_FOUND;
 	if ((n->flags & NODE_TO_AGENT) && n->wants && strcmp(n->token, n->wants) != 0)
 		return ERR_DENIED;
+	if ((n->flags & NODE_PRIVATE) && n->traffic_token &&
+	    strcmp(n->token, n->traffic_token) != 0)
+		return ERR_DENIED;
 	n->paused = false;
 	n->n_resumes++;
 	n->generation++;
@@ -135,7 +140,12 @@ static inline void node_answer(struct node_link *n, struct node_call *c)
 		       sizeof(reply.sandbox.id));
 	reply.sandbox.generation = n->generation;
 	reply.sandbox.state = n->state;
-	c->on_done(c, &reply, (struct bytes){ 0 }, fds, count, NULL);
+	reply.sandbox.flags =
+		(n->traffic_token ? NODE_PRIVATE : 0u) | (n->text ? NODE_INGRESS : 0u);
+	if (n->traffic_token)
+		(void)snprintf(reply.sandbox.traffic_token, sizeof(reply.sandbox.traffic_token),
+			       "%s", n->traffic_token);
+	c->on_done(c, &reply, bytes_str(n->text ? n->text : ""), fds, count, NULL);
 	for (size_t i = 0; i < count; i++)
 		if (fds[i] >= 0)
 			close(fds[i]);
@@ -163,7 +173,7 @@ int node_link_call(struct node_link *n, struct node_call *c, const struct node_r
 		assert_int_equal(rq->verb, NODE_SOCKETS);
 		assert_true(rq->count >= 1 && rq->count <= NODE_FDS_MAX);
 		assert_true(text.len <= GUEST_TOKEN_MAX);
-		assert_true((rq->flags & NODE_TO_AGENT) || text.len == 0);
+		assert_true((rq->flags & (NODE_TO_AGENT | NODE_PRIVATE)) || text.len == 0);
 		n->flags = rq->flags;
 		assert_true(bytes_to_str(text, n->token, sizeof(n->token)));
 	}

@@ -95,6 +95,25 @@ static void create_has_every_member(void **state)
 	assert_null(json_object_get(m->json, "envdAccessToken"));
 }
 
+static void a_private_one_has_a_token(void **state)
+{
+	struct mock *m = *state;
+
+	assert_int_equal(mock_ask(m, "POST", "/v2/sandboxes", m->key[0],
+				  "{\"templateID\":\"base\",\"network\":{\"allowPublicTraffic\":"
+				  "false,\"maskRequestHost\":\"localhost:${PORT}\"}}"),
+			 201);
+	assert_int_equal(m->last.flags, NODE_SECURE | NODE_PRIVATE | NODE_INGRESS);
+	assert_string_equal(mock_text(m, "trafficAccessToken"), "of traffic");
+	assert_non_null(strstr(m->last_text, "localhost:${PORT}"));
+	assert_int_equal(mock_ask(m, "POST", "/v2/sandboxes/i0000/connect", m->key[0], "{}"), 200);
+	assert_string_equal(mock_text(m, "trafficAccessToken"), "of traffic");
+	mock_ask(m, "POST", "/sandboxes", m->key[0],
+		 "{\"templateID\":\"base\",\"secure\":false,\"network\":{\"allowPublicTraffic\":"
+		 "false}}");
+	mock_expect_error(m, 400);
+}
+
 static void create_refuses(void **state)
 {
 	static const struct {
@@ -378,11 +397,12 @@ int main(void)
 {
 #define T(f) cmocka_unit_test_setup_teardown(f, mock_set_up, mock_tear_down)
 	const struct CMUnitTest tests[] = {
-		T(health_needs_nothing),     T(keys_are_wanted), T(paths_that_do_not_exist),
-		T(create_has_every_member),  T(create_refuses),  T(get_says_all),
-		T(other_teams_do_not_exist), T(ids_are_checked), T(timeouts),
-		T(refreshes_only_extend),    T(kill_twice),      T(errors_of_node_have_a_status),
-		T(bodies_have_a_limit),      T(preflights),      T(templates),
+		T(health_needs_nothing),      T(keys_are_wanted), T(paths_that_do_not_exist),
+		T(create_has_every_member),   T(create_refuses),  T(get_says_all),
+		T(a_private_one_has_a_token), T(create_refuses),  T(get_says_all),
+		T(other_teams_do_not_exist),  T(ids_are_checked), T(timeouts),
+		T(refreshes_only_extend),     T(kill_twice),      T(errors_of_node_have_a_status),
+		T(bodies_have_a_limit),       T(preflights),      T(templates),
 		T(a_client_that_goes),
 	};
 
