@@ -79,8 +79,6 @@ static int take_ingress(const json_t *network, struct create_request *ret, struc
 		return err_set(err, ERR_INVALID, 0,
 			       "You cannot create a sandbox without public access unless you "
 			       "enable secure envd access via 'secure' flag.");
-	if (in.n_https > 0)
-		return refuse("network.httpsPorts", err);
 	ret->private = in.private;
 	ret->ingress = in.mask_host[0] != '\0' || in.n_https > 0;
 	return 0;

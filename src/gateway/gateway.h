@@ -11,6 +11,7 @@
 
 struct api;         /* routes, keys, teams */
 struct guest_cache; /* what is known of sandboxes that have traffic */
+struct tls_context;
 
 /* Descriptors that guest_cache keeps for later, besides the two of each relayed connection. */
 enum { GATEWAY_HELD_MAX = 4096 };
@@ -20,6 +21,7 @@ struct gateway {
 	struct node_link *node;
 	struct api *api;
 	struct guest_cache *guests;
+	struct tls_context *guest_tls;     /* for ports that speak TLS: anybody's certificate */
 	char domain[256];                  /* of sandboxes' host names; empty: none configured */
 	struct address_rates signed_rates; /* of URLs that name no sandbox */
 };

@@ -17,6 +17,7 @@
 #include "jail/confine.h"
 #include "net/listen.h"
 #include "net/signals.h"
+#include "tls/tls_stream.h"
 
 enum { STREAMS_PER_CONNECTION = 2, FILES_MORE = 1024 }; /* descriptors besides connections */
 
@@ -119,6 +120,7 @@ static int set_up(struct program *p, struct err *err)
 	if (!bytes_to_str(bytes_str(p->set[SET_DOMAIN].text), p->g.domain, sizeof(p->g.domain)))
 		return err_set(err, ERR_INVALID, 0, "domain is too long");
 	if (confine_begin(files, err) < 0 || loop_open(&p->g.loop, err) < 0 ||
+	    tls_client_open(&(struct tls_trust){ .unverified = true }, &p->g.guest_tls, err) < 0 ||
 	    open_doors(p, err) < 0 || lock_in(p, err) < 0 ||
 	    store_open(p->g.loop, p->set[SET_DATA_DIR].text, &p->store, err) < 0 ||
 	    api_open(&p->g, p->store, err) < 0)
@@ -148,6 +150,7 @@ static void tear_down(struct program *p)
 	signal_close(&p->term);
 	signal_close(&p->intr);
 	loop_free(p->g.loop);
+	tls_context_free(p->g.guest_tls);
 }
 
 static int run(struct program *p)

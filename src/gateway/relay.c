@@ -4,6 +4,8 @@
 
 #include <errno.h>
 
+#include "tls/tls_stream.h"
+
 bool relay_is_agent(const struct relay *r)
 {
 	return r->to.port == r->g->guests->agent_port;
@@ -77,12 +79,18 @@ static bool may_repeat(const struct relay *r, const struct err *err)
 	return false;
 }
 
-static enum refusal refusal_of(const struct err *err)
+static bool is_https(const struct relay *r)
+{
+	return !relay_is_agent(r) && ingress_is_https(&r->user.guest->ingress, r->to.port);
+}
+
+static enum refusal refusal_of(const struct relay *r, const struct err *err)
 {
 	if (err->code == ERR_TIMEOUT)
 		return REFUSE_LATE;
-	return err->code == ERR_INVALID || err->code == ERR_EXHAUSTED ? REFUSE_BROKEN
-								      : REFUSE_SILENT;
+	if (err->code != ERR_INVALID && err->code != ERR_EXHAUSTED)
+		return REFUSE_SILENT;
+	return is_https(r) ? REFUSE_TLS : REFUSE_BROKEN;
 }
 
 void relay_failed(struct relay *r, const struct err *err)
@@ -92,7 +100,7 @@ void relay_failed(struct relay *r, const struct err *err)
 		return;
 	}
 	if (!may_repeat(r, err)) {
-		refuse(r, refusal_of(err));
+		refuse(r, refusal_of(r, err));
 		return;
 	}
 	http_client_close(TAKE(r->client));
@@ -139,6 +147,19 @@ static void on_retry(struct timer *t)
 	find_way(CONTAINER_OF(t, struct relay, retry));
 }
 
+/* A service whose owner said that it speaks TLS. Whose certificate it has means nothing: all that
+ * is in the guest is the owner's. */
+static int wrap(struct relay *r, struct stream **s, const struct buf *early, struct err *err)
+{
+	if (!is_https(r))
+		return 0;
+	if (early && early->len > 0) { /* in TLS the client is the first to speak */
+		stream_abort(TAKE(*s));
+		return err_set(err, ERR_INVALID, 0, "it spoke first");
+	}
+	return tls_connect(r->g->guest_tls, *s, NULL, "http/1.1", s, err);
+}
+
 static void connected(struct relay *r, struct stream *s, struct buf *early)
 {
 	/* The client may be silent for as long as it likes, and so may a server of the user's. The
@@ -148,7 +169,9 @@ static void connected(struct relay *r, struct stream *s, struct buf *early)
 	struct http_client *c;
 	struct err err;
 
-	if (http_client_open_early(s, early, &limits, &c, &err) < 0)
+	if (wrap(r, &s, early, &err) < 0)
+		refuse(r, err.code == ERR_INVALID ? REFUSE_TLS : REFUSE_NODE);
+	else if (http_client_open_early(s, early, &limits, &c, &err) < 0)
 		refuse(r, REFUSE_NODE);
 	else
 		ask_over(r, c);

@@ -85,6 +85,7 @@ enum refusal {
 	REFUSE_NOT_FOUND,
 	REFUSE_PORT,   /* nobody listens */
 	REFUSE_BROKEN, /* the guest does not speak HTTP */
+	REFUSE_TLS,    /* the same at a port that should speak TLS */
 	REFUSE_SILENT, /* the guest closed without an answer */
 	REFUSE_LATE,   /* the agent took its time, and more */
 	REFUSE_NODE,   /* node cannot be asked */

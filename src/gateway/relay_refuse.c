@@ -14,6 +14,7 @@ static const struct {
 	[REFUSE_NOT_FOUND] = { 502, "Sandbox not found", "The sandbox was not found", false },
 	[REFUSE_PORT] = { 502, "Closed port", "The sandbox is running but port is not open", true },
 	[REFUSE_BROKEN] = { 502, "Not HTTP", "The sandbox gave an answer that is not HTTP", true },
+	[REFUSE_TLS] = { 502, "Not HTTPS", "The sandbox gave an answer that is not HTTPS", true },
 	[REFUSE_SILENT] = { 502, "No answer", "The sandbox closed the connection without an answer",
 			    true },
 	[REFUSE_LATE] = { 504, "No answer", "The sandbox did not answer in time", true },

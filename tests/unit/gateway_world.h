@@ -66,6 +66,8 @@ struct world {
 	uint16_t port;
 	struct service sv; /* the guest, when there is no script */
 	const struct script *script;
+	struct stream *(*wrap)(struct world *w,
+			       struct stream *s); /* NULL: the guest speaks plainly */
 	struct peer *peers;
 	size_t n_accepted;
 	struct ear client;
@@ -237,6 +239,8 @@ static inline void world_on_accept(struct listener *ln, struct stream *s, const 
 
 	(void)from;
 	w->n_accepted++;
+	if (w->wrap)
+		s = w->wrap(w, s);
 	if (!w->script) {
 		service_add(&w->sv, s);
 		return;

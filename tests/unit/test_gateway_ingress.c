@@ -1,6 +1,9 @@
 /* test_gateway_ingress.c - who may come to a port of a sandbox, and what its service sees. */
 #include "tests/unit/gateway_world.h"
 
+#include "tls/authority.h"
+#include "tls/tls_stream.h"
+
 #define MISSING                                                                               \
 	"{\"sandboxId\":\"abc\",\"message\":\"Sandbox is secured with traffic access token. " \
 	"Token header 'e2b-traffic-access-token' is missing\",\"code\":403}"
@@ -228,6 +231,124 @@ static void what_node_forgot_is_not_guessed(void **state)
 	}
 }
 
+/* Ports that speak TLS. */
+
+struct secure_world {
+	struct world w; /* first: the guest's wrap() finds the rest */
+	struct authority *root;
+	struct identity *leaf;
+	struct tls_context *server;
+	struct tls_chooser chooser;
+	char text[64];
+	bool named; /* a name was said */
+};
+
+static int choose(struct tls_chooser *c, const char *name, const struct identity **ret,
+		  struct err *err)
+{
+	struct secure_world *sw = CONTAINER_OF(c, struct secure_world, chooser);
+
+	(void)err;
+	sw->named = name[0] != '\0';
+	*ret = sw->leaf;
+	return 0;
+}
+
+static struct stream *speak_tls(struct world *w, struct stream *s)
+{
+	struct secure_world *sw = CONTAINER_OF(w, struct secure_world, w);
+	struct err err = { 0 };
+
+	if (tls_accept(sw->server, s, (struct bytes){ 0 }, &sw->chooser, "http/1.1", &s, &err) < 0)
+		fail_msg("%s", err.msg);
+	return s;
+}
+
+static void secure_open(struct secure_world *sw)
+{
+	struct err err = { 0 };
+
+	*sw = (struct secure_world){ 0 };
+	world_open(&sw->w);
+	sw->chooser.choose = choose;
+	sw->w.wrap = speak_tls;
+	if (authority_new("nobody's", &sw->root, &err) < 0 ||
+	    identity_new(sw->root, "not.this.one", &sw->leaf, &err) < 0 ||
+	    tls_server_open(&sw->server, &err) < 0 ||
+	    tls_client_open(&(struct tls_trust){ .unverified = true }, &sw->w.g.guest_tls, &err) <
+		    0)
+		fail_msg("%s", err.msg);
+	(void)snprintf(sw->text, sizeof(sw->text), "{\"network\":{\"httpsPorts\":[1,%u]}}",
+		       (unsigned int)sw->w.port);
+	sw->w.node.text = sw->text;
+}
+
+static void secure_close(struct secure_world *sw)
+{
+	struct tls_context *client = sw->w.g.guest_tls;
+
+	world_close(&sw->w);
+	tls_context_free(client);
+	tls_context_free(sw->server);
+	identity_free(sw->leaf);
+	authority_free(sw->root);
+}
+
+static void https_ports_are_spoken_to_in_tls(void **state)
+{
+	struct secure_world sw;
+	struct world *w = &sw.w;
+	struct err err = { 0 };
+
+	(void)state;
+	secure_open(&sw);
+	ask(w, "GET", "/hello", "");
+	RUN_UNTIL(w->l, heard(&w->client, "\r\n\r\nhello"));
+	assert_false(sw.named);
+	ask(w, "POST", "/length", "content-length: 5\r\n");
+	say(w, "12345");
+	RUN_UNTIL(w->l, heard(&w->client, "\r\n\r\n5"));
+	ask(w, "GET", "/big", "");
+	RUN_UNTIL(w->l, w->client.got.len > BIG_SIZE);
+	ask(w, "GET", "/switch", "connection: upgrade\r\nupgrade: websocket\r\n");
+	RUN_UNTIL(w->l, heard(&w->client, "HTTP/1.1 101 "));
+	say(w, "there");
+	RUN_UNTIL(w->l, heard(&w->sv.taken, "there"));
+	assert_int_equal(stream_write(w->sv.taken.s, BYTES_LIT("and back"), &err), 0);
+	RUN_UNTIL(w->l, heard(&w->client, "and back"));
+	secure_close(&sw);
+}
+
+/* At an HTTPS port somebody who does not speak TLS, and the other way round. */
+static void https_or_not_is_the_owners_word(void **state)
+{
+	static const struct script plain = {
+		.text = BYTES_LIT("HTTP/1.1 200 OK\r\ncontent-length: 3\r\n\r\ntea"),
+		.at_once = true,
+	};
+	struct secure_world sw;
+	struct world *w = &sw.w;
+	char want[128];
+
+	(void)state;
+	secure_open(&sw);
+	w->wrap = NULL;
+	w->script = &plain;
+	(void)snprintf(want, sizeof(want), "answer that is not HTTPS\",\"port\":%u,\"code\":502}",
+		       (unsigned int)w->port);
+	ask(w, "GET", "/hello", "");
+	RUN_UNTIL(w->l, heard(&w->client, want));
+	assert_false(heard(&w->client, "tea"));
+	w->script = NULL;
+	w->wrap = speak_tls;
+	w->node.text = NULL;
+	w->node.generation++;
+	guest_cache_forget(w->g.guests);
+	ask(w, "GET", "/hello", "");
+	RUN_UNTIL(w->l, heard(&w->client, "\"code\":502}"));
+	secure_close(&sw);
+}
+
 #define FIREFOX "user-agent: Mozilla/5.0 (X11; Linux x86_64; rv:140.0) Gecko/20100101\r\n"
 
 static void people_see_a_page(void **state)
@@ -383,6 +504,8 @@ int main(void)
 		cmocka_unit_test(who_waits_beside_is_not_let_in),
 		cmocka_unit_test(services_see_the_mask),
 		cmocka_unit_test(what_node_forgot_is_not_guessed),
+		cmocka_unit_test(https_ports_are_spoken_to_in_tls),
+		cmocka_unit_test(https_or_not_is_the_owners_word),
 		cmocka_unit_test(people_see_a_page),
 		cmocka_unit_test(refused_while_it_changes),
 		cmocka_unit_test(ingress_is_read),
