@@ -102,6 +102,8 @@ void api_answer_with(struct api_call *c, unsigned int status, json_t *body,
 	if (c->route->auth != AUTH_ADMIN)
 		add_cors(&f);
 	add_retry(&f, status, c->retry_s, retry);
+	if (strncmp(c->route->path, "/secrets", 8) == 0) /* also what was refused */
+		add(&f, "Cache-Control", BYTES_LIT("no-store"));
 	for (size_t i = 0; i < n_extra; i++)
 		f.all[f.n++] = extra[i];
 	c->out = BUF_MAX(API_ANSWER_MAX);

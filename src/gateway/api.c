@@ -1,6 +1,8 @@
 /* api.c - a request's way through the control plane, up to its handler. */
 #include "gateway/api.h"
 
+#include "gateway/secret_fill.h"
+
 int api_open(struct gateway *g, struct store *s, struct err *err)
 {
 	struct api *a = calloc(1, sizeof(*a));
@@ -36,6 +38,8 @@ void api_call_free(struct api_call *c)
 	list_job_free(c->list);
 	record_job_free(c->record);
 	ended_job_free(c->ended);
+	fill_job_free(c->fill);
+	secret_job_free(c->secret);
 	a->body_bytes -= c->body.len;
 	a->n_calls--;
 	*c->prev = c->next;

@@ -37,6 +37,8 @@ struct api_call;
 struct list_job;
 struct record_job;
 struct ended_job;
+struct fill_job;
+struct secret_job;
 struct route {
 	const char *method, *path; /* "/sandboxes/{sandboxID}" */
 	enum api_auth auth;
@@ -75,6 +77,8 @@ struct api_call {
 	struct list_job *list;
 	struct record_job *record;
 	struct ended_job *ended;
+	struct fill_job *fill;
+	struct secret_job *secret;
 	struct buf out; /* an answer that leaves in pieces */
 	size_t out_sent;
 	struct api_call *next, **prev;

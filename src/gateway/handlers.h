@@ -70,6 +70,13 @@ void sandbox_list_v1(struct api_call *c);
 void sandbox_list_v2(struct api_call *c);
 void admin_sandbox_list(struct api_call *c);
 
+/* secret_routes.c */
+void secret_add(struct api_call *c);
+void secret_get(struct api_call *c);
+void secret_list(struct api_call *c);
+void secret_replace(struct api_call *c);
+void secret_remove(struct api_call *c);
+
 /* template_routes.c */
 void template_list(struct api_call *c);
 void template_alias(struct api_call *c);

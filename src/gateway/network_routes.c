@@ -2,6 +2,7 @@
 #include "gateway/handlers.h"
 #include "gateway/key_services.h"
 #include "gateway/network_request.h"
+#include "gateway/secret_fill.h"
 
 enum { QUESTION_MAX = 260, NETWORK_DEPTH_MAX = 16 }; /* a name, a colon and a port */
 
@@ -20,7 +21,7 @@ static void ask_with(struct api_call *c, enum node_verb verb, const json_t *text
 	if (json_encode(text, &out, &err) < 0)
 		api_fail(c, 400, "the network is larger than %d KiB", NODE_TEXT_MAX / 1024);
 	else
-		api_ask_node(c, &rq, buf_view(&out), API_NODE_MS, on_done);
+		secret_fill(c, &rq, buf_view(&out), API_NODE_MS, on_done);
 }
 
 /* All of it is replaced, so nothing at all is a mistake, not a wish. */

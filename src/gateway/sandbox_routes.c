@@ -3,6 +3,7 @@
 #include "gateway/handlers.h"
 #include "gateway/key_services.h"
 #include "gateway/sandbox_json.h"
+#include "gateway/secret_fill.h"
 
 enum { IDEMPOTENCY_MAX = 255, IDEMPOTENCY_DIGITS = 48 };
 
@@ -95,7 +96,7 @@ static void ask_create(struct api_call *c, struct node_request *rq, struct creat
 	rq->flags = flags_of(want);
 	sandbox_limit(c, rq);
 	c->outlives = !rq->idempotency[0];
-	api_ask_node(c, rq, buf_view(&text), API_CREATE_MS, on_created);
+	secret_fill(c, rq, buf_view(&text), API_CREATE_MS, on_created);
 }
 
 static void create(struct api_call *c, enum api_version version)

@@ -29,6 +29,16 @@ static const char *const migrations[] = {
 	"ALTER TABLE keys ADD COLUMN max_memory BIGINT NOT NULL DEFAULT 0;"
 	"ALTER TABLE keys ADD COLUMN max_disk BIGINT NOT NULL DEFAULT 0;",
 	"ALTER TABLE keys ADD COLUMN services TEXT NOT NULL DEFAULT '';",
+	"CREATE TABLE secrets ("
+	" id TEXT PRIMARY KEY,"
+	" team_id TEXT NOT NULL REFERENCES teams (id),"
+	" name TEXT NOT NULL,"
+	" version BIGINT NOT NULL,"
+	" metadata TEXT NOT NULL,"
+	" sealed TEXT NOT NULL,"
+	" created BIGINT NOT NULL,"
+	" updated BIGINT NOT NULL,"
+	" UNIQUE (team_id, name));",
 };
 
 static enum err_code code_of(int rc)
@@ -125,6 +135,13 @@ void sql_read_text(struct sql *q, char *ret, size_t size)
 	const unsigned char *text = sqlite3_column_text(q->stmt, q->n_read++);
 
 	snprintf(ret, size, "%s", text ? (const char *)text : "");
+}
+
+char *sql_read_copy(struct sql *q)
+{
+	const unsigned char *text = sqlite3_column_text(q->stmt, q->n_read++);
+
+	return strdup(text ? (const char *)text : "");
 }
 
 uint64_t sql_read_u64(struct sql *q)

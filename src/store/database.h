@@ -32,6 +32,7 @@ int sql_next(struct sql *q, struct err *err) NODISCARD;
 
 /* The columns of the row, in order. Text that does not fit is cut. */
 void sql_read_text(struct sql *q, char *ret, size_t size);
+char *sql_read_copy(struct sql *q); /* the caller's; NULL: no memory */
 uint64_t sql_read_u64(struct sql *q);
 void sql_done(struct sql *q);
 

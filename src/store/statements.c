@@ -3,6 +3,7 @@
 
 #include "base/clock.h"
 #include "base/random.h"
+#include "store/secret_statements.h"
 
 enum { ROOM_FIRST = 8 };
 
@@ -15,6 +16,7 @@ void store_rows_done(struct store_rows *r)
 {
 	free(r->teams);
 	free(r->keys);
+	store_secrets_done(r);
 	*r = (struct store_rows){ 0 };
 }
 
@@ -183,7 +185,8 @@ static int remove_rows(struct database *d, const char *text, const char *value, 
 
 static int team_remove(struct database *d, const struct store_request *rq, struct err *err)
 {
-	if (remove_rows(d, "DELETE FROM keys WHERE team_id = $1", rq->team.id, err) < 0 ||
+	if (remove_rows(d, "DELETE FROM secrets WHERE team_id = $1", rq->team.id, err) < 0 ||
+	    remove_rows(d, "DELETE FROM keys WHERE team_id = $1", rq->team.id, err) < 0 ||
 	    remove_rows(d, "DELETE FROM teams WHERE id = $1", rq->team.id, err) < 0)
 		return -1;
 	if (database_changed(d) == 0)
@@ -396,6 +399,18 @@ static int run(struct database *d, const struct store_request *rq, struct store_
 		return key_limit(d, rq, err);
 	case STORE_KEY_SERVICES:
 		return key_services(d, rq, err);
+	case STORE_SECRET_ADD:
+		return sql_secret_add(d, rq, ret, err);
+	case STORE_SECRET_GET:
+		return sql_secret_get(d, rq, ret, err);
+	case STORE_SECRET_UPDATE:
+		return sql_secret_update(d, rq, ret, err);
+	case STORE_SECRET_REMOVE:
+		return sql_secret_remove(d, rq, err);
+	case STORE_SECRET_LIST:
+		return sql_secret_list(d, rq, ret, err);
+	case STORE_SECRET_FIND:
+		return sql_secret_find(d, rq, ret, err);
 	case STORE_VERBS:
 		break;
 	}
@@ -405,7 +420,8 @@ static int run(struct database *d, const struct store_request *rq, struct store_
 static bool only_reads(enum store_verb v)
 {
 	return v == STORE_TEAM_FIND || v == STORE_TEAM_LIST || v == STORE_KEY_LIST ||
-	       v == STORE_KEY_FIND || v == STORE_KEY_GET;
+	       v == STORE_KEY_FIND || v == STORE_KEY_GET || v == STORE_SECRET_GET ||
+	       v == STORE_SECRET_LIST || v == STORE_SECRET_FIND;
 }
 
 int statements_run(struct database *d, const struct store_request *rq, struct store_rows *ret,

@@ -7,7 +7,8 @@
 struct store_rows {
 	struct store_team *teams;
 	struct store_key *keys;
-	size_t n_teams, n_keys, room;
+	struct store_secret *secrets;
+	size_t n_teams, n_keys, n_secrets, room;
 };
 
 void store_rows_done(struct store_rows *r);

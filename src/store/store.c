@@ -56,6 +56,7 @@ static struct store_job *jobs_take(struct jobs *j)
 static void job_free(struct store_job *job)
 {
 	store_rows_done(&job->rows);
+	store_secret_free(job->rq.secret);
 	free(job);
 }
 
@@ -92,8 +93,8 @@ static void *thread_main(void *arg)
 
 static void tell(struct store_job *job)
 {
-	struct store_result result = { job->rows.teams, job->rows.n_teams, job->rows.keys,
-				       job->rows.n_keys };
+	struct store_result result = { job->rows.teams,  job->rows.n_teams, job->rows.keys,
+				       job->rows.n_keys, job->rows.secrets, job->rows.n_secrets };
 	struct store_call *c = job->call;
 
 	if (!c)
@@ -133,11 +134,11 @@ int store_ask(struct store *s, struct store_call *c, const struct store_request 
 	struct store_job *job;
 
 	assert(!c->job && rq->verb < STORE_VERBS);
-	if (s->n_jobs >= STORE_QUEUE_MAX)
+	job = s->n_jobs < STORE_QUEUE_MAX ? calloc(1, sizeof(*job)) : NULL;
+	if (!job) {
+		store_secret_free(rq->secret);
 		return err_set(err, ERR_EXHAUSTED, 0, "the database is busy");
-	job = calloc(1, sizeof(*job));
-	if (!job)
-		return err_set(err, ERR_EXHAUSTED, 0, "no memory for a request");
+	}
 	job->rq = *rq;
 	job->call = c;
 	*c = (struct store_call){ .on_done = on_done, .job = job };

@@ -1,10 +1,11 @@
-/* store.h - teams and keys, kept on disk. No call waits: answers come from the loop.
+/* store.h - teams, keys and secrets, kept on disk. No call waits: answers come from the loop.
  *
  * One thread runs the requests in the order in which they were made.
  */
 #pragma once
 
 #include "net/watch.h"
+#include "store/secrets.h"
 
 enum {
 	STORE_ID_SIZE = 37,   /* a UUID as text, and a NUL */
@@ -53,6 +54,13 @@ enum store_verb {
 	STORE_KEY_GET,    /* key.id -> the key; ERR_NOT_FOUND */
 	STORE_KEY_LIMIT,  /* key.id, key.limits; ERR_NOT_FOUND */
 	STORE_KEY_SERVICES, /* key.id, key.services; ERR_NOT_FOUND */
+	/* Of secret.team_id; each answers with the secret but where it says otherwise. */
+	STORE_SECRET_ADD,    /* name, metadata, sealed; ERR_EXISTS, ERR_EXHAUSTED */
+	STORE_SECRET_GET,    /* id, or else name; ERR_NOT_FOUND, as the next two */
+	STORE_SECRET_UPDATE, /* id, sealed, metadata (NULL: as it was) */
+	STORE_SECRET_REMOVE, /* id -> nothing */
+	STORE_SECRET_LIST,   /* id: those after it; count -> secrets by id */
+	STORE_SECRET_FIND,   /* names, with a space between them -> those that are there */
 	STORE_VERBS,
 };
 
@@ -60,6 +68,8 @@ struct store_request {
 	enum store_verb verb;
 	struct store_team team;
 	struct store_key key;
+	struct store_secret *secret; /* taken by store_ask(), also when that fails; else NULL */
+	uint32_t count;
 };
 
 struct store_result { /* borrowed for the call */
@@ -67,6 +77,8 @@ struct store_result { /* borrowed for the call */
 	size_t n_teams;
 	const struct store_key *keys;
 	size_t n_keys;
+	const struct store_secret *secrets;
+	size_t n_secrets;
 };
 
 struct store;

@@ -28,10 +28,13 @@ struct mock {
 	struct gateway_door *door;
 	struct mock_sandbox all[MOCK_SANDBOXES_MAX];
 	size_t n, asked;
-	enum err_code refuse;     /* every request of node, when not 0 */
-	uint32_t retry_s;         /* with that */
-	const char *header;       /* "Name: value" of the next request; NULL: none */
-	const char *record;       /* what node has of metrics, logs and snapshots */
+	enum err_code refuse; /* every request of node, when not 0 */
+	uint32_t retry_s;     /* with that */
+	const char *header;   /* "Name: value" of the next request; NULL: none */
+	const char *record;   /* what node has of metrics, logs and snapshots */
+	const char *seal_key; /* NULL: node has nobody to open what is sealed */
+	enum err_code untold; /* what it says to NODE_SECRET */
+	size_t n_told;
 	struct node_request last; /* what node was asked */
 	char last_text[NODE_TEXT_MAX + 1];
 	struct node_link_user node_user;
@@ -260,6 +263,25 @@ static inline void mock_one(struct mock *m, struct door_asked *a, const struct n
 		mock_end(b, NODE_KILLED);
 }
 
+static inline void mock_secret(struct mock *m, struct door_asked *a, const struct node_request *rq)
+{
+	char text[128] = "";
+
+	if (rq->verb == NODE_SECRET)
+		m->n_told++;
+	if (rq->verb == NODE_SECRET && m->untold) {
+		mock_refuse(a, m->untold, "the opener is not there");
+		return;
+	}
+	if (rq->verb == NODE_SEAL_KEY && !m->seal_key) {
+		mock_refuse(a, ERR_NOT_FOUND, "no opener");
+		return;
+	}
+	if (rq->verb == NODE_SEAL_KEY)
+		snprintf(text, sizeof(text), "{\"sealKey\":\"%s\"}", m->seal_key);
+	door_answer(a, &(struct node_reply){ 0 }, bytes_str(text), NULL, 0);
+}
+
 static inline void mock_on_asked(struct door_user *u, struct door_asked *a,
 				 const struct node_request *rq, struct bytes text)
 {
@@ -290,6 +312,8 @@ static inline void mock_on_asked(struct door_user *u, struct door_asked *a,
 			    BYTES_LIT("[{\"templateID\":\"tpl1\",\"alias\":\"base\",\"cpuCount\":2,"
 				      "\"memoryMB\":512,\"diskSizeMB\":1024}]"),
 			    NULL, 0);
+	else if (rq->verb == NODE_SEAL_KEY || rq->verb == NODE_SECRET)
+		mock_secret(m, a, rq);
 	else if (rq->verb == NODE_STATUS)
 		door_answer(a, &(struct node_reply){ 0 }, BYTES_LIT("{\"sandboxes\":3}"), NULL, 0);
 	else

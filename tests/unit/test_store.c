@@ -16,7 +16,9 @@ struct box { /* a loop, a folder and a store in it */
 	struct err err;
 	struct store_team team; /* the last answer */
 	struct store_key key;
-	size_t n_teams, n_keys;
+	size_t n_teams, n_keys, n_secrets;
+	char secret_id[STORE_SECRET_ID_SIZE], sealed[32];
+	uint64_t version;
 };
 
 static void box_start(struct box *b)
@@ -61,6 +63,14 @@ static void on_done(struct store_call *c, const struct store_result *ret, const 
 	b->err = err ? *err : (struct err){ 0 };
 	b->n_teams = ret ? ret->n_teams : 0;
 	b->n_keys = ret ? ret->n_keys : 0;
+	b->n_secrets = ret ? ret->n_secrets : 0;
+	if (b->n_secrets > 0) {
+		const struct store_secret *s = &ret->secrets[b->n_secrets - 1];
+
+		snprintf(b->secret_id, sizeof(b->secret_id), "%s", s->id);
+		snprintf(b->sealed, sizeof(b->sealed), "%s", s->sealed);
+		b->version = s->version;
+	}
 	if (b->n_teams > 0)
 		b->team = ret->teams[b->n_teams - 1];
 	if (b->n_keys > 0)
@@ -261,6 +271,7 @@ static void an_older_schema_is_brought_up(void **state)
 				    "ALTER TABLE keys DROP COLUMN max_memory;"
 				    "ALTER TABLE keys DROP COLUMN max_disk;"
 				    "ALTER TABLE keys DROP COLUMN services;"
+				    "DROP TABLE secrets;"
 				    "UPDATE schema_version SET version = 1";
 	struct box *b = *state;
 	char path[96];
@@ -344,6 +355,51 @@ static void forgotten_calls_are_done_all_the_same(void **state)
 	assert_int_equal(ask(b, &rq), ERR_NONE);
 }
 
+static enum err_code ask_secret(struct box *b, enum store_verb verb, const char *id,
+				const char *name, const char *sealed)
+{
+	struct store_request rq = { .verb = verb,
+				    .secret = store_secret_new(b->team.id),
+				    .count = 100 };
+
+	assert_non_null(rq.secret);
+	snprintf(rq.secret->id, sizeof(rq.secret->id), "%s", id);
+	snprintf(rq.secret->name, sizeof(rq.secret->name), "%s", name);
+	rq.secret->sealed = sealed ? strdup(sealed) : NULL;
+	rq.secret->metadata = verb == STORE_SECRET_ADD ? strdup("{}") : NULL;
+	rq.secret->names = strdup(name);
+	return ask(b, &rq);
+}
+
+static void secrets_are_kept(void **state)
+{
+	struct box *b = *state;
+	char first[STORE_SECRET_ID_SIZE];
+
+	add_team(b, "one");
+	assert_int_equal(ask_secret(b, STORE_SECRET_ADD, "", "a", "s1"), ERR_NONE);
+	assert_int_equal(b->version, 1);
+	memcpy(first, b->secret_id, sizeof(first));
+	assert_int_equal(ask_secret(b, STORE_SECRET_ADD, "", "a", "s1"), ERR_EXISTS);
+	assert_int_equal(ask_secret(b, STORE_SECRET_ADD, "", "b", "s2"), ERR_NONE);
+	assert_int_equal(ask_secret(b, STORE_SECRET_UPDATE, first, "a", "s3"), ERR_NONE);
+	assert_int_equal(b->version, 2);
+	store_close(b->s);
+	box_start(b);
+	assert_int_equal(ask_secret(b, STORE_SECRET_GET, "", "a", NULL), ERR_NONE);
+	assert_string_equal(b->secret_id, first);
+	assert_string_equal(b->sealed, "s3");
+	assert_int_equal(ask_secret(b, STORE_SECRET_FIND, "", "x b a y", NULL), ERR_NONE);
+	assert_int_equal(b->n_secrets, 2);
+	assert_int_equal(ask_secret(b, STORE_SECRET_LIST, "", "", NULL), ERR_NONE);
+	assert_int_equal(b->n_secrets, 2);
+	assert_int_equal(ask_secret(b, STORE_SECRET_REMOVE, first, "", NULL), ERR_NONE);
+	assert_int_equal(ask_secret(b, STORE_SECRET_REMOVE, first, "", NULL), ERR_NOT_FOUND);
+	assert_int_equal(ask_secret(b, STORE_SECRET_UPDATE, first, "", "s4"), ERR_NOT_FOUND);
+	assert_int_equal(ask_secret(b, STORE_SECRET_LIST, "", "", NULL), ERR_NONE);
+	assert_int_equal(b->n_secrets, 1);
+}
+
 static void the_queue_is_bounded(void **state)
 {
 	struct box *b = *state;
@@ -376,6 +432,7 @@ int main(void)
 		T(an_older_schema_is_brought_up),
 		T(a_newer_schema_is_refused),
 		T(forgotten_calls_are_done_all_the_same),
+		T(secrets_are_kept),
 		T(the_queue_is_bounded),
 	};
 
