@@ -26,10 +26,8 @@ struct client {
 };
 
 struct control {
-	struct loop *loop;
+	const struct house *house; /* borrowed */
 	uid_t node_uid;
-	struct resolver *resolver;          /* borrowed */
-	const struct policy_ground *ground; /* borrowed */
 	int listener;
 	struct watch calling;
 	struct timer rest;
@@ -60,8 +58,7 @@ static int verb_open(struct control *c, struct call *call, struct egress_reply *
 	(void)r;
 	let_go(c, call->rq.slot);
 	call->n_fds = 0; /* taken, whatever comes of it */
-	return doors_open(&c->slots[call->rq.slot], c->loop, c->resolver, c->ground, call->fds,
-			  err);
+	return doors_open(&c->slots[call->rq.slot], c->house, call->fds, err);
 }
 
 static int verb_close(struct control *c, struct call *call, struct egress_reply *r, struct err *err)
@@ -152,7 +149,7 @@ static int verb_explain(struct control *c, struct call *call, struct egress_repl
 
 	(void)r;
 	if (memory_file_read(call->fds[0], &in, err) < 0 ||
-	    explain(c->ground, buf_view(&in), &out, err) < 0)
+	    explain(c->house->ground, buf_view(&in), &out, err) < 0)
 		return -1;
 	call->answer = memory_file_make("explained", buf_view(&out), err);
 	return call->answer < 0 ? -1 : 0;
@@ -279,7 +276,8 @@ static void admit(struct control *c, int fd)
 
 		if (cl->control)
 			continue;
-		if (watch_open(&cl->ready, c->loop, sock, WATCH_READ, on_request, &err) < 0) {
+		if (watch_open(&cl->ready, c->house->loop, sock, WATCH_READ, on_request, &err) <
+		    0) {
 			log_error("%s", err.msg);
 			return;
 		}
@@ -327,22 +325,20 @@ static int listen_at(const char *path, struct err *err)
 	return take_fd(&fd);
 }
 
-int control_open(struct control **ret, struct loop *l, struct resolver *r,
-		 const struct policy_ground *g, const char *path, uid_t node_uid, struct err *err)
+int control_open(struct control **ret, const struct house *house, const char *path, uid_t node_uid,
+		 struct err *err)
 {
 	AUTO(auto_free) struct control *c = calloc(1, sizeof(*c));
 
 	if (!c)
 		return err_set(err, ERR_EXHAUSTED, ENOMEM, "allocate control");
-	c->loop = l;
-	c->resolver = r;
-	c->ground = g;
+	c->house = house;
 	c->node_uid = node_uid;
-	timer_init(&c->rest, l, call_again);
+	timer_init(&c->rest, house->loop, call_again);
 	c->listener = listen_at(path, err);
 	if (c->listener < 0)
 		return -1;
-	if (watch_open(&c->calling, l, c->listener, WATCH_READ, on_call, err) < 0) {
+	if (watch_open(&c->calling, house->loop, c->listener, WATCH_READ, on_call, err) < 0) {
 		close(c->listener);
 		return -1;
 	}

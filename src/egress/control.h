@@ -7,8 +7,7 @@
 
 #include <sys/types.h>
 
-#include "egress/policy.h"
-#include "egress/resolver.h"
+#include "egress/house.h"
 
 enum {
 	CONTROL_SLOTS_MAX = 2048,
@@ -19,8 +18,7 @@ enum {
 struct control;
 
 /* Listens at `path`, removing what was there. Only root and `node_uid` may ask. */
-int control_open(struct control **ret, struct loop *l, struct resolver *r,
-		 const struct policy_ground *g, const char *path, uid_t node_uid,
+int control_open(struct control **ret, const struct house *house, const char *path, uid_t node_uid,
 		 struct err *err) NODISCARD;
 
 void control_close(struct control *c); /* with all doors */

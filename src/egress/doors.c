@@ -48,7 +48,7 @@ static bool may_hear(struct doors *d)
 		d->since_ms = now;
 		d->heard = 0;
 	}
-	if (d->heard < DOORS_HEARD) {
+	if (d->heard < d->outlet.house->limits.per_second * DOORS_HEARD_MS / 1000) {
 		d->heard++;
 		return true;
 	}
@@ -106,7 +106,7 @@ static void receive(struct doors *d, int fd)
 		turn_away(o, fd, ip, port, "where it goes is not known");
 	else if (!o->ruled)
 		turn_away(o, fd, ip, port, "no rules yet");
-	else if (o->n_fronts >= OUTLET_FRONTS_MAX)
+	else if (o->n_fronts + o->n_handed >= o->house->limits.connections)
 		turn_away(o, fd, ip, port, "too many connections at a time");
 	else if (front_start(o, fd, ip, port, &err) < 0)
 		o->counts.tcp_refused++;
@@ -173,17 +173,18 @@ static int check(const struct doors *d, struct err *err)
 	return 0;
 }
 
-int doors_open(struct doors **ret, struct loop *l, struct resolver *r,
-	       const struct policy_ground *g, const int fds[static EGRESS_DOORS], struct err *err)
+int doors_open(struct doors **ret, const struct house *house, const int fds[static EGRESS_DOORS],
+	       struct err *err)
 {
 	AUTO(auto_close) int tcp = fds[0];
 	AUTO(auto_close) int udp = fds[1];
 	AUTO(auto_free) struct doors *d = calloc(1, sizeof(*d));
+	struct loop *l = house->loop;
 
 	if (!d)
 		return err_set(err, ERR_EXHAUSTED, ENOMEM, "allocate doors");
 	*d = (struct doors){ .loop = l, .tcp = tcp, .udp = udp };
-	outlet_open(&d->outlet, l, r, g);
+	outlet_open(&d->outlet, house);
 	if (check(d, err) < 0 || watch_open(&d->tcp_ready, l, tcp, WATCH_READ, on_tcp, err) < 0)
 		return -1;
 	if (watch_open(&d->udp_ready, l, udp, WATCH_READ, on_udp, err) < 0) {

@@ -6,22 +6,19 @@
  */
 #pragma once
 
-#include "egress/policy.h"
+#include "egress/house.h"
 #include "egress/protocol.h"
-#include "egress/resolver.h"
 
 enum {
 	DOORS_BATCH = 16,     /* connections, or questions, taken from one door per turn */
-	DOORS_HEARD = 100,    /* taken from both doors of one sandbox */
-	DOORS_HEARD_MS = 200, /* in so much time */
+	DOORS_HEARD_MS = 200, /* how often those heard of one sandbox are counted anew */
 };
 
 struct doors;
 
 /* Takes both descriptors, also on failure: a listening TCP socket and a UDP socket, non-blocking.
  */
-int doors_open(struct doors **ret, struct loop *l, struct resolver *r,
-	       const struct policy_ground *g, const int fds[static EGRESS_DOORS],
+int doors_open(struct doors **ret, const struct house *house, const int fds[static EGRESS_DOORS],
 	       struct err *err) NODISCARD;
 
 /* The sandbox that uses them from now on: counts begin at 0, without rules. */

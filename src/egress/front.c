@@ -27,6 +27,7 @@ struct front {
 	size_t tried;
 	struct dial dial;
 	struct pump pump;
+	struct share_taker taker;
 	bool pumping, guarded, hides; /* the last: who it means, perhaps (peek.h) */
 	struct http_guard guard;
 	struct front *next, **prev;
@@ -40,6 +41,7 @@ static void front_free(struct front *f)
 	timer_stop(&f->late);
 	lookup_cancel(&f->lookup);
 	dial_cancel(&f->dial);
+	share_leave(&f->taker);
 	if (f->pumping)
 		pump_abort(&f->pump);
 	if (f->guest)
@@ -82,10 +84,24 @@ static void on_pumped(struct pump *p, const struct err *err)
 	struct front *f = CONTAINER_OF(p, struct front, pump);
 
 	(void)err;
-	f->outlet->counts.bytes_out += p->a.moved;
-	f->outlet->counts.bytes_in += p->b.moved;
 	f->pumping = false;
 	front_free(f);
+}
+
+/* It may move bytes again. */
+static void on_go(struct share_taker *t)
+{
+	pump_hold(&CONTAINER_OF(t, struct front, taker)->pump, false);
+}
+
+static void on_moved(struct pump *p, struct pump_side *from, size_t n)
+{
+	struct front *f = CONTAINER_OF(p, struct front, pump);
+	struct egress_counts *c = &f->outlet->counts;
+
+	*(from == &p->a ? &c->bytes_out : &c->bytes_in) += n;
+	if (!p->held && !share_take(&f->outlet->share, &f->taker, n))
+		pump_hold(p, true);
 }
 
 /* Of plain HTTP: each request is looked at, and an upgrade needs the server's word. */
@@ -110,7 +126,8 @@ static int pass_http(struct pump *p, struct pump_side *from, struct bytes in, st
 	return -1;
 }
 
-static const struct pump_ops as_is = { on_pumped, NULL }, looked_at = { on_pumped, pass_http };
+static const struct pump_ops as_is = { on_pumped, NULL, on_moved },
+			     looked_at = { on_pumped, pass_http, on_moved };
 
 /* The first bytes take the way of all others. */
 static int begin_http(struct front *f, struct stream *server, struct err *err)
@@ -138,6 +155,7 @@ static void begin_pump(struct front *f, struct stream *server)
 	struct err err;
 	int rc = 0;
 
+	f->outlet->counts.bytes_out += f->first.len;
 	if (f->kind == OUTLET_HTTP)
 		rc = begin_http(f, server, &err);
 	else if (f->first.len > 0)
@@ -147,7 +165,6 @@ static void begin_pump(struct front *f, struct stream *server)
 		refuse(f, 502, err.msg);
 		return;
 	}
-	f->outlet->counts.bytes_out += f->first.len;
 	buf_done(&f->first);
 	f->pumping = true;
 	pump_start(&f->pump, f->kind == OUTLET_HTTP ? &looked_at : &as_is, TAKE(f->guest), server,
@@ -203,7 +220,7 @@ static int dial_one(struct front *f, uint32_t ip, struct err *err)
 	ip4_text(ip, text);
 	if (addr_ip(text, f->port, &to, err) < 0)
 		return -1;
-	return dial_start(&f->dial, f->outlet->loop, &to, FRONT_DIAL_MS, on_dialled, err);
+	return dial_start(&f->dial, f->outlet->house->loop, &to, FRONT_DIAL_MS, on_dialled, err);
 }
 
 /* `why`: of the one before. */
@@ -306,7 +323,7 @@ static void decide_by_name(struct front *f)
 			let_out(f, &address);
 		else
 			turn_away(f, &v);
-	} else if (resolver_ask(o->resolver, &f->lookup, f->name, on_found, &err) < 0) {
+	} else if (resolver_ask(o->house->resolver, &f->lookup, f->name, on_found, &err) < 0) {
 		f->outlet->counts.tcp_failed++;
 		outlet_failed(o, f->kind, err.msg, f->name, 0, f->port);
 		refuse(f, 502, err.msg);
@@ -413,8 +430,8 @@ int front_start(struct outlet *o, int fd, uint32_t ip, uint16_t port, struct err
 	AUTO(auto_close) int own = fd;
 	struct front *f;
 
-	if (o->n_fronts + o->n_handed >= OUTLET_FRONTS_MAX)
-		return err_set(err, ERR_EXHAUSTED, 0, "%d connections", OUTLET_FRONTS_MAX);
+	if (o->n_fronts + o->n_handed >= o->house->limits.connections)
+		return err_set(err, ERR_EXHAUSTED, 0, "%zu connections", o->n_fronts + o->n_handed);
 	f = calloc(1, sizeof(*f));
 	if (!f)
 		return err_set(err, ERR_EXHAUSTED, ENOMEM, "a connection");
@@ -423,9 +440,10 @@ int front_start(struct outlet *o, int fd, uint32_t ip, uint16_t port, struct err
 	f->kind = OUTLET_TCP;
 	f->first = BUF_MAX(PEEK_MAX + LOOP_READ_MAX);
 	f->user.ops = &peeks;
-	timer_init(&f->quiet, o->loop, on_quiet);
-	timer_init(&f->late, o->loop, on_late);
-	if (fd_stream_open(o->loop, take_fd(&own), FD_STREAM_BOTH, &f->guest, err) < 0) {
+	f->taker.on_go = on_go;
+	timer_init(&f->quiet, o->house->loop, on_quiet);
+	timer_init(&f->late, o->house->loop, on_late);
+	if (fd_stream_open(o->house->loop, take_fd(&own), FD_STREAM_BOTH, &f->guest, err) < 0) {
 		free(f);
 		return -1;
 	}

@@ -92,7 +92,7 @@ int hand_over_open(struct hand_over **ret, struct outlet *o, int fd, struct err 
 	if (flags < 0 || fcntl(fd, F_SETFL, flags | O_NONBLOCK) < 0)
 		return err_set(err, ERR_INVALID, errno, "the way to an opener");
 	w->outlet = o;
-	if (watch_open(&w->ready, o->loop, fd, WATCH_READ, on_ready, err) < 0)
+	if (watch_open(&w->ready, o->house->loop, fd, WATCH_READ, on_ready, err) < 0)
 		return err_wrap(err, "the way to an opener");
 	w->sock = take_fd(&own);
 	*ret = TAKE(w);

@@ -19,9 +19,8 @@
 enum { FILES_WANTED = 64 * 1024 }; /* two for each sandbox and each connection */
 
 struct program {
-	struct loop *loop;
+	struct house house;
 	struct policy_ground ground;
-	struct resolver *resolver;
 	struct control *control;
 	struct signal_watch term, interrupt;
 };
@@ -29,7 +28,7 @@ struct program {
 static void end(struct program *p)
 {
 	log_info("ends");
-	loop_stop(p->loop);
+	loop_stop(p->house.loop);
 }
 
 static void on_term(struct signal_watch *w)
@@ -44,6 +43,10 @@ static void on_interrupt(struct signal_watch *w)
 
 static int read_ground(struct program *p, const struct config_value *set, struct err *err)
 {
+	p->house.ground = &p->ground;
+	p->house.limits = (struct house_limits){ set[SET_CONNECTIONS].number,
+						 (unsigned int)set[SET_PER_SECOND].number,
+						 house_bytes_per_s(set[SET_MBIT].number) };
 	p->ground.mode = (enum policy_mode)set[SET_NETWORK].number;
 	if (policy_ground_allow(&p->ground, bytes_str(set[SET_ALLOW].text), err) < 0)
 		return -1;
@@ -56,7 +59,7 @@ static int open_resolver(struct program *p, const struct config_value *set, stru
 
 	if (resolvers_read(set[SET_RESOLVERS].text, &servers, err) < 0)
 		return -1;
-	return resolver_open(&p->resolver, p->loop, &servers, err);
+	return resolver_open(&p->house.resolver, p->house.loop, &servers, err);
 }
 
 static int set_up(struct program *p, const struct config_value *set, struct err *err)
@@ -64,11 +67,11 @@ static int set_up(struct program *p, const struct config_value *set, struct err 
 	const struct confine limits = { .user = set[SET_USER].text, .syscalls = syscalls };
 
 	json_object_seed(0); /* before there is no /dev/urandom */
-	if (confine_begin(FILES_WANTED, err) < 0 || loop_open(&p->loop, err) < 0 ||
+	if (confine_begin(FILES_WANTED, err) < 0 || loop_open(&p->house.loop, err) < 0 ||
 	    read_ground(p, set, err) < 0 || open_resolver(p, set, err) < 0 ||
-	    signal_open(&p->term, p->loop, SIGTERM, on_term, err) < 0 ||
-	    signal_open(&p->interrupt, p->loop, SIGINT, on_interrupt, err) < 0 ||
-	    control_open(&p->control, p->loop, p->resolver, &p->ground, set[SET_SOCKET].text,
+	    signal_open(&p->term, p->house.loop, SIGTERM, on_term, err) < 0 ||
+	    signal_open(&p->interrupt, p->house.loop, SIGINT, on_interrupt, err) < 0 ||
+	    control_open(&p->control, &p->house, set[SET_SOCKET].text,
 			 (uid_t)set[SET_NODE_UID].number, err) < 0)
 		return -1;
 	return confine(&limits, err);
@@ -77,11 +80,11 @@ static int set_up(struct program *p, const struct config_value *set, struct err 
 static void tear_down(struct program *p)
 {
 	control_close(p->control);
-	resolver_close(p->resolver);
+	resolver_close(p->house.resolver);
 	policy_ground_done(&p->ground);
 	signal_close(&p->term);
 	signal_close(&p->interrupt);
-	loop_free(p->loop);
+	loop_free(p->house.loop);
 }
 
 int main(int argc, char **argv)
@@ -106,7 +109,7 @@ int main(int argc, char **argv)
 		log_error("%s", err.msg);
 	} else {
 		log_info("serving on %s", set[SET_SOCKET].text);
-		loop_run(p.loop);
+		loop_run(p.house.loop);
 		status = 0;
 	}
 	tear_down(&p);

@@ -6,10 +6,10 @@
 #include "egress/names.h"
 #include "wire/json.h"
 
-void outlet_open(struct outlet *o, struct loop *l, struct resolver *r,
-		 const struct policy_ground *g)
+void outlet_open(struct outlet *o, const struct house *house)
 {
-	*o = (struct outlet){ .loop = l, .resolver = r, .ground = g, .id = "(unnamed)" };
+	*o = (struct outlet){ .house = house, .id = "(unnamed)" };
+	share_open(&o->share, house->loop, house->limits.bytes_per_s);
 }
 
 static void drop_rules(struct outlet *o)
@@ -23,7 +23,7 @@ static int read_rules(struct outlet *o, struct bytes text, struct err *err)
 {
 	AUTO(json_decrefp) json_t *v = NULL;
 
-	if (policy_decode(text, &v, err) < 0 || policy_of(&o->policy, o->ground, v, err) < 0)
+	if (policy_decode(text, &v, err) < 0 || policy_of(&o->policy, o->house->ground, v, err) < 0)
 		return -1;
 	if (known_names_read(&o->known, v, err) == 0)
 		return 0;
@@ -56,6 +56,8 @@ void outlet_forget(struct outlet *o)
 	drop_rules(o);
 	known_names_done(&o->known);
 	audit_done(&o->audit, o->id);
+	share_close(&o->share);
+	share_open(&o->share, o->house->loop, o->house->limits.bytes_per_s);
 	o->counts = (struct egress_counts){ 0 };
 }
 

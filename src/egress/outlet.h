@@ -5,24 +5,19 @@
 #pragma once
 
 #include "egress/audit.h"
+#include "egress/house.h"
 #include "egress/known_names.h"
-#include "egress/policy.h"
 #include "egress/protocol.h"
-#include "egress/resolver.h"
+#include "egress/share.h"
 
-enum {
-	OUTLET_FRONTS_MAX = 512, /* connections of one sandbox; more are reset */
-	OUTLET_NAMES_MAX = 64,   /* its questions under way; more are not heard */
-};
+enum { OUTLET_NAMES_MAX = 64 }; /* its questions under way; more are not heard */
 
 struct front;
 struct hand_over;
 struct name_asked;
 
 struct outlet {
-	struct loop *loop;
-	struct resolver *resolver; /* borrowed */
-	const struct policy_ground *ground;
+	const struct house *house; /* borrowed */
 	char id[EGRESS_ID_MAX + 1];
 	bool ruled;
 	struct policy policy;
@@ -33,11 +28,11 @@ struct outlet {
 	size_t n_fronts, n_handed;
 	struct name_asked *asked;
 	size_t n_asked;
+	struct share share;
 	struct egress_counts counts;
 };
 
-void outlet_open(struct outlet *o, struct loop *l, struct resolver *r,
-		 const struct policy_ground *g);
+void outlet_open(struct outlet *o, const struct house *house);
 /* New rules hold at once: connections they do not allow any more are cut. A text that cannot be
  * read leaves it without rules. */
 int outlet_rule(struct outlet *o, struct bytes text, struct err *err) NODISCARD;

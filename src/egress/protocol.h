@@ -39,7 +39,7 @@ struct egress_counts {
 	uint64_t names_refused;
 	uint64_t tcp_allowed, tcp_failed; /* failed: allowed, and nobody was there */
 	uint64_t names_allowed;
-	uint64_t bytes_out, bytes_in; /* of connections that are over */
+	uint64_t bytes_out, bytes_in; /* of connections, open ones too */
 };
 
 struct egress_reply {

@@ -24,4 +24,11 @@ const struct config_param settings_table[SETTINGS] = {
 			    .help = "address:port, up to four, with spaces between them; empty: "
 				    "those "
 				    "of /etc/resolv.conf" },
+	[SET_CONNECTIONS] = { "connections", CONFIG_NUMBER, "512", 1, 16384,
+			      .help = "of one sandbox at a time" },
+	[SET_PER_SECOND] = { "per_second", CONFIG_NUMBER, "500", 5, 100000,
+			     .help = "new connections and questions for names, of one sandbox" },
+	[SET_MBIT] = { "mbit", CONFIG_NUMBER, "1000", 0, 1000000,
+		       .help = "per second, of one sandbox, both directions together; 0: no "
+			       "limit" },
 };

@@ -13,6 +13,11 @@
 
 enum { LAST_TURNS = 16 }; /* closing one thing may defer another, a few deep */
 
+static void on_turn(uv_prepare_t *count)
+{
+	CONTAINER_OF(count, struct loop, count)->turns++;
+}
+
 int loop_open(struct loop **ret, struct err *err)
 {
 	AUTO(auto_free) struct loop *l = calloc(1, sizeof(*l));
@@ -27,6 +32,9 @@ int loop_open(struct loop **ret, struct err *err)
 	/* neither can fail: they only fill in memory */
 	(void)uv_timer_init(&l->uv, &l->clock);
 	(void)uv_idle_init(&l->uv, &l->soon);
+	(void)uv_prepare_init(&l->uv, &l->count);
+	(void)uv_prepare_start(&l->count, on_turn);
+	uv_unref((uv_handle_t *)&l->count); /* nobody waits for it */
 	l->linger_ms = STREAM_LINGER_MS;
 	*ret = TAKE(l);
 	return 0;
@@ -78,12 +86,18 @@ void loop_free(struct loop *l)
 	assert(!l->top && "a timer still runs");
 	uv_close((uv_handle_t *)&l->clock, NULL);
 	uv_close((uv_handle_t *)&l->soon, NULL);
+	uv_close((uv_handle_t *)&l->count, NULL);
 	last_turns(l);
 	rc = uv_loop_close(&l->uv);
 	if (rc != 0)
 		uv_print_all_handles(&l->uv, stderr);
 	assert(rc == 0 && "a handle was not closed");
 	free(l);
+}
+
+uint64_t loop_turns(const struct loop *l)
+{
+	return l->turns;
 }
 
 uint64_t loop_now_ms(const struct loop *l)

@@ -32,4 +32,5 @@ void loop_stop(struct loop *l); /* from a callback; loop_run() returns after thi
  * (a stream, a timer that runs, a watch, a listener) is a leak and aborts. */
 void loop_free(struct loop *l);
 
+uint64_t loop_turns(const struct loop *l);  /* counts them: the same number, the same turn */
 uint64_t loop_now_ms(const struct loop *l); /* monotonic; the time at which this turn began */

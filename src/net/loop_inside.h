@@ -10,8 +10,10 @@ struct fd_stream;
 
 struct loop {
 	uv_loop_t uv;
-	uv_timer_t clock;  /* runs until the first timer that is not due yet */
-	uv_idle_t soon;    /* runs while a timer is due: libuv then does not wait */
+	uv_timer_t clock;   /* runs until the first timer that is not due yet */
+	uv_idle_t soon;     /* runs while a timer is due: libuv then does not wait */
+	uv_prepare_t count; /* once in each turn */
+	uint64_t turns;
 	struct timer *top; /* of the heap: the next to fire */
 	uint64_t timer_seq;
 	bool running;

@@ -45,18 +45,27 @@ static int pass(struct pump_side *from, struct bytes in, struct err *err)
 	return out.len > 0 ? stream_write_buf(other(from)->s, &out, err) : 0;
 }
 
+/* Whether a side is read is a function of what we hold. */
+static void update(struct pump_side *from)
+{
+	stream_read(from->s, !from->pump->held && !from->ended &&
+				     stream_queued(other(from)->s) <= STREAM_LOW_WATER);
+}
+
 static void on_data(struct stream_user *u, struct bytes in)
 {
-	struct pump_side *from = side_of(u), *to = other(from);
+	struct pump_side *from = side_of(u);
+	struct pump *p = from->pump;
 	struct err err;
 
 	if (pass(from, in, &err) < 0) {
-		fail(from->pump, &err);
+		fail(p, &err);
 		return;
 	}
 	from->moved += in.len;
-	if (stream_queued(to->s) > STREAM_LOW_WATER)
-		stream_read(from->s, false);
+	if (p->ops->moved)
+		p->ops->moved(p, from, in.len);
+	update(from);
 }
 
 static void on_end(struct stream_user *u)
@@ -74,10 +83,7 @@ static void on_end(struct stream_user *u)
 
 static void on_drain(struct stream_user *u)
 {
-	struct pump_side *from = other(side_of(u));
-
-	if (!from->ended)
-		stream_read(from->s, true);
+	update(other(side_of(u)));
 }
 
 static void on_fail(struct stream_user *u, const struct err *err)
@@ -124,6 +130,13 @@ void pump_start(struct pump *p, const struct pump_ops *ops, struct stream *a, st
 	p->seen = progress(p);
 	stream_read(a, true);
 	stream_read(b, true);
+}
+
+void pump_hold(struct pump *p, bool on)
+{
+	p->held = on;
+	update(&p->a);
+	update(&p->b);
 }
 
 void pump_abort(struct pump *p)

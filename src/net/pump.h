@@ -20,6 +20,8 @@ struct pump_ops {
 	 * failure breaks both. It may write to either stream itself. */
 	int (*pass)(struct pump *p, struct pump_side *from, struct bytes in, struct buf *out,
 		    struct err *err);
+	/* May be NULL. So many bytes of `from` were passed on: the place for pump_hold(). */
+	void (*moved)(struct pump *p, struct pump_side *from, size_t n);
 };
 
 struct pump_side {
@@ -35,6 +37,7 @@ struct pump { /* embedded by the caller, who may free it in on_done */
 	struct pump_side a, b;
 	struct timer idle;
 	uint64_t idle_ms, seen; /* seen: bytes moved when last looked */
+	bool held;
 };
 
 /* Takes both streams. Bytes that were read off one of them before belong written to the other
@@ -42,5 +45,7 @@ struct pump { /* embedded by the caller, who may free it in on_done */
  * 0: never. */
 void pump_start(struct pump *p, const struct pump_ops *ops, struct stream *a, struct stream *b,
 		uint64_t idle_ms);
+
+void pump_hold(struct pump *p, bool on); /* while on, neither side is read */
 
 void pump_abort(struct pump *p); /* resets both; on_done will not come */

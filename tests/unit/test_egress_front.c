@@ -31,6 +31,7 @@ struct world {
 	struct loop *loop;
 	struct resolver *resolver;
 	struct policy_ground ground;
+	struct house house;
 	struct outlet outlet;
 	int dns;
 	struct watch dns_ready;
@@ -139,7 +140,8 @@ static int set_up(void **state)
 	w->ground = (struct policy_ground){ .mode = POLICY_OPEN };
 	assert_int_equal(policy_ground_services(&w->ground, BYTES_LIT("db=10.0.0.1:8080"), &err),
 			 0);
-	outlet_open(&w->outlet, w->loop, w->resolver, &w->ground);
+	w->house = (struct house){ w->loop, w->resolver, &w->ground, { 4, 500, 0 } };
+	outlet_open(&w->outlet, &w->house);
 	w->guest = -1;
 	*state = w;
 	return 0;
@@ -540,6 +542,61 @@ static void a_rule_is_for_the_addresses_of_its_name(void **state)
 	close(worker);
 }
 
+/* As many bytes as come, up to `want`; how long that took. */
+static uint64_t read_for(struct world *w, int fd, size_t want)
+{
+	uint64_t begin = clock_mono_ns(), end = begin + (uint64_t)PATIENCE_MS * NSEC_PER_MSEC;
+	char got[4096];
+	size_t n = 0;
+
+	while (n < want && clock_mono_ns() < end) {
+		ssize_t k = recv(fd, got, sizeof(got), MSG_DONTWAIT);
+
+		n += k > 0 ? (size_t)k : 0;
+		if (k <= 0)
+			(void)loop_turn(w->loop);
+	}
+	assert_int_equal(n, want);
+	return (clock_mono_ns() - begin) / NSEC_PER_MSEC;
+}
+
+static void bytes_are_counted_at_once_and_no_faster_than_may_be(void **state)
+{
+	enum { RATE = 100 * 1000, MUCH = 60 * 1000 };
+	static char much[MUCH];
+	struct world *w = *state;
+	uint64_t ms;
+
+	w->house.limits.bytes_per_s = RATE;
+	outlet_forget(&w->outlet);
+	rule(w, "{}");
+	go(w, GOOD, "\1\2\3");
+	assert_true(until(w, at_good));
+	assert_int_equal(send(w->good.fd, much, MUCH, 0), MUCH);
+	ms = read_for(w, w->guest, MUCH);
+	assert_int_equal(w->outlet.counts.bytes_in, MUCH);
+	assert_int_equal(w->outlet.counts.bytes_out, 3);
+	/* less than half is not paid for: what was saved up, and the last piece */
+	assert_int_equal(send(w->good.fd, much, MUCH, 0), MUCH);
+	ms += read_for(w, w->guest, MUCH);
+	assert_true(ms >= (2 * MUCH - 2 * LOOP_READ_MAX) * 1000 / RATE);
+}
+
+static void more_connections_than_may_be_are_refused(void **state)
+{
+	struct world *w = *state;
+	int pair[2];
+	struct err err;
+
+	rule(w, "{}");
+	for (size_t i = 0; i <= w->house.limits.connections; i++) {
+		assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair), 0);
+		assert_int_equal(front_start(&w->outlet, pair[1], GOOD, PORT, &err),
+				 i < w->house.limits.connections ? 0 : -1);
+		close(pair[0]);
+	}
+}
+
 #define TEST(f) cmocka_unit_test_setup_teardown(f, set_up, tear_down)
 
 int main(void)
@@ -556,6 +613,8 @@ int main(void)
 		TEST(who_says_nothing_goes_by_address),
 		TEST(an_address_given_for_an_allowed_name_is_as_good),
 		TEST(a_service_is_reached_by_its_name_and_port),
+		TEST(bytes_are_counted_at_once_and_no_faster_than_may_be),
+		TEST(more_connections_than_may_be_are_refused),
 		TEST(new_rules_cut_what_they_do_not_allow),
 		TEST(a_host_with_a_rule_is_handed_over),
 		TEST(without_its_opener_such_a_host_is_refused),

@@ -76,6 +76,11 @@ static size_t pump_holds(struct relay *r)
 	return a > b ? a : b;
 }
 
+static void on_nothing(struct timer *t)
+{
+	(void)t;
+}
+
 static void ten_mebibytes_both_ways_past_a_stalled_reader(void **state)
 {
 	enum { N = 10 * 1024 * 1024 };
@@ -174,6 +179,33 @@ static void a_relay_where_nothing_moves_times_out(void **state)
 	relay_close(&r);
 }
 
+static void nothing_moves_while_it_is_held(void **state)
+{
+	struct relay r;
+	struct err err;
+
+	(void)state;
+	relay_open(&r, tcp_pair, 0);
+	pump_hold(&r.pump, true);
+	assert_int_equal(stream_write(r.a.s, BYTES_LIT("question"), &err), 0);
+	assert_int_equal(stream_write(r.b.s, BYTES_LIT("greeting"), &err), 0);
+	stream_shut(r.b.s);
+	for (int i = 0; i < 20; i++) {
+		struct timer t;
+
+		timer_init(&t, r.l, on_nothing);
+		timer_start(&t, 0);
+		(void)loop_turn(r.l);
+		timer_stop(&t);
+	}
+	assert_int_equal(r.a.got.len + r.b.got.len, 0);
+	pump_hold(&r.pump, false);
+	RUN_UNTIL(r.l, r.a.ends == 1 && r.b.got.len == 8);
+	assert_true(ear_heard(&r.a, "greeting"));
+	assert_true(ear_heard(&r.b, "question"));
+	relay_close(&r);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -181,6 +213,7 @@ int main(void)
 		cmocka_unit_test(an_end_is_passed_on_and_the_way_back_stays_open),
 		cmocka_unit_test(a_reset_is_passed_on_as_a_reset),
 		cmocka_unit_test(a_relay_where_nothing_moves_times_out),
+		cmocka_unit_test(nothing_moves_while_it_is_held),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
