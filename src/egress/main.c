@@ -4,11 +4,13 @@
  * dials in its place. It owns no state: killed at any instant, the sandboxes' kernels are told that
  * nobody listens, and node hands the doors to the next egress.
  */
+#include <errno.h>
 #include <signal.h>
 #include <stdio.h>
 
 #include "base/log.h"
 #include "egress/control.h"
+#include "egress/nft.h"
 #include "egress/resolvers.h"
 #include "egress/settings.h"
 #include "egress/syscalls.h"
@@ -87,31 +89,64 @@ static void tear_down(struct program *p)
 	loop_free(p->house.loop);
 }
 
+/* --- the rules of the host's kernel ----------------------------------------------------------- */
+
+static int print_nft(struct program *p, const struct config_value *set, struct err *err)
+{
+	AUTO(buf_done) struct buf out = BUF_MAX(NFT_RULES_MAX);
+	struct question_servers servers;
+	uid_t uid;
+
+	if (confine_uid(set[SET_USER].text, &uid, err) < 0 || read_ground(p, set, err) < 0 ||
+	    resolvers_read(set[SET_RESOLVERS].text, &servers, err) < 0 ||
+	    nft_rules(uid, &p->ground, &servers, NULL, &out, err) < 0)
+		return -1;
+	if (fwrite(out.ptr, 1, out.len, stdout) != out.len || fflush(stdout) != 0)
+		return err_set(err, ERR_UNAVAILABLE, errno, "print the rules");
+	return 0;
+}
+
+/* --- main ------------------------------------------------------------------------------------- */
+
+static int help(int status)
+{
+	printf("usage: hotcell-egress CONFIG\n"
+	       "       hotcell-egress --nft CONFIG   print rules for nft: what its user may not "
+	       "reach\n\n"
+	       "The configuration file, with its defaults:\n\n");
+	config_print(settings_table, SETTINGS, stdout);
+	return status;
+}
+
+static int serve(struct program *p, const struct config_value *set, struct err *err)
+{
+	if (set_up(p, set, err) < 0)
+		return -1;
+	log_info("serving on %s", set[SET_SOCKET].text);
+	loop_run(p->house.loop);
+	return 0;
+}
+
 int main(int argc, char **argv)
 {
+	bool nft = argc == 3 && strcmp(argv[1], "--nft") == 0;
 	struct config_value set[SETTINGS];
 	struct program p = { 0 };
 	struct err err = { 0 };
-	int status = 1;
+	int rc;
 
 	log_init("egress", LOG_INFO);
-	if (argc != 2 || strcmp(argv[1], "--help") == 0) {
-		printf("usage: hotcell-egress CONFIG\n\n"
-		       "The configuration file, with its defaults:\n\n");
-		config_print(settings_table, SETTINGS, stdout);
-		return argc == 2 ? 0 : 2;
-	}
-	if (config_load(settings_table, SETTINGS, argv[1], set, &err) < 0) {
+	if (argc == 2 && strcmp(argv[1], "--help") == 0)
+		return help(0);
+	if (argc != 2 && !nft)
+		return help(2);
+	if (config_load(settings_table, SETTINGS, argv[argc - 1], set, &err) < 0) {
 		log_error("%s", err.msg);
 		return 2;
 	}
-	if (set_up(&p, set, &err) < 0) {
+	rc = nft ? print_nft(&p, set, &err) : serve(&p, set, &err);
+	if (rc < 0)
 		log_error("%s", err.msg);
-	} else {
-		log_info("serving on %s", set[SET_SOCKET].text);
-		loop_run(p.house.loop);
-		status = 0;
-	}
 	tear_down(&p);
-	return status;
+	return rc < 0 ? 1 : 0;
 }

@@ -59,6 +59,16 @@ int confine_begin(uint64_t files, struct err *err)
 	return refuse_io_uring(err);
 }
 
+int confine_uid(const char *user, uid_t *ret, struct err *err)
+{
+	struct credentials who;
+
+	if (find_user(user, &who, err) < 0)
+		return -1;
+	*ret = who.uid;
+	return 0;
+}
+
 int confine_folder(const char *path, const char *user, struct err *err)
 {
 	AUTO(auto_close) int dir = folder_ensure(path, 0700, err);

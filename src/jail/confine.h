@@ -3,6 +3,7 @@
 
 #include <stddef.h>
 #include <stdint.h>
+#include <sys/types.h>
 
 #include "base/err.h"
 
@@ -27,6 +28,9 @@ int confine_begin(uint64_t files, struct err *err) NODISCARD;
 
 /* Make a folder of the daemon's own and give it to `user`; does nothing to one that is not root. */
 int confine_folder(const char *path, const char *user, struct err *err) NODISCARD;
+
+/* The number of such a user. ERR_NOT_FOUND: there is none; "" is none. */
+int confine_uid(const char *user, uid_t *ret, struct err *err) NODISCARD;
 
 /* User (with its group, no supplementary ones), no_new_privs, no capabilities, Landlock where the
  * kernel has it (logged when not), then the filter: anything else fails with EPERM and is logged

@@ -127,6 +127,14 @@ static const struct {
 	{ 0xf0000000, 4, IP4_RESERVED },
 };
 
+bool ip4_special(size_t at, struct cidr *ret)
+{
+	if (at >= COUNT(special))
+		return false;
+	*ret = (struct cidr){ .bits = special[at].bits, .first = special[at].first };
+	return true;
+}
+
 enum ip4_kind ip4_kind(uint32_t ip)
 {
 	for (size_t i = 0; i < COUNT(special); i++)

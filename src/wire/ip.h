@@ -41,4 +41,5 @@ enum ip4_kind {
 };
 
 enum ip4_kind ip4_kind(uint32_t ip);
+bool ip4_special(size_t at, struct cidr *ret); /* the ranges that are not public, from 0 */
 const char *ip4_kind_name(enum ip4_kind kind);
