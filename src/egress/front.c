@@ -8,6 +8,9 @@
 #include "egress/hand_over.h"
 #include "egress/peek.h"
 #include "egress/reach.h"
+#include "egress/refusal.h"
+#include "egress/stand_in.h"
+#include "egress/way.h"
 #include "http/http_guard.h"
 #include "net/fd_stream.h"
 #include "net/pump.h"
@@ -25,7 +28,7 @@ struct front {
 	struct lookup lookup;
 	struct dns_addresses found;
 	size_t tried;
-	struct dial dial;
+	struct way way;
 	struct pump pump;
 	struct share_taker taker;
 	bool pumping, guarded, hides; /* the last: who it means, perhaps (peek.h) */
@@ -40,7 +43,7 @@ static void front_free(struct front *f)
 	timer_stop(&f->quiet);
 	timer_stop(&f->late);
 	lookup_cancel(&f->lookup);
-	dial_cancel(&f->dial);
+	way_cancel(&f->way);
 	share_leave(&f->taker);
 	if (f->pumping)
 		pump_abort(&f->pump);
@@ -61,19 +64,10 @@ static void front_free(struct front *f)
 /* Who speaks HTTP is told in HTTP; the rest sees a reset. */
 static void refuse(struct front *f, unsigned int status, const char *why)
 {
-	char text[POLICY_WHY_MAX + 256], body[POLICY_WHY_MAX + 64];
 	struct err err;
 
-	if (f->kind == OUTLET_HTTP && f->guest) {
-		snprintf(body, sizeof(body), "hotcell: %s: %s\n",
-			 status == 403 ? "not allowed" : "not reached", why);
-		snprintf(text, sizeof(text),
-			 "HTTP/1.1 %u %s\r\ncontent-type: text/plain; charset=utf-8\r\n"
-			 "content-length: %zu\r\nconnection: close\r\n\r\n%s",
-			 status, status == 403 ? "Forbidden" : "Bad Gateway", strlen(body), body);
-		if (stream_write(f->guest, bytes_str(text), &err) == 0)
-			stream_close(TAKE(f->guest));
-	}
+	if (f->kind == OUTLET_HTTP && f->guest && refusal_write(f->guest, status, why, &err) == 0)
+		stream_close(TAKE(f->guest));
 	front_free(f);
 }
 
@@ -150,16 +144,20 @@ static int begin_http(struct front *f, struct stream *server, struct err *err)
 	return stream_write_buf(server, &out, err);
 }
 
-static void begin_pump(struct front *f, struct stream *server)
+/* `early`: of the server, for the guest. */
+static void begin_pump(struct front *f, struct stream *server, struct bytes early)
 {
 	struct err err;
 	int rc = 0;
 
 	f->outlet->counts.bytes_out += f->first.len;
+	f->outlet->counts.bytes_in += early.len;
 	if (f->kind == OUTLET_HTTP)
 		rc = begin_http(f, server, &err);
 	else if (f->first.len > 0)
 		rc = stream_write_buf(server, &f->first, &err);
+	if (rc == 0 && early.len > 0)
+		rc = stream_write(f->guest, early, &err);
 	if (rc < 0) {
 		stream_abort(server);
 		refuse(f, 502, err.msg);
@@ -199,28 +197,32 @@ static void hand(struct front *f, struct stream *server)
 
 static void dial_next(struct front *f, const char *why);
 
-static void on_dialled(struct dial *d, struct stream *s, const struct err *err)
+static void on_dialled(struct way *w, struct stream *s, struct bytes early, const struct err *err)
 {
-	struct front *f = CONTAINER_OF(d, struct front, dial);
+	struct front *f = CONTAINER_OF(w, struct front, way);
 
 	if (s && has_rule(f))
 		hand(f, s);
 	else if (s)
-		begin_pump(f, s);
+		begin_pump(f, s, early);
 	else
 		dial_next(f, err->msg);
 }
 
 static int dial_one(struct front *f, uint32_t ip, struct err *err)
 {
+	const struct house *h = f->outlet->house;
 	char text[IP4_TEXT_MAX];
 	struct addr to;
 
 	f->ip = ip;
 	ip4_text(ip, text);
+	if (h->proxy && !policy_service_at(&f->outlet->policy, ip, f->port))
+		return way_start_via(&f->way, h->loop, h->proxy, is_stand_in(ip) ? f->name : text,
+				     f->port, FRONT_DIAL_MS, on_dialled, err);
 	if (addr_ip(text, f->port, &to, err) < 0)
 		return -1;
-	return dial_start(&f->dial, f->outlet->house->loop, &to, FRONT_DIAL_MS, on_dialled, err);
+	return way_start(&f->way, h->loop, &to, FRONT_DIAL_MS, on_dialled, err);
 }
 
 /* `why`: of the one before. */
@@ -274,8 +276,11 @@ static struct policy_verdict by_address(const struct front *f)
 static void decide_by_address(struct front *f)
 {
 	struct policy_verdict v = by_address(f);
+	const char *name = is_stand_in(f->ip) ? known_names_of(&f->outlet->known, f->ip, 0) : NULL;
 
 	towards(f, f->ip);
+	if (name)
+		snprintf(f->name, sizeof(f->name), "%s", name);
 	if (v.yes)
 		let_out(f, &v);
 	else
@@ -323,6 +328,9 @@ static void decide_by_name(struct front *f)
 			let_out(f, &address);
 		else
 			turn_away(f, &v);
+	} else if (o->house->proxy) {
+		towards(f, STAND_IN_FIRST); /* any: the name is told, and resolved there */
+		let_out(f, &v);
 	} else if (resolver_ask(o->house->resolver, &f->lookup, f->name, on_found, &err) < 0) {
 		f->outlet->counts.tcp_failed++;
 		outlet_failed(o, f->kind, err.msg, f->name, 0, f->port);
@@ -478,7 +486,7 @@ void fronts_check(struct outlet *o)
 
 	for (struct front *f = o->fronts; f; f = next) {
 		next = f->next;
-		if (f->pumping && !may_go_on(f))
+		if (f->tried > 0 && !may_go_on(f)) /* dialled, at least */
 			front_free(f);
 	}
 }

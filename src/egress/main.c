@@ -23,6 +23,7 @@ enum { FILES_WANTED = 64 * 1024 }; /* two for each sandbox and each connection *
 struct program {
 	struct house house;
 	struct policy_ground ground;
+	struct addr proxy;
 	struct control *control;
 	struct signal_watch term, interrupt;
 };
@@ -49,17 +50,31 @@ static int read_ground(struct program *p, const struct config_value *set, struct
 	p->house.limits = (struct house_limits){ set[SET_CONNECTIONS].number,
 						 (unsigned int)set[SET_PER_SECOND].number,
 						 house_bytes_per_s(set[SET_MBIT].number) };
+	if (set[SET_PROXY].text[0]) {
+		if (addr_parse(bytes_str(set[SET_PROXY].text), &p->proxy, err) < 0)
+			return err_wrap(err, "proxy");
+		p->house.proxy = &p->proxy;
+		p->ground.proxied = true;
+	}
 	p->ground.mode = (enum policy_mode)set[SET_NETWORK].number;
 	if (policy_ground_allow(&p->ground, bytes_str(set[SET_ALLOW].text), err) < 0)
 		return -1;
 	return policy_ground_services(&p->ground, bytes_str(set[SET_SERVICES].text), err);
 }
 
+/* With a proxy nobody is asked here. */
+static int read_resolvers(const struct program *p, const struct config_value *set,
+			  struct question_servers *ret, struct err *err)
+{
+	*ret = (struct question_servers){ 0 };
+	return p->house.proxy ? 0 : resolvers_read(set[SET_RESOLVERS].text, ret, err);
+}
+
 static int open_resolver(struct program *p, const struct config_value *set, struct err *err)
 {
 	struct question_servers servers;
 
-	if (resolvers_read(set[SET_RESOLVERS].text, &servers, err) < 0)
+	if (read_resolvers(p, set, &servers, err) < 0)
 		return -1;
 	return resolver_open(&p->house.resolver, p->house.loop, &servers, err);
 }
@@ -98,8 +113,8 @@ static int print_nft(struct program *p, const struct config_value *set, struct e
 	uid_t uid;
 
 	if (confine_uid(set[SET_USER].text, &uid, err) < 0 || read_ground(p, set, err) < 0 ||
-	    resolvers_read(set[SET_RESOLVERS].text, &servers, err) < 0 ||
-	    nft_rules(uid, &p->ground, &servers, NULL, &out, err) < 0)
+	    read_resolvers(p, set, &servers, err) < 0 ||
+	    nft_rules(uid, &p->ground, &servers, p->house.proxy, &out, err) < 0)
 		return -1;
 	if (fwrite(out.ptr, 1, out.len, stdout) != out.len || fflush(stdout) != 0)
 		return err_set(err, ERR_UNAVAILABLE, errno, "print the rules");

@@ -5,6 +5,8 @@
 #include <netinet/in.h>
 #include <sys/socket.h>
 
+#include "egress/stand_in.h"
+
 struct name_asked { /* a question under way */
 	struct outlet *outlet;
 	int udp;
@@ -127,6 +129,19 @@ static void tell_service(struct outlet *o, int udp, const struct dns_query *q, c
 	tell(udp, who, q, &a);
 }
 
+/* The proxy resolves it. */
+static void tell_stand_in(struct outlet *o, int udp, const struct dns_query *q, const char *name,
+			  const struct policy_verdict *v, const struct sockaddr_in *who)
+{
+	const struct dns_addresses a = { { stand_in_for(&o->known, name) }, 1, STAND_IN_TTL_S };
+
+	if (a.ip[0] == 0)
+		return; /* it asks again */
+	o->counts.names_allowed++;
+	outlet_audit(o, OUTLET_NAME, v, name, a.ip[0], 0);
+	tell(udp, who, q, &a);
+}
+
 /* A name that may be asked for, of the one type there is. */
 static void answer_allowed(struct outlet *o, int udp, struct bytes in, const struct dns_query *q,
 			   const char *name, const struct policy_verdict *v,
@@ -136,6 +151,8 @@ static void answer_allowed(struct outlet *o, int udp, struct bytes in, const str
 		tell(udp, who, q, &(struct dns_addresses){ 0 });
 	else if (policy_service(&o->policy, name))
 		tell_service(o, udp, q, name, v, who);
+	else if (o->house->proxy)
+		tell_stand_in(o, udp, q, name, v, who);
 	else {
 		o->counts.names_allowed++;
 		look_up(o, udp, in, name, who);

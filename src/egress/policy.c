@@ -3,6 +3,8 @@
 
 #include <stdarg.h>
 
+#include "egress/stand_in.h"
+
 static struct policy_verdict say(bool yes, const char *fmt, ...) PRINTF(2, 3);
 
 static struct policy_verdict say(bool yes, const char *fmt, ...)
@@ -90,7 +92,7 @@ struct policy_verdict policy_answer(const struct policy *p, const char *name, ui
 	struct policy_verdict v = policy_name(p, name);
 	enum ip4_kind kind = ip4_kind(ip);
 
-	if (!v.yes || (s && s->ip == ip))
+	if (!v.yes || (s && s->ip == ip) || (p->ground->proxied && is_stand_in(ip)))
 		return v;
 	if (kind != IP4_PUBLIC)
 		return say(false, "the address is %s", ip4_kind_name(kind));

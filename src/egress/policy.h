@@ -29,6 +29,7 @@ struct policy_service {
 
 struct policy_ground {
 	enum policy_mode mode;
+	bool proxied;  /* names are resolved elsewhere: stand-ins (stand_in.h) are as good */
 	bool packages; /* the list has the template's own package hosts, too */
 	struct rule_list allow;
 	struct policy_service services[POLICY_SERVICES_MAX];

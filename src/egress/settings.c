@@ -24,6 +24,9 @@ const struct config_param settings_table[SETTINGS] = {
 			    .help = "address:port, up to four, with spaces between them; empty: "
 				    "those "
 				    "of /etc/resolv.conf" },
+	[SET_PROXY] = { "proxy", CONFIG_TEXT, "",
+			.help = "address:port of an HTTP proxy that everything but services goes "
+				"through, by CONNECT; it resolves the names; empty: none" },
 	[SET_CONNECTIONS] = { "connections", CONFIG_NUMBER, "512", 1, 16384,
 			      .help = "of one sandbox at a time" },
 	[SET_PER_SECOND] = { "per_second", CONFIG_NUMBER, "500", 5, 100000,

@@ -375,6 +375,27 @@ static void a_question_of_people_is_answered(void **state)
 	close(pipes[1]);
 }
 
+static void where_a_proxy_resolves_a_name_has_a_stand_in(void **state)
+{
+	static const struct policy_ground open = { .mode = POLICY_OPEN, .proxied = true };
+	static const struct addr proxy;
+	struct world *w = *state;
+	uint8_t out[512];
+	size_t n;
+
+	w->house.ground = &open;
+	w->house.proxy = &proxy; /* not dialled here */
+	assert_int_equal(hand_over(w, SLOT).code, ERR_NONE);
+	give_rules(w, "{}", ERR_NONE);
+	for (int i = 0; i < 2; i++) { /* the same again */
+		n = resolve(w, BYTES_LIT(QUERY), out, sizeof(out));
+		assert_int_equal(out[3] & 0xf, 0);
+		assert_true(n > sizeof(QUERY));
+		assert_memory_equal(out + n - 4, "\xc6\x12\x00\x01", 4); /* 198.18.0.1 */
+	}
+	must_tell(w, EGRESS_KNOWN, NULL, "[[\"www.example.org\",\"198.18.0.1\"]]");
+}
+
 /* One sandbox asks without a pause; another's calls are answered in between, and the first is
  * heard at its rate only. */
 static void a_flood_starves_nobody(void **state)
@@ -424,6 +445,7 @@ int main(void)
 		TEST(a_message_of_another_size_ends_the_connection),
 		TEST(what_was_decided_and_given_is_told),
 		TEST(a_question_of_people_is_answered),
+		TEST(where_a_proxy_resolves_a_name_has_a_stand_in),
 		TEST(a_flood_starves_nobody),
 		TEST(many_slots_at_once),
 	};

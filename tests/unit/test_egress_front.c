@@ -13,6 +13,7 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "egress/front.h"
+#include "egress/stand_in.h"
 #include "jail/fdmsg.h"
 #include "opener/protocol.h"
 #include "net/watch.h"
@@ -582,6 +583,131 @@ static void bytes_are_counted_at_once_and_no_faster_than_may_be(void **state)
 	assert_true(ms >= (2 * MUCH - 2 * LOOP_READ_MAX) * 1000 / RATE);
 }
 
+/* --- through a proxy ------------------------------------------------------------------------ */
+
+/* It is at the address INSIDE. */
+static void with_proxy(struct world *w, struct addr *proxy)
+{
+	struct err err;
+
+	assert_int_equal(addr_ip("10.0.0.1", PORT, proxy, &err), 0);
+	w->house.proxy = proxy;
+	w->ground.proxied = true;
+}
+
+static void speak(int fd, const char *text)
+{
+	assert_int_equal(send(fd, text, strlen(text), MSG_NOSIGNAL), strlen(text));
+}
+
+#define CONNECT(to) "CONNECT " to ":8080 HTTP/1.1\r\nHost: " to ":8080\r\n\r\n"
+
+static void a_proxy_is_asked_for_the_name(void **state)
+{
+	struct world *w = *state;
+	struct addr proxy;
+
+	with_proxy(w, &proxy);
+	rule(w, ONLY_GOOD);
+	go(w, EVIL, GET("good.com"));
+	assert_true(until(w, at_inside));
+	must_arrive(w, w->inside.fd, CONNECT("good.com"));
+	speak(w->inside.fd, "HTTP/1.1 200 Connection ");
+	speak(w->inside.fd, "established\r\nVia: x\r\n\r\n");
+	must_arrive(w, w->inside.fd, GET("good.com"));
+	speak(w->inside.fd, "HTTP/1.1 204 No Content\r\n\r\n");
+	must_arrive(w, w->guest, "HTTP/1.1 204 No Content\r\n");
+	assert_false(came(&w->good));
+	rule(w, ONLY_GOOD);
+	assert_int_equal(w->outlet.n_fronts, 1);
+	rule(w, "{\"network\":{\"denyOut\":[\"0.0.0.0/0\"]}}");
+	assert_int_equal(w->outlet.n_fronts, 0);
+}
+
+static void who_waits_for_a_greeting_goes_by_the_stand_in(void **state)
+{
+	struct world *w = *state;
+	struct addr proxy;
+
+	with_proxy(w, &proxy);
+	rule(w, ONLY_GOOD);
+	go(w, stand_in_for(&w->outlet.known, "good.com"), NULL);
+	assert_true(until(w, at_inside));
+	must_arrive(w, w->inside.fd, CONNECT("good.com"));
+	speak(w->inside.fd, "HTTP/1.0 200 OK\r\n\r\nSSH-2.0-x\r\n");
+	must_arrive(w, w->guest, "SSH-2.0-x\r\n");
+	speak(w->guest, "SSH-2.0-y\r\n");
+	must_arrive(w, w->inside.fd, "SSH-2.0-y\r\n");
+	assert_int_equal(w->outlet.counts.bytes_in, 11);
+}
+
+static void a_stand_in_is_worth_its_name_and_no_more(void **state)
+{
+	struct world *w = *state;
+	struct addr proxy;
+	uint32_t evil;
+
+	with_proxy(w, &proxy);
+	rule(w, ONLY_GOOD);
+	evil = stand_in_for(&w->outlet.known, "evil.com");
+	go(w, evil, "\1\2\3");
+	assert_true(until(w, nobody_left));
+	go(w, evil + 1, "\1\2\3"); /* nobody's */
+	assert_true(until(w, nobody_left));
+	go(w, GOOD, "\1\2\3"); /* an address that no rule has */
+	assert_true(until(w, nobody_left));
+	assert_int_equal(w->outlet.counts.tcp_refused, 3);
+	assert_false(came(&w->inside));
+	w->ground.proxied = false;
+	go(w, stand_in_for(&w->outlet.known, "good.com"), "\1\2\3");
+	assert_true(until(w, nobody_left));
+	assert_int_equal(w->outlet.counts.tcp_refused, 4);
+}
+
+static void what_a_proxy_refuses_is_told(void **state)
+{
+	static const struct {
+		const char *name, *says;
+	} rows[] = {
+		{ "refused", "HTTP/1.1 403 Not for you\r\nContent-Length: 0\r\n\r\n" },
+		{ "no HTTP", "SSH-2.0-x\r\n\r\n" },
+		{ "not yet", "HTTP/1.1 100 Continue\r\n\r\n" },
+	};
+	struct world *w = *state;
+	struct addr proxy;
+
+	with_proxy(w, &proxy);
+	rule(w, ONLY_GOOD);
+	FOR_ROWS(row, rows) {
+		go(w, EVIL, GET("good.com"));
+		assert_true(until(w, at_inside));
+		must_arrive(w, w->inside.fd, CONNECT("good.com"));
+		speak(w->inside.fd, row->says);
+		must_arrive(w, w->guest, "HTTP/1.1 502 Bad Gateway\r\n");
+		assert_true(until(w, nobody_left));
+		close(w->inside.fd);
+		w->inside.fd = -1;
+	}
+	go(w, EVIL, GET("good.com"));
+	assert_true(until(w, at_inside));
+	close(w->inside.fd);
+	w->inside.fd = -1;
+	must_arrive(w, w->guest, "HTTP/1.1 502 Bad Gateway\r\n");
+	assert_int_equal(w->outlet.counts.tcp_failed, 4);
+}
+
+static void a_service_is_not_the_proxys(void **state)
+{
+	struct world *w = *state;
+	struct addr proxy;
+
+	with_proxy(w, &proxy);
+	rule(w, "{\"allowInternetAccess\":false,\"services\":[\"db\"]}");
+	go(w, INSIDE, "\1\2\3\4");
+	assert_true(until(w, at_inside));
+	must_arrive(w, w->inside.fd, "\1\2\3\4");
+}
+
 static void more_connections_than_may_be_are_refused(void **state)
 {
 	struct world *w = *state;
@@ -614,6 +740,11 @@ int main(void)
 		TEST(an_address_given_for_an_allowed_name_is_as_good),
 		TEST(a_service_is_reached_by_its_name_and_port),
 		TEST(bytes_are_counted_at_once_and_no_faster_than_may_be),
+		TEST(a_proxy_is_asked_for_the_name),
+		TEST(who_waits_for_a_greeting_goes_by_the_stand_in),
+		TEST(a_stand_in_is_worth_its_name_and_no_more),
+		TEST(what_a_proxy_refuses_is_told),
+		TEST(a_service_is_not_the_proxys),
 		TEST(more_connections_than_may_be_are_refused),
 		TEST(new_rules_cut_what_they_do_not_allow),
 		TEST(a_host_with_a_rule_is_handed_over),

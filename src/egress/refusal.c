@@ -1,0 +1,15 @@
+/* refusal.c - see refusal.h. */
+#include "egress/refusal.h"
+
+int refusal_write(struct stream *s, unsigned int status, const char *why, struct err *err)
+{
+	char text[REFUSAL_WHY_MAX + 256], body[REFUSAL_WHY_MAX];
+
+	snprintf(body, sizeof(body), "hotcell: %s: %s\n",
+		 status == 403 ? "not allowed" : "not reached", why);
+	snprintf(text, sizeof(text),
+		 "HTTP/1.1 %u %s\r\ncontent-type: text/plain; charset=utf-8\r\n"
+		 "content-length: %zu\r\nconnection: close\r\n\r\n%s",
+		 status, status == 403 ? "Forbidden" : "Bad Gateway", strlen(body), body);
+	return stream_write(s, bytes_str(text), err);
+}

@@ -1,0 +1,39 @@
+/* stand_in.c - see stand_in.h. */
+#include "egress/stand_in.h"
+
+bool is_stand_in(uint32_t ip)
+{
+	return ip >= STAND_IN_FIRST && ip <= STAND_IN_LAST;
+}
+
+static uint32_t after(uint32_t ip)
+{
+	return is_stand_in(ip) && ip < STAND_IN_LAST ? ip + 1 : STAND_IN_FIRST;
+}
+
+/* There are many more than names that are known: one is free. */
+static uint32_t free_one(const struct known_names *k)
+{
+	uint32_t ip = after(k->n > 0 ? k->all[k->n - 1].ip : 0);
+
+	while (known_names_of(k, ip, 0))
+		ip = after(ip);
+	return ip;
+}
+
+static uint32_t find(const struct known_names *k, const char *name)
+{
+	for (size_t i = k->n; i > 0; i--)
+		if (is_stand_in(k->all[i - 1].ip) && strcmp(k->all[i - 1].name, name) == 0)
+			return k->all[i - 1].ip;
+	return 0;
+}
+
+uint32_t stand_in_for(struct known_names *k, const char *name)
+{
+	uint32_t ip = find(k, name);
+	const struct dns_addresses one = { { ip ? ip : free_one(k) }, 1, STAND_IN_TTL_S };
+
+	known_names_add(k, name, &one);
+	return find(k, name);
+}

@@ -1,0 +1,19 @@
+/* stand_in.h - addresses that stand for names, where the operator's proxy resolves them: a guest
+ * has to be told some address, and what it then dials leads back to the name.
+ *
+ * They are of 198.18.0.0/15, which belongs to nobody, and each sandbox has its own. The names it
+ * knows (known_names.h) are the table: what is kept of them over a pause keeps its address.
+ */
+#pragma once
+
+#include "egress/known_names.h"
+
+enum { STAND_IN_TTL_S = 60 };
+
+#define STAND_IN_FIRST 0xc6120001u /* 198.18.0.1 */
+#define STAND_IN_LAST  0xc613fffeu
+
+bool is_stand_in(uint32_t ip);
+
+/* That of a name, made when it has none; it is the newest known name then. 0: no memory. */
+uint32_t stand_in_for(struct known_names *k, const char *name);
