@@ -3,6 +3,7 @@
 #include <sys/stat.h>
 
 #include "agent/access.h"
+#include "agent/env_file.h"
 #include "agent/rpc_feed.h"
 #include "agent/start_request.h"
 #include "agent/user_path.h"
@@ -67,14 +68,22 @@ static bool find_cwd(struct rpc_feed *f, struct wish *w)
 	return false;
 }
 
-/* The later wins: what every user has, what the sandbox has, what the client asks for. */
+static int env_of_image(struct rpc_feed *f, struct strings *env, struct err *err)
+{
+	char path[USER_PATH_MAX];
+
+	snprintf(path, sizeof(path), "%s/etc/environment", f->agent->options->root);
+	return env_file_add(path, env, err);
+}
+
+/* The later wins: what the image has, what every user has, what the sandbox has, what the client
+ * asks for. */
 static int build_env(struct rpc_feed *f, struct wish *w, struct err *err)
 {
 	const struct {
 		struct bytes name;
 		const char *value;
 	} base[] = {
-		{ BYTES_LIT("PATH"), search_path },
 		{ BYTES_LIT("HOME"), w->who.home },
 		{ BYTES_LIT("USER"), w->who.name },
 		{ BYTES_LIT("LOGNAME"), w->who.name },
@@ -82,6 +91,9 @@ static int build_env(struct rpc_feed *f, struct wish *w, struct err *err)
 
 	if (w->request.has_pty &&
 	    strings_set_env(&w->env, BYTES_LIT("TERM"), BYTES_LIT("xterm-256color"), err) < 0)
+		return -1;
+	if (strings_set_env(&w->env, BYTES_LIT("PATH"), bytes_str(search_path), err) < 0 ||
+	    env_of_image(f, &w->env, err) < 0)
 		return -1;
 	for (size_t i = 0; i < COUNT(base); i++)
 		if (strings_set_env(&w->env, base[i].name, bytes_str(base[i].value), err) < 0)

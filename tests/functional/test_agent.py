@@ -565,6 +565,18 @@ def test_the_environment_is_small_and_the_client_has_the_last_word(agent):
     }
 
 
+def test_the_image_says_in_etc_environment_what_every_process_has(agent):
+    at = agent.root / "etc/environment"
+    at.parent.mkdir(exist_ok=True)
+    at.write_text('# a comment\nFROM_IMAGE="of the image"\nA=image\nUSER=nobody\nnonsense\n')
+    try:
+        r = run(agent, "/usr/bin/env", envs={"A": "client"})
+    finally:
+        at.unlink()
+    env = dict(line.split("=", 1) for line in r.out.decode().splitlines())
+    assert (env["FROM_IMAGE"], env["A"], env["USER"]) == ("of the image", "client", ME)
+
+
 def test_working_directories(agent):
     (agent.root / "sub").mkdir()
     assert sh(agent, "pwd").out.decode() == f"{agent.root}\n"
