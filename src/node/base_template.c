@@ -13,6 +13,7 @@
 #include "base/log.h"
 #include "node/node.h"
 #include "vm/package_hosts.h"
+#include "vm/trust_ca.h"
 
 static void build(struct node *n, const struct err *why_not);
 
@@ -61,14 +62,18 @@ static int name_it(struct node *n, struct err *err)
 	struct base_template *b = &n->base;
 	const struct manifest_facts *f = &b->facts;
 	uint64_t h = 14695981039346656037ull;
+	struct bytes ca;
 
 	base_facts_here(n, &b->facts);
-	if (mix_file(&h, &b->kernel, n->set[SET_KERNEL].text, err) < 0 ||
+	if (base_trust_text(n, &ca, err) < 0 ||
+	    mix_file(&h, &b->kernel, n->set[SET_KERNEL].text, err) < 0 ||
 	    mix_file(&h, &b->disk, n->set[SET_DISK].text, err) < 0)
 		return -1;
 	h = mix(mix(h, bytes_str(f->vmm_version)), bytes_str(f->cpu_model));
 	h = mix(mix(h, bytes_str(f->accel)), bytes_str(f->arguments));
 	h = mix(mix(h, BYTES_LIT(BASE_FIRST_COMMAND)), package_hosts_script());
+	if (ca.len > 0)
+		h = mix(mix(h, ca), trust_ca_script());
 	snprintf(b->id, sizeof(b->id), "%s-%012" PRIx64, BASE_ALIAS, h >> 16);
 	return 0;
 }
@@ -106,13 +111,16 @@ static void on_old_dropped(struct warden_ask *a, const struct warden_reply *repl
 		log_warn("drop %s: %s", a->request.template_id, err->msg);
 }
 
-/* One earlier `base` that nothing runs from; the next goes at the next start. */
+/* One earlier `base` that nothing runs from, or that was not finished; the next goes at the next
+ * start. */
 static int drop_old(int dir, const char *name, void *context, struct err *err)
 {
 	struct node *n = context;
 	struct warden_request rq = { .verb = WARDEN_TEMPLATE_DROP };
 
 	(void)dir, (void)err;
+	if (strncmp(name, WARDEN_OPEN_PREFIX, strlen(WARDEN_OPEN_PREFIX)) == 0)
+		name += strlen(WARDEN_OPEN_PREFIX);
 	if (strncmp(name, BASE_ALIAS "-", strlen(BASE_ALIAS) + 1) != 0 ||
 	    strlen(name) != strlen(n->base.id) || strcmp(name, n->base.id) == 0 || in_use(n, name))
 		return 0;
@@ -127,6 +135,12 @@ static void ready(struct node *n)
 	AUTO(auto_close) int dir = -1;
 	struct err err;
 
+	if (n->base.stale) {
+		n->base.stale = false;
+		n->base.state = BASE_UNKNOWN;
+		base_turn(n);
+		return;
+	}
 	n->base.state = BASE_READY;
 	n->base.disk_mib = (uint32_t)(n->base.manifest.files[MANIFEST_DISK_FILE].length >> 20);
 	base_packages_learn(n, &n->base.manifest);
@@ -228,6 +242,7 @@ static int begin_build(struct node *n, struct err *err)
 					    .sizes = n->sizes,
 					    .agent = n->agent,
 					    .facts = b->facts,
+					    .ca = buf_view(&b->trust.all),
 					    .ask_packages = true,
 					    .ready_command = BYTES_LIT(BASE_FIRST_COMMAND) };
 
@@ -257,13 +272,25 @@ void base_turn(struct node *n)
 	struct err err;
 
 	if (b->state != BASE_UNKNOWN || b->again.active || !n->warden.up || !n->look.complete ||
-	    n->look.n_strays > 0)
+	    n->look.n_strays > 0 || !base_trust_ready(n))
 		return;
 	b->state = BASE_CHECKING;
 	if (name_it(n, &err) < 0)
 		fail(n, &err);
 	else if (check(n, &err) < 0)
 		build(n, &err);
+}
+
+void base_look_again(struct node *n, const char *why)
+{
+	struct base_template *b = &n->base;
+
+	log_info("template %s is checked again: %s", BASE_ALIAS, why);
+	b->stale = b->state == BASE_CHECKING || b->state == BASE_BUILDING ||
+		   b->state == BASE_WARMING; /* then when that is done */
+	if (!b->stale)
+		b->state = BASE_UNKNOWN;
+	base_turn(n);
 }
 
 void base_warden_up(struct node *n)
@@ -293,6 +320,7 @@ void base_open(struct node *n)
 {
 	timer_init(&n->base.again, n->loop, on_again);
 	base_packages_open(n);
+	base_trust_open(n);
 	n->base.kernel = open(n->set[SET_KERNEL].text, O_RDONLY | O_CLOEXEC);
 	n->base.disk = open(n->set[SET_DISK].text, O_RDONLY | O_CLOEXEC);
 }
@@ -302,6 +330,7 @@ void base_close(struct node *n)
 	struct base_template *b = &n->base;
 
 	timer_stop(&b->again);
+	base_trust_close(n);
 	warden_call_cancel(&b->call);
 	warden_ask_cancel(&b->drop);
 	template_job_cancel(TAKE(b->job));

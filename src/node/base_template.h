@@ -25,6 +25,13 @@ enum base_state {
 	BASE_FAILED, /* `why`; tried again after a while */
 };
 
+struct base_trust {   /* base_trust.c; PEM, checked */
+	bool awaited; /* set before base_open(): there is an opener, and it has an authority */
+	struct buf own, extra; /* the installation's authority, the operator's others */
+	struct buf all;        /* both, while a template is named or built */
+	struct err why;        /* what is wrong with the operator's files */
+};
+
 struct base_template {
 	enum base_state state;
 	char id[NODE_ID_MAX + 1]; /* "" until warden's facts are known */
@@ -32,8 +39,10 @@ struct base_template {
 	struct manifest_facts facts; /* of this host */
 	int kernel,
 		disk; /* what it is made of, opened before node gave up its power; -1: not there */
+	bool stale;   /* what it is made of has changed while it was made */
 	uint32_t disk_mib;
 	char packages[MANIFEST_PACKAGES_MAX + 1]; /* of the last one that was ready */
+	struct base_trust trust;
 	struct err why;
 	struct warden_call call;
 	struct warden_ask drop;
@@ -50,7 +59,8 @@ void base_close(struct node *n);
 
 /* Something changed (warden is up, VMs of nobody are gone): see whether anything is to be done. */
 void base_turn(struct node *n);
-void base_warden_up(struct node *n); /* its facts may be others now */
+void base_warden_up(struct node *n);                   /* its facts may be others now */
+void base_look_again(struct node *n, const char *why); /* what it is made of has changed */
 
 /* What a snapshot must fit to be loaded here. All zero before warden was reached. */
 void base_facts_here(const struct node *n, struct manifest_facts *ret);
@@ -64,3 +74,11 @@ int base_describe(const struct node *n, struct buf *out, struct err *err) NODISC
 json_t *base_packages(const struct node *n);
 void base_packages_open(struct node *n);
 void base_packages_learn(struct node *n, const struct manifest *m);
+
+/* base_trust.c: the opener has told its authority, PEM. Another one than before makes another
+ * template. */
+void base_trust_learn(struct node *n, struct bytes pem);
+void base_trust_open(struct node *n);
+void base_trust_close(struct node *n);
+bool base_trust_ready(const struct node *n); /* false: nothing is built before the opener is up */
+int base_trust_text(struct node *n, struct bytes *ret, struct err *err) NODISCARD;

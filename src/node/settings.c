@@ -31,6 +31,12 @@ const struct config_param settings_table[SETTINGS] = {
 			 .help = "the guest kernel of which template `base` is made" },
 	[SET_DISK] = { "disk", CONFIG_TEXT, "",
 		       .help = "the raw disk of which template `base` is made" },
+	[SET_GUEST_CA] = { "guest_ca", CONFIG_TEXT, "",
+			   .help = "a PEM file: the authority that guests trust, where there is no "
+				   "opener to ask for its own" },
+	[SET_EXTRA_CA] = { "extra_ca", CONFIG_TEXT, "",
+			   .help = "a PEM file: further authorities that guests trust, those of a "
+				   "corporate network" },
 	[SET_VCPUS] = { "vcpus", CONFIG_NUMBER, "1", .min = 1, .max = 64,
 			.help = "processors of a sandbox" },
 	[SET_MEMORY_MIB] = { "memory_mib", CONFIG_NUMBER, "512", .min = 64, .max = 1024 * 1024,

@@ -227,10 +227,10 @@ static void on_sockets(struct warden_call *call, const struct warden_reply *repl
 		build_socket(t->build, take_fd(&fds[i]));
 }
 
-static void on_want_sockets(struct build_user *u, size_t count)
+static void on_want_socket(struct build_user *u)
 {
 	struct template_build *t = CONTAINER_OF(u, struct template_build, build_user);
-	struct warden_request rq = { .verb = WARDEN_SOCKETS, .count = (uint32_t)count };
+	struct warden_request rq = { .verb = WARDEN_SOCKETS, .count = 1 };
 	struct err err;
 
 	snprintf(rq.id, sizeof(rq.id), "%s", t->vm_id);
@@ -240,7 +240,7 @@ static void on_want_sockets(struct build_user *u, size_t count)
 
 static int begin_build(struct template_build *t, struct err *err)
 {
-	static const struct build_user_ops ops = { on_want_sockets, on_want_stop, on_built };
+	static const struct build_user_ops ops = { on_want_socket, on_want_stop, on_built };
 	int n = snprintf(t->qmp_path, sizeof(t->qmp_path), "%s/" WARDEN_QMP_PATH, t->spec.state_dir,
 			 t->vm_id);
 
@@ -354,6 +354,7 @@ static int describe(struct template_build *t, struct err *err)
 	if (fstat(t->spec.disk, &st) < 0)
 		return err_set(err, ERR_INTERNAL, errno, "look at the disk");
 	t->build_spec.disk_bytes = (uint64_t)st.st_size;
+	t->build_spec.ca = t->spec.ca;
 	t->build_spec.ask_packages = t->spec.ask_packages;
 	t->build_spec.start_user = BYTES_LIT("user");
 	t->build_spec.start_command = t->spec.start_command;

@@ -24,9 +24,8 @@ void build_cancel(struct build *b)
 	agent_link_close(&b->agent);
 	agent_exec_cancel(&b->exec);
 	template_job_cancel(TAKE(b->job));
-	for (size_t i = 0; i < BUILD_SOCKETS; i++)
-		if (b->sockets[i] >= 0)
-			close(take_fd(&b->sockets[i]));
+	if (b->socket >= 0)
+		close(take_fd(&b->socket));
 	machine_close(b->machine);
 	free(b);
 }
@@ -119,18 +118,21 @@ static void await_agent(struct build *b)
 {
 	struct err err;
 
-	if (b->machine->life.state != VM_RUNNING || b->n_sockets < BUILD_SOCKETS)
+	if (b->machine->life.state != VM_RUNNING || b->socket < 0)
 		return;
-	if (agent_dial_start(&b->dial, b->machine->loop, take_fd(&b->sockets[0]), &b->spec.agent,
+	if (agent_dial_start(&b->dial, b->machine->loop, take_fd(&b->socket), &b->spec.agent,
 			     AGENT_DIAL_BOOT_MS, BUILD_BOOT_MS, on_boot_dialled, &err) < 0)
 		build_fail(b, &err);
 }
 
 void build_socket(struct build *b, int fd)
 {
-	assert(b->n_sockets < BUILD_SOCKETS);
-	b->sockets[b->n_sockets++] = fd;
-	await_agent(b);
+	assert(b->socket < 0);
+	b->socket = fd;
+	if (b->commanded)
+		build_commands_socket(b);
+	else
+		await_agent(b);
 }
 
 static void on_cont(struct qmp_call *c, const json_t *ret, const struct err *err)
@@ -229,7 +231,7 @@ static void on_open(struct machine_user *mu)
 	if (machine_ask(b->machine, &b->call, "query-status", NULL, on_prelaunch, &err) < 0)
 		build_fail(b, &err);
 	else
-		b->user->ops->want_sockets(b->user, BUILD_SOCKETS);
+		b->user->ops->want_socket(b->user);
 }
 
 static void on_ready(struct machine_user *mu)
@@ -285,8 +287,7 @@ int build_start(struct machine *m, struct loop *l, const struct build_spec *spec
 	b->machine = m;
 	b->machine_user.ops = &ops;
 	b->spec = *spec;
-	for (size_t i = 0; i < BUILD_SOCKETS; i++)
-		b->sockets[i] = -1;
+	b->socket = -1;
 	timer_init(&b->step, l, on_step_late);
 	timer_init(&b->deadline, l, on_deadline);
 	if (machine_connect(m, l, spec->qmp_path, &b->machine_user, err) < 0)

@@ -1,7 +1,8 @@
 /* build.h - from a QEMU that waits to boot to a sealed template.
  *
- *	monitor -> greeting -> overlay -> cont -> healthy [-> packages] [-> started] [-> ready]
- *	        -> frozen -> settled -> stopped -> saved -> quit -> (the caller ends it) -> sealed
+ *	monitor -> greeting -> overlay -> cont -> healthy [-> trusted] [-> packages] [-> started]
+ *	        [-> ready] -> frozen -> settled -> stopped -> saved -> quit -> (the caller ends it)
+ *-> sealed
  *
  * These are also the names in the machine's table of times.
  */
@@ -16,6 +17,7 @@
 enum {
 	BUILD_BOOT_MS = 120 * 1000,        /* until the agent is healthy, under emulation */
 	BUILD_PACKAGES_MS = 3 * 60 * 1000, /* until it has named its package hosts */
+	BUILD_TRUST_MS = 3 * 60 * 1000,    /* until its stores have been written */
 	BUILD_START_MS = 60 * 1000,        /* until the start command runs */
 	BUILD_READY_MS = 120 * 1000,       /* until the ready command ends */
 	BUILD_FREEZE_MS = 60 * 1000, /* the agent itself allows 200 ms, then writes back its disk */
@@ -27,8 +29,8 @@ enum {
 
 struct build_user;
 struct build_user_ops {
-	/* Bring that many unconnected sockets of its network: build_socket() for each. Once. */
-	void (*want_sockets)(struct build_user *u, size_t count);
+	/* Bring an unconnected socket of its network: build_socket(). One after the other. */
+	void (*want_socket)(struct build_user *u);
 	/* QEMU has quit. End the process for good, then build_stopped(). Once. */
 	void (*want_stop)(struct build_user *u);
 	/* The last call. Success: what was written. Failure: the process is the callee's to end. */
@@ -43,7 +45,8 @@ struct build_spec { /* what it points to is borrowed until the build is over */
 	const char *state_file; /* where QEMU writes its device state */
 	uint64_t disk_bytes;    /* the size of the overlay */
 	struct addr agent;
-	bool ask_packages;                      /* what the manifest's `packages` are */
+	struct bytes ca;   /* PEM that its guests trust (trust_ca.h); or none */
+	bool ask_packages; /* what the manifest's `packages` are */
 	struct bytes start_command, start_user; /* no command: none */
 	struct bytes ready_command; /* ends with status 0 when it is ready to be taken */
 	struct manifest manifest;   /* but for the files and the kernel's version */

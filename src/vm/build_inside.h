@@ -4,9 +4,7 @@
 #include "vm/build.h"
 
 /* What is run in the guest, in this order; any may be absent. */
-enum build_command { BUILD_ASK_PACKAGES, BUILD_START, BUILD_READY, BUILD_COMMANDS };
-
-enum { BUILD_SOCKETS = 1 + BUILD_COMMANDS }; /* for the agent, and for each command */
+enum build_command { BUILD_TRUST, BUILD_ASK_PACKAGES, BUILD_START, BUILD_READY, BUILD_COMMANDS };
 
 struct build {
 	struct build_user *user;
@@ -17,8 +15,8 @@ struct build {
 	struct timer step, deadline, settle;
 	struct qmp_call call;
 	bool job_ended; /* told by an event, which may overtake the command's own answer */
-	int sockets[BUILD_SOCKETS]; /* -1: not here yet, or in use */
-	size_t n_sockets;
+	int socket;     /* -1: not here yet, or in use */
+	bool commanded; /* it is for a command, not for the agent's health */
 	struct agent_dial dial;
 	struct agent_link agent;
 	struct agent_exec exec;
@@ -41,5 +39,6 @@ void build_fail_with(struct build *b, const char *what);
 
 /* build_commands.c: what is left to be run, then build_freeze(). */
 void build_commands(struct build *b);
+void build_commands_socket(struct build *b); /* it is there */
 /* build_save.c: from a healthy guest to a sealed template. */
 void build_freeze(struct build *b);

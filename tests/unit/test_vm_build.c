@@ -6,6 +6,7 @@
 #include <sys/mman.h>
 
 #include "vm/build.h"
+#include "vm/trust_ca.h"
 
 enum { GUARD_MS = 30000 };
 
@@ -19,6 +20,7 @@ static struct scene {
 	struct build_user user;
 	struct manifest manifest;
 	struct bytes start_command, ready_command;
+	struct bytes ca;
 	bool ask_packages;
 	int into; /* a second descriptor of the manifest's file */
 	int wanted, stops, done;
@@ -54,12 +56,11 @@ static int file_with(struct bytes content)
 	return fd;
 }
 
-static void want_sockets(struct build_user *u, size_t count)
+static void want_socket(struct build_user *u)
 {
 	(void)u;
 	s.wanted++;
-	while (count-- > 0)
-		build_socket(s.build, mock_socket());
+	build_socket(s.build, mock_socket());
 }
 
 static void want_stop(struct build_user *u)
@@ -92,11 +93,12 @@ static void on_done(struct build_user *u, const struct manifest *m, const struct
 
 static void scene_start(const struct mock_qemu *qemu, const struct mock_route *routes, size_t n)
 {
-	static const struct build_user_ops ops = { want_sockets, want_stop, on_done };
+	static const struct build_user_ops ops = { want_socket, want_stop, on_done };
 	struct build_spec spec = {
 		.state_file = "/dev/fdset/3",
 		.overlay_node = "overlay-file",
 		.disk_bytes = 1 << 30,
+		.ca = s.ca,
 		.ask_packages = s.ask_packages,
 		.start_command = s.start_command,
 		.ready_command = s.ready_command,
@@ -222,7 +224,7 @@ static void a_ready_command_must_succeed(void **state)
 	s.ready_command = BYTES_LIT("curl localhost");
 	scene_run(&(struct mock_qemu){ 0 }, fails, COUNT(fails));
 	assert_int_equal(s.err.code, ERR_INVALID);
-	assert_non_null(strstr(s.err.msg, "build: ready command: the ready command ended"));
+	assert_non_null(strstr(s.err.msg, "build: ready command: it ended with"));
 	assert_false(mock_qemu_heard(&s.qemu, "xen-save-devices-state"));
 	scene_end();
 }
@@ -239,6 +241,54 @@ static void a_ready_command_runs_without_a_start_command(void **state)
 	assert_string_equal(s.agent.log[2], "POST /control/freeze?flush=1");
 	assert_true(steps_find(&s.machine.steps, "ready") > 0);
 	scene_end();
+}
+
+#define PEM "-----BEGIN CERTIFICATE-----\nMIIB\n-----END CERTIFICATE-----\n"
+
+static void a_guest_is_made_to_trust_before_all_else(void **state)
+{
+	static const struct mock_route fails[] = { COMMAND(ENDED_3), MOCK_AGENT_ROUTES };
+
+	(void)state;
+	s.ca = BYTES_LIT(PEM);
+	scene_run(&(struct mock_qemu){ 0 }, agent_routes, COUNT(agent_routes));
+	if (s.err.code != ERR_NONE)
+		fail_msg("%s", s.err.msg);
+	assert_string_equal(s.agent.log[1], "POST /process.Process/Start");
+	assert_true(steps_find(&s.machine.steps, "trusted") > 0);
+	scene_end();
+	s.ca = BYTES_LIT(PEM);
+	scene_run(&(struct mock_qemu){ 0 }, fails, COUNT(fails));
+	assert_non_null(strstr(s.err.msg, "build: trust certificates: it ended with"));
+	assert_false(mock_qemu_heard(&s.qemu, "xen-save-devices-state"));
+	scene_end();
+}
+
+static void only_certificates_are_trusted(void **state)
+{
+	static const struct {
+		const char *name, *pem;
+		bool ok;
+	} rows[] = {
+		{ "one", PEM, true },
+		{ "two and words", "my authority\n" PEM "and\r\n" PEM, true },
+		{ "nothing", "", false },
+		{ "words", "hello", false },
+		{ "no end", "-----BEGIN CERTIFICATE-----\nMIIB\n", false },
+		{ "end first", "-----END CERTIFICATE-----\n-----BEGIN CERTIFICATE-----\n", false },
+		{ "a key by mistake", PEM "-----BEGIN PRIVATE KEY-----\nMIIB\n", false },
+		{ "not text", PEM "\x01", false },
+		{ "not ASCII", PEM "\xc3\xa9", false },
+	};
+	static uint8_t large[TRUST_CA_MAX + 1];
+
+	(void)state;
+	FOR_ROWS(row, rows)
+		assert_int_equal(trust_ca_ok(bytes_str(row->pem)), row->ok);
+	memset(large, '\n', sizeof(large));
+	memcpy(large, PEM, strlen(PEM));
+	assert_true(trust_ca_ok((struct bytes){ large, TRUST_CA_MAX }));
+	assert_false(trust_ca_ok((struct bytes){ large, TRUST_CA_MAX + 1 }));
 }
 
 /* "http://a.example/\nb.example\n" and a word of the guest's that is no host */
@@ -380,6 +430,8 @@ int main(void)
 		cmocka_unit_test(a_start_command_runs_before_the_freeze),
 		cmocka_unit_test(a_ready_command_must_succeed),
 		cmocka_unit_test(a_ready_command_runs_without_a_start_command),
+		cmocka_unit_test(a_guest_is_made_to_trust_before_all_else),
+		cmocka_unit_test(only_certificates_are_trusted),
 		cmocka_unit_test(a_guest_is_asked_for_its_package_hosts_first),
 		cmocka_unit_test(a_guest_that_does_not_freeze_is_no_template),
 		cmocka_unit_test(an_overlay_that_cannot_be_made_is_a_failure),
