@@ -45,7 +45,7 @@ static void on_warden_down(struct warden_keep *k)
 	slots_warden_down(&node_of_warden(k)->slots);
 }
 
-static void on_egress_up(struct egress_keep *k)
+static void on_egress_up(struct daemon_keep *k)
 {
 	struct node *n = CONTAINER_OF(k, struct node, egress);
 
@@ -53,7 +53,7 @@ static void on_egress_up(struct egress_keep *k)
 	creates_soon(n);
 }
 
-static void on_egress_down(struct egress_keep *k)
+static void on_egress_down(struct daemon_keep *k)
 {
 	slots_egress_down(&CONTAINER_OF(k, struct node, egress)->slots);
 }
@@ -155,7 +155,7 @@ static int open_door(struct node *n, struct err *err)
 static void open_parts(struct node *n)
 {
 	static const struct warden_keep_ops warden_ops = { on_warden_up, on_warden_down };
-	static const struct egress_keep_ops egress_ops = { on_egress_up, on_egress_down };
+	static const struct daemon_keep_ops egress_ops = { on_egress_up, on_egress_down, NULL };
 
 	n->sizes = (struct warden_sizes){
 		.vcpus = (uint32_t)n->set[SET_VCPUS].number,
@@ -243,7 +243,7 @@ static void take_down(struct daemon *d)
 	turns_close(&n->resumes);
 	slots_close(&n->slots);
 	memory_watch_close(&n->memory);
-	egress_keep_close(&n->egress);
+	daemon_keep_close(&n->egress);
 	warden_keep_close(&n->warden);
 	journal_close(TAKE(n->journal));
 	loop_free(n->loop);

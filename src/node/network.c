@@ -22,8 +22,8 @@ int network_rules(const struct sandbox *s, const char *text, struct buf *out, st
 	return network_text_rules(&from, out, err);
 }
 
-int network_rule(struct sandbox *s, struct egress_call *c, const char *text,
-		 void (*on_done)(struct egress_call *c, const struct err *err), struct err *err)
+int network_rule(struct sandbox *s, struct daemon_call *c, const char *text,
+		 void (*on_done)(struct daemon_call *c, const struct err *err), struct err *err)
 {
 	AUTO(buf_done) struct buf rules = BUF_MAX(NETWORK_RULES_MAX);
 	struct egress_asked what = { .verb = EGRESS_RULE, .slot = s->slot, .n_fds = 1 };
@@ -48,7 +48,7 @@ static void told(struct sandbox *s)
 }
 
 /* Whatever else went wrong, its network is closed, and it is told of again with its doors. */
-static void on_rule(struct egress_call *c, const struct err *err)
+static void on_rule(struct daemon_call *c, const struct err *err)
 {
 	struct sandbox *s = CONTAINER_OF(c, struct sandbox, network.rule);
 
@@ -70,9 +70,9 @@ void network_tell(struct sandbox *s)
 	struct node *n = s->node;
 	struct err err;
 
-	if (s->slot == WARDEN_NO_SLOT || !egress_exists(&n->egress) || !n->egress.up)
+	if (s->slot == WARDEN_NO_SLOT || !daemon_exists(&n->egress) || !n->egress.up)
 		return;
-	egress_call_cancel(&s->network.rule);
+	daemon_call_cancel(&s->network.rule);
 	s->network.refused = (struct err){ 0 };
 	egress_name(&n->egress, s->slot, s->info.id);
 	if (!s->info.team[0]) /* nobody's */
@@ -90,8 +90,8 @@ void network_wait(struct sandbox *s, void (*on_rules)(struct sandbox *s, const s
 
 void network_cancel(struct sandbox *s)
 {
-	egress_call_cancel(&s->network.rule);
-	egress_call_cancel(&s->network.learn);
+	daemon_call_cancel(&s->network.rule);
+	daemon_call_cancel(&s->network.learn);
 	s->network.on_rules = NULL;
 	s->network.on_learned = NULL;
 }
@@ -126,7 +126,7 @@ static int keep_known(struct sandbox *s, int fd, struct err *err)
 	return 0;
 }
 
-static void on_known(struct egress_call *c, const struct err *failed)
+static void on_known(struct daemon_call *c, const struct err *failed)
 {
 	struct sandbox *s = CONTAINER_OF(c, struct sandbox, network.learn);
 	void (*on_learned)(struct sandbox *) = TAKE(s->network.on_learned);
@@ -146,11 +146,11 @@ void network_learn(struct sandbox *s, void (*on_learned)(struct sandbox *s))
 	const struct egress_asked what = { .verb = EGRESS_KNOWN, .slot = s->slot };
 	struct err err;
 
-	egress_call_cancel(&s->network.learn);
+	daemon_call_cancel(&s->network.learn);
 	s->network.on_learned = NULL;
 	if (egress_ask(&s->node->egress, &s->network.learn, &what, on_known, &err) == 0)
 		s->network.on_learned = on_learned;
-	else if (egress_exists(&s->node->egress))
+	else if (daemon_exists(&s->node->egress))
 		log_warn("%s: what it knows of names: %s", s->info.id, err.msg);
 }
 

@@ -16,12 +16,12 @@ struct node;
 struct door_asked;
 
 struct network { /* of a sandbox; all zero: nothing told */
-	struct egress_call rule;
+	struct daemon_call rule;
 	/* Who waits until it is told; NULL: nobody */
 	void (*on_rules)(struct sandbox *s, const struct err *refused);
 	struct err refused; /* by egress: its rules make no sense. ERR_NONE: they were not */
 	uint64_t changes;   /* by NODE_NETWORK */
-	struct egress_call learn;
+	struct daemon_call learn;
 	void (*on_learned)(struct sandbox *s); /* NULL: nobody waits */
 	char *known; /* what it knew of names when it was saved last; NULL: nothing */
 };
@@ -39,8 +39,8 @@ void network_done(struct sandbox *s);
 int network_rules(const struct sandbox *s, const char *text, struct buf *out,
 		  struct err *err) NODISCARD;
 /* Of the text it would have then: EGRESS_RULE for its slot. */
-int network_rule(struct sandbox *s, struct egress_call *c, const char *text,
-		 void (*on_done)(struct egress_call *c, const struct err *err),
+int network_rule(struct sandbox *s, struct daemon_call *c, const char *text,
+		 void (*on_done)(struct daemon_call *c, const struct err *err),
 		 struct err *err) NODISCARD;
 
 /* It stands still: what it knows of names is asked for and kept in s->network.known, so that

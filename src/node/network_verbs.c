@@ -22,7 +22,7 @@ struct network_job { /* a request whose answer waits for egress or the journal *
 	char *text; /* of the request */
 	char *was;  /* the sandbox's text before; NULL: none */
 	uint64_t change;
-	struct egress_call call;
+	struct daemon_call call;
 	struct journal_write write;
 	struct network_job *next, **prev;
 };
@@ -46,7 +46,7 @@ static struct network_job *job_add(struct node *n, struct door_asked *a,
 
 static void job_free(struct network_job *j)
 {
-	egress_call_cancel(&j->call);
+	daemon_call_cancel(&j->call);
 	journal_write_cancel(&j->write);
 	*j->prev = j->next;
 	if (j->next)
@@ -104,7 +104,7 @@ static void again(struct network_job *j)
 	requests_again(n, a, &rq, bytes_str(text));
 }
 
-static void on_ruled(struct egress_call *c, const struct err *failed)
+static void on_ruled(struct daemon_call *c, const struct err *failed)
 {
 	struct network_job *j = CONTAINER_OF(c, struct network_job, call);
 	struct err err;
@@ -146,7 +146,7 @@ static void put(struct sandbox *s, struct door_asked *a, const struct node_reque
 	j->was = s->text;
 	s->text = next;
 	j->change = ++s->network.changes;
-	if (!egress_exists(&s->node->egress)) /* it reaches nobody, whatever the rules */
+	if (!daemon_exists(&s->node->egress)) /* it reaches nobody, whatever the rules */
 		on_ruled(&j->call, NULL);
 	else if (network_rule(s, &j->call, s->text, on_ruled, &err) < 0)
 		on_ruled(&j->call, &err);
@@ -199,7 +199,7 @@ static void answer_text(struct network_job *j, struct bytes text)
 	job_free(j);
 }
 
-static void on_explained(struct egress_call *c, const struct err *failed)
+static void on_explained(struct daemon_call *c, const struct err *failed)
 {
 	struct network_job *j = CONTAINER_OF(c, struct network_job, call);
 	AUTO(buf_done) struct buf said = BUF_MAX(SAID_MAX);
@@ -282,7 +282,7 @@ static int shorten(struct buf *said, struct err *err)
 	return 0;
 }
 
-static void on_log(struct egress_call *c, const struct err *failed)
+static void on_log(struct daemon_call *c, const struct err *failed)
 {
 	struct network_job *j = CONTAINER_OF(c, struct network_job, call);
 	AUTO(buf_done) struct buf said = BUF_MAX(SAID_MAX);
@@ -314,7 +314,7 @@ void network_log_ask(struct node *n, struct door_asked *a, const struct node_req
 	if (!j)
 		return;
 	what.slot = s->slot;
-	if (s->slot == WARDEN_NO_SLOT || !egress_exists(&n->egress))
+	if (s->slot == WARDEN_NO_SLOT || !daemon_exists(&n->egress))
 		answer_text(j, BYTES_LIT("[]"));
 	else if (egress_ask(&n->egress, &j->call, &what, on_log, &err) < 0)
 		refuse(j, &err);

@@ -33,7 +33,7 @@ struct node {
 	struct gateway_door *door;
 	struct door_user door_user;
 	struct warden_keep warden;
-	struct egress_keep egress;
+	struct daemon_keep egress;
 	struct slots slots;
 	struct memory_watch memory;
 	struct base_template base;

@@ -9,7 +9,7 @@ struct slot_work { /* one slot on its way */
 	struct slots *slots;
 	enum slot_work_kind kind;
 	struct warden_call call;
-	struct egress_call open;
+	struct daemon_call open;
 	struct warden_ask drop;
 	uint32_t slot;
 	struct slot_work *next, **prev;
@@ -40,7 +40,7 @@ static void work_free(struct slot_work *w)
 	struct slots *s = w->slots;
 
 	warden_call_cancel(&w->call);
-	egress_call_cancel(&w->open);
+	daemon_call_cancel(&w->open);
 	warden_ask_cancel(&w->drop);
 	*w->prev = w->next;
 	if (w->next)
@@ -129,7 +129,7 @@ static void work_done(struct slot_work *w)
 
 /* --- doors -------------------------------------------------------------------------------- */
 
-static void on_opened(struct egress_call *c, const struct err *err)
+static void on_opened(struct daemon_call *c, const struct err *err)
 {
 	struct slot_work *w = CONTAINER_OF(c, struct slot_work, open);
 
@@ -169,7 +169,7 @@ static void ask_doors(struct slot_work *w)
 	const struct warden_request rq = { .verb = WARDEN_DOORS, .slot = w->slot };
 	struct err err;
 
-	if (!egress_exists(w->slots->egress))
+	if (!daemon_exists(w->slots->egress))
 		work_done(w);
 	else if (warden_once(w->slots->warden, &w->call, &rq, on_doors, &err) < 0)
 		work_fail(w, &err);
@@ -238,7 +238,7 @@ static void on_again(struct timer *t)
 	turn(CONTAINER_OF(t, struct slots, again));
 }
 
-void slots_open(struct slots *s, struct loop *l, struct warden_keep *w, struct egress_keep *e,
+void slots_open(struct slots *s, struct loop *l, struct warden_keep *w, struct daemon_keep *e,
 		size_t wanted)
 {
 	*s = (struct slots){ .warden = w, .egress = e, .wanted = wanted };

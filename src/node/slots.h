@@ -29,7 +29,7 @@ enum slot_use { SLOT_NOT_OURS, SLOT_IN_USE, SLOT_LOST_DOORS };
 
 struct slots {
 	struct warden_keep *warden;
-	struct egress_keep *egress;
+	struct daemon_keep *egress;
 	/* The doors of a slot in use are open anew: egress knows nothing of who uses it. Set by the
 	 * owner after slots_open(); may be NULL */
 	void (*on_reopened)(struct slots *s, uint32_t slot);
@@ -45,7 +45,7 @@ struct slots {
 	bool closed;
 };
 
-void slots_open(struct slots *s, struct loop *l, struct warden_keep *w, struct egress_keep *e,
+void slots_open(struct slots *s, struct loop *l, struct warden_keep *w, struct daemon_keep *e,
 		size_t wanted);
 void slots_close(struct slots *s);
 

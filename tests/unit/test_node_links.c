@@ -27,7 +27,7 @@ static struct scene {
 	struct timer guard;
 	struct peer warden, egress;
 	struct warden_keep wk;
-	struct egress_keep ek;
+	struct daemon_keep ek;
 	struct slots slots;
 	uint32_t next_slot;
 	int ups[2], downs[2];
@@ -184,14 +184,14 @@ static void warden_down(struct warden_keep *k)
 	slots_warden_down(&s.slots);
 }
 
-static void egress_up(struct egress_keep *k)
+static void egress_up(struct daemon_keep *k)
 {
 	(void)k;
 	s.ups[1]++;
 	slots_links_changed(&s.slots);
 }
 
-static void egress_down(struct egress_keep *k)
+static void egress_down(struct daemon_keep *k)
 {
 	(void)k;
 	s.downs[1]++;
@@ -201,7 +201,7 @@ static void egress_down(struct egress_keep *k)
 static void scene_open(size_t wanted, bool with_egress)
 {
 	static const struct warden_keep_ops warden_ops = { warden_up, warden_down };
-	static const struct egress_keep_ops egress_ops = { egress_up, egress_down };
+	static const struct daemon_keep_ops egress_ops = { egress_up, egress_down };
 	const struct warden_sizes sizes = { 1, 64, 64, 0, 64 };
 	struct err err;
 
@@ -221,7 +221,7 @@ static void scene_end(void)
 	timer_stop(&s.guard);
 	warden_ask_cancel(&s.ask);
 	slots_close(&s.slots);
-	egress_keep_close(&s.ek);
+	daemon_keep_close(&s.ek);
 	warden_keep_close(&s.wk);
 	peer_close(&s.warden);
 	peer_close(&s.egress);
