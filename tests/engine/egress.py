@@ -9,6 +9,7 @@ The structures are those of src/egress/protocol.h; egress refuses a message of a
 """
 
 import ctypes
+import json
 import os
 import pathlib
 import shutil
@@ -19,9 +20,9 @@ import tempfile
 from protocol import CODES
 from warden import build_dir, wait_for
 
-VERSION = 1
+VERSION = 3
 ID_MAX = 63
-OPEN, CLOSE, NAME, COUNT, RESET = range(5)
+OPEN, CLOSE, NAME, COUNT, RULE, LOG, KNOWN, EXPLAIN, RESET = range(9)
 ANSWER_SECONDS = 30
 END_SECONDS = 10
 
@@ -32,12 +33,20 @@ class Request(ctypes.Structure):
 
 
 class Counts(ctypes.Structure):
-    _fields_ = [("tcp_refused", ctypes.c_uint64), ("names_refused", ctypes.c_uint64)]
+    _fields_ = [(name, ctypes.c_uint64) for name in ("tcp_refused", "names_refused", "tcp_allowed", "tcp_failed",
+                                                     "names_allowed", "bytes_out", "bytes_in")]
 
 
 class Reply(ctypes.Structure):
     _fields_ = [("tag", ctypes.c_uint64), ("code", ctypes.c_uint32), ("msg", ctypes.c_char * 128),
                 ("counts", Counts)]
+
+
+def memory_file(value):
+    """JSON, to be passed as a descriptor."""
+    file = open(os.memfd_create("json"), "wb+", buffering=0)
+    file.write(json.dumps(value).encode())
+    return file
 
 
 class EgressError(Exception):
@@ -51,11 +60,14 @@ class EgressError(Exception):
 class Egress:
     """One daemon with a folder of its own. Verbs are methods."""
 
-    def __init__(self, user="", node_uid=0):
+    def __init__(self, user="", node_uid=0, inside=(), **settings):
+        """`inside`: what to put before its command, so that it runs in another network."""
         self.base = pathlib.Path(tempfile.mkdtemp(prefix="hotcell-egress-",
                                                   dir=os.environ.get("HOTCELL_TEST_DIR")))
         self.base.chmod(0o755)
-        self.settings = {"socket": self.base / "egress.sock", "user": user, "node_uid": node_uid}
+        self.settings = {"socket": self.base / "egress.sock", "user": user, "node_uid": node_uid,
+                         **settings}
+        self.inside = list(inside)
         self.process = self.sock = None
         self.tag = 0
 
@@ -77,7 +89,7 @@ class Egress:
         config = self.base / "egress.conf"
         config.write_text("".join(f"{key} = {value}\n" for key, value in self.settings.items()))
         with open(self.base / "log", "ab") as log:
-            self.process = subprocess.Popen([build_dir() / "src/egress/hotcell-egress", config],
+            self.process = subprocess.Popen([*self.inside, build_dir() / "src/egress/hotcell-egress", config],
                                             stdin=subprocess.DEVNULL, stdout=log, stderr=log)
         wait_for(self.connect, "egress serves")
         self.call(RESET)  # answered: it is confined
@@ -135,6 +147,11 @@ class Egress:
         finally:
             for door in doors:
                 door.close()
+
+    def rule(self, slot, rules):
+        """A sandbox's rules, as in src/egress/policy.h; they hold from now on."""
+        with memory_file(rules) as file:
+            self.call(RULE, slot, fds=[file.fileno()])
 
     def counts(self, slot):
         counts = self.call(COUNT, slot).counts
