@@ -112,7 +112,7 @@ int confine(const struct confine *c, struct err *err)
 	landlock = confine_files(c->paths, c->n_paths, err);
 	if (landlock < 0)
 		return err_wrap(err, "give up files");
-	if (confine_calls(c->syscalls, err) < 0)
+	if (c->syscalls && confine_calls(c->syscalls, err) < 0)
 		return err_wrap(err, "give up system calls");
 	if (landlock == 0)
 		log_info("confined, but for files: this kernel has no Landlock");

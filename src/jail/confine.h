@@ -17,7 +17,8 @@ struct confine {
 	const char *user; /* name or number to become when started as root; "" stays */
 	const struct confine_path *paths; /* all that Landlock leaves of the file system */
 	size_t n_paths;
-	const char *const *syscalls; /* names, ends with NULL: generated from #syscalls comments */
+	const char *const *syscalls; /* names, ends with NULL: generated from #syscalls comments.
+				      * NULL: no filter yet, for who forks those that have one */
 };
 
 /* The first thing a daemon does, before it opens a loop: no_new_privs, `files` descriptors

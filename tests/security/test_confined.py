@@ -10,7 +10,8 @@ import pytest
 
 import seccomp
 from egress import Egress
-from warden import is_sanitized
+from opener import Opener
+from warden import is_sanitized, wait_for
 
 USER = 64322  # nobody's
 
@@ -39,8 +40,27 @@ def lone_egress():
         egress.end()
 
 
+@contextlib.contextmanager
+def lone_opener():
+    it = Opener(user=USER).start()
+    yield it.process.pid
+    it.end()
+
+
+@contextlib.contextmanager
+def lone_worker():
+    it = Opener(user=USER).start()
+    channel = it.worker({"example.com": []})
+    (pid,) = it.processes()[1]
+    # one it was born with, and its own
+    wait_for(lambda: "\nSeccomp_filters:\t2\n" in pathlib.Path(f"/proc/{pid}/status").read_text(), "confined")
+    yield pid
+    channel.sock.close()
+    it.end()
+
+
 # Every daemon: how to run one with `user` set to USER; yields its pid.
-DAEMONS = {"egress": lone_egress}
+DAEMONS = {"egress": lone_egress, "opener": lone_opener, "opener's worker": lone_worker}
 
 
 @pytest.fixture(scope="module", params=DAEMONS)
@@ -111,3 +131,13 @@ def test_egress_holds_no_file_and_no_folder():
         targets = [os.readlink(f"/proc/{pid}/fd/{fd}") for fd in os.listdir(f"/proc/{pid}/fd")]
     kept = [t for t in targets if not t.startswith(("socket:", "anon_inode:", "pipe:", "/dev/null"))]
     assert [t for t in kept if not t.endswith("/log")] == []
+
+
+@pytest.mark.parametrize("who", [lone_opener, lone_worker])
+def test_the_opener_and_its_workers_make_no_connection_and_open_no_file(who):
+    with who() as pid:
+        if is_sanitized():
+            pytest.skip("a build with sanitizers allows what they need")
+        filters = seccomp.read_filters(pid)
+        for number, *args in ((41, 1), (41, 2), (42,), (257,), (2,)):  # socket, connect, openat, open
+            assert seccomp.verdict(filters, number, args) == ("errno", errno.EPERM)

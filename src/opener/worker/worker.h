@@ -1,0 +1,53 @@
+/* worker.h - opens the TLS of one sandbox's connections, for the hosts it has rules for.
+ *
+ * It holds that sandbox's header values and a branch of the installation's authority that is good
+ * for those hosts alone. Its one channel is egress's (opener/protocol.h): connections come in,
+ * notes that they are over go out. When the channel ends, so does the worker.
+ */
+#pragma once
+
+#include "net/loop.h"
+#include "opener/protocol.h"
+#include "opener/rules.h"
+#include "opener/worker/leaves.h"
+#include "opener/worker/rule.h"
+#include "tls/tls_stream.h"
+
+enum {
+	WORKER_TEXT_MAX = 8 * 1024 * 1024, /* the values with what JSON adds to them */
+	WORKER_CONNECTIONS_MAX = 512,
+	WORKER_BATCH = 8, /* connections taken per turn */
+};
+
+struct worker_tools { /* of the process, borrowed */
+	struct tls_context *client, *server;
+};
+
+struct worker;
+struct opened;
+struct worker_ops {
+	/* The channel is gone, or broken: close the worker. From the loop. */
+	void (*on_end)(struct worker *w);
+};
+
+struct worker {
+	const struct worker_ops *ops;
+	struct loop *loop;
+	struct worker_tools tools;
+	json_t *text; /* what the rules borrow from */
+	struct rules rules;
+	struct leaves leaves;
+	struct worker_channel *channel;
+	struct opened *all;
+	size_t n;
+};
+
+/* Takes `channel`, also on failure. `text`: {"rules": as rules_fill() has them, "cert":, "key":}.
+ */
+int worker_open(struct worker *w, struct loop *l, const struct worker_ops *ops,
+		const struct worker_tools *tools, int channel, struct bytes text,
+		struct err *err) NODISCARD;
+void worker_close(struct worker *w); /* cuts all connections */
+
+/* For a connection that is over. */
+void worker_over(struct worker *w, const struct opener_over *over);
