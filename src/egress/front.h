@@ -4,7 +4,8 @@
  *
  * A name it says (TLS, HTTP) decides, and only addresses that our own resolver gave for that name
  * are dialled, never the one the guest chose. Where no name is said, or nothing for a while, the
- * address decides.
+ * address decides; a name that is said before the server has spoken counts as if said at once, so
+ * that waiting is no way to reach another site at an allowed name's address.
  */
 #pragma once
 

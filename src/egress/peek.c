@@ -4,13 +4,36 @@
 #include "http/http_guard.h"
 #include "wire/http1_host.h"
 
+enum {
+	TLS_RECORD_FIRST = 20, /* change of cipher, alert, handshake, data, heartbeat */
+	TLS_RECORD_LAST = 24,
+	EMPTY_LINES_MAX = 64,
+};
+
+/* What a method may be made of (RFC 9110). */
 static bool is_token(uint8_t c)
 {
-	return (c >= 'A' && c <= 'Z') || (c >= 'a' && c <= 'z') || c == '-' || c == '_';
+	return (c >= 'A' && c <= 'Z') || (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') ||
+	       (c != '\0' && strchr("!#$%&'*+-.^_`|~", c));
 }
 
-/* METHOD target HTTP/1.x: a first line that a server of HTTP/1 would read as a request. What is so
- * long that no end of it is in sight is read as one, too: then its head decides. */
+static bool is_blank(uint8_t c)
+{
+	return c == ' ' || c == '\t';
+}
+
+/* The version of HTTP at the end of a line, however a server may be prepared to read it. */
+static bool has_version(struct bytes line)
+{
+	for (size_t i = 1; i + 5 <= line.len; i++)
+		if (is_blank(line.ptr[i - 1]) &&
+		    bytes_eq_nocase(bytes_head(bytes_tail(line, i), 5), BYTES_LIT("HTTP/")))
+			return true;
+	return false;
+}
+
+/* METHOD target HTTP/x: a first line that some server would read as a request. Whether it is one
+ * is decided with its whole head, which is read strictly. */
 static enum peek_kind first_line(struct bytes in)
 {
 	const uint8_t *end = memchr(in.ptr, '\n', in.len);
@@ -18,13 +41,31 @@ static enum peek_kind first_line(struct bytes in)
 
 	while (method < line && is_token(in.ptr[method]))
 		method++;
-	if (method > HTTP1_METHOD_MAX || (method < line && (method == 0 || in.ptr[method] != ' ')))
+	if (method > HTTP1_METHOD_MAX ||
+	    (method < line && (method == 0 || !is_blank(in.ptr[method]))))
 		return PEEK_OTHER;
-	if (!end)
-		return PEEK_MORE;
-	if (line < method + 10 || memcmp(in.ptr + line - 9, "HTTP/1.", 7) != 0)
+	if (!end) /* no server takes a NUL in a request, but other protocols have one */
+		return memchr(in.ptr, '\0', in.len) ? PEEK_OTHER : PEEK_MORE;
+	return has_version(bytes_head(in, line)) ? PEEK_HTTP : PEEK_OTHER;
+}
+
+/* Servers pass over empty lines before a request, and records before a greeting. What is said
+ * behind them would not be looked at. */
+static enum peek_kind behind_something(struct bytes in)
+{
+	enum peek_kind line;
+	size_t n = 0;
+
+	if (in.ptr[0] >= TLS_RECORD_FIRST && in.ptr[0] <= TLS_RECORD_LAST)
+		return in.len < 2 ? PEEK_MORE : in.ptr[1] == 3 ? PEEK_BROKEN : PEEK_OTHER;
+	while (n < in.len && (in.ptr[n] == '\r' || in.ptr[n] == '\n'))
+		n++;
+	if (n == 0)
 		return PEEK_OTHER;
-	return PEEK_HTTP;
+	if (n == in.len)
+		return n < EMPTY_LINES_MAX ? PEEK_MORE : PEEK_BROKEN;
+	line = first_line(bytes_tail(in, n));
+	return line == PEEK_HTTP ? PEEK_BROKEN : line;
 }
 
 static enum peek_kind read_request(struct bytes in, struct peek *ret)
@@ -75,6 +116,8 @@ enum peek_kind peek_read(struct bytes so_far, struct peek *ret)
 		break;
 	}
 	line = first_line(so_far);
+	if (line == PEEK_OTHER)
+		line = behind_something(so_far);
 	if (line == PEEK_MORE && so_far.len >= HTTP1_TARGET_MAX + HTTP1_METHOD_MAX + 16)
 		return PEEK_BROKEN;
 	return line == PEEK_HTTP ? read_request(so_far, ret) : line;

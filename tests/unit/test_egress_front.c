@@ -407,6 +407,60 @@ static void an_address_given_for_an_allowed_name_is_as_good(void **state)
 	must_arrive(w, w->good.fd, "SSH-2.0-client\r\n");
 }
 
+static bool is_silent(struct world *w)
+{
+	uint64_t known = w->outlet.counts.tcp_allowed + w->outlet.counts.tcp_refused;
+
+	return known == 0 && at_good(w); /* dialled, and nothing is decided for good */
+}
+
+/* Who waits, as clients of SSH do, and then names somebody is taken at his word. */
+static void a_name_that_is_said_late_counts_as_well(void **state)
+{
+	struct world *w = *state;
+	struct dns_addresses given = { { GOOD }, 1, 60 };
+
+	rule(w, ONLY_GOOD);
+	known_names_add(&w->outlet.known, "good.com", &given);
+	go(w, GOOD, NULL);
+	assert_true(until(w, is_silent));
+	assert_int_equal(send(w->guest, GET("also.good.com"), strlen(GET("also.good.com")), 0),
+			 strlen(GET("also.good.com")));
+	must_arrive(w, w->guest, "HTTP/1.1 403 Forbidden\r\n");
+	assert_int_equal(w->outlet.counts.tcp_refused, 1);
+	assert_int_equal(w->outlet.counts.tcp_allowed, 0);
+}
+
+static void a_late_request_goes_where_its_name_is(void **state)
+{
+	struct world *w = *state;
+	struct dns_addresses given = { { EVIL }, 1, 60 };
+
+	rule(w, ONLY_GOOD);
+	known_names_add(&w->outlet.known, "good.com", &given); /* it was there before */
+	go(w, EVIL, NULL);
+	while (!came(&w->evil))
+		(void)loop_turn(w->loop);
+	assert_int_equal(send(w->guest, GET("good.com"), strlen(GET("good.com")), 0),
+			 strlen(GET("good.com")));
+	assert_true(until(w, at_good));
+	must_arrive(w, w->good.fd, GET("good.com"));
+	assert_int_equal(recv(w->evil.fd, &given, 1, MSG_DONTWAIT), -1); /* not a byte; a reset */
+}
+
+static void new_rules_hold_for_whom_nobody_has_heard_yet(void **state)
+{
+	struct world *w = *state;
+	struct dns_addresses given = { { GOOD }, 1, 60 };
+
+	rule(w, ONLY_GOOD);
+	known_names_add(&w->outlet.known, "good.com", &given);
+	go(w, GOOD, NULL);
+	assert_true(until(w, is_silent));
+	rule(w, "{\"allowInternetAccess\":false}");
+	assert_int_equal(w->outlet.n_fronts, 0);
+}
+
 static void a_service_is_reached_by_its_name_and_port(void **state)
 {
 	struct world *w = *state;
@@ -738,6 +792,9 @@ int main(void)
 		TEST(an_upgrade_needs_the_servers_word),
 		TEST(who_says_nothing_goes_by_address),
 		TEST(an_address_given_for_an_allowed_name_is_as_good),
+		TEST(a_name_that_is_said_late_counts_as_well),
+		TEST(a_late_request_goes_where_its_name_is),
+		TEST(new_rules_hold_for_whom_nobody_has_heard_yet),
 		TEST(a_service_is_reached_by_its_name_and_port),
 		TEST(bytes_are_counted_at_once_and_no_faster_than_may_be),
 		TEST(a_proxy_is_asked_for_the_name),

@@ -1,0 +1,95 @@
+/* front_decide.c - whom a connection means, and may it. */
+#include "egress/front_inside.h"
+#include "egress/reach.h"
+#include "egress/stand_in.h"
+
+static void towards(struct front *f, uint32_t ip)
+{
+	f->found = (struct dns_addresses){ .ip = { ip }, .n = 1 };
+}
+
+struct policy_verdict front_by_address(const struct front *f)
+{
+	return reach_address(&f->outlet->policy, &f->outlet->known, f->ip, f->port);
+}
+
+static void decide_by_address(struct front *f)
+{
+	struct policy_verdict v = front_by_address(f);
+	const char *name = is_stand_in(f->ip) ? known_names_of(&f->outlet->known, f->ip, 0) : NULL;
+
+	towards(f, f->ip);
+	if (name)
+		snprintf(f->name, sizeof(f->name), "%s", name);
+	if (v.yes)
+		front_let_out(f, &v);
+	else
+		front_turn_away(f, &v);
+}
+
+static void on_found(struct lookup *l, enum dns_reading reading, const struct dns_addresses *found)
+{
+	struct front *f = CONTAINER_OF(l, struct front, lookup);
+	struct policy_verdict v = { .why = "the name has no address" }, one;
+
+	f->found.n = 0;
+	for (size_t i = 0; reading == DNS_ANSWERED && i < found->n; i++) {
+		one = policy_answer(&f->outlet->policy, f->name, found->ip[i]);
+		if (!v.yes)
+			v = one;
+		if (one.yes)
+			f->found.ip[f->found.n++] = found->ip[i];
+	}
+	if (f->found.n > 0)
+		front_let_out(f, &v);
+	else
+		front_turn_away(f, &v);
+}
+
+static void decide_by_name(struct front *f)
+{
+	struct outlet *o = f->outlet;
+	const struct policy_service *s = policy_service(&o->policy, f->name);
+	struct policy_verdict v = policy_name(&o->policy, f->name);
+	struct err err;
+
+	if (v.yes && f->hides && policy_minds_names(&o->policy))
+		v = (struct policy_verdict){ .why = "its true name is encrypted (ECH)" };
+	if (s && v.yes && s->port == f->port) {
+		towards(f, s->ip);
+		front_let_out(f, &v);
+	} else if (s || !v.yes) {
+		struct policy_verdict address = policy_address(&o->policy, f->ip);
+
+		towards(f, f->ip);
+		/* a range that is allowed, whatever is said there; but what a rule adds to requests
+		 * is for that name's own addresses */
+		if (address.yes && !front_has_rule(f))
+			front_let_out(f, &address);
+		else
+			front_turn_away(f, &v);
+	} else if (o->house->proxy) {
+		towards(f, STAND_IN_FIRST); /* any: the name is told, and resolved there */
+		front_let_out(f, &v);
+	} else if (resolver_ask(o->house->resolver, &f->lookup, f->name, on_found, &err) < 0) {
+		f->outlet->counts.tcp_failed++;
+		outlet_failed(o, f->kind, err.msg, f->name, 0, f->port);
+		front_refuse(f, 502, err.msg);
+	}
+}
+
+void front_decide(struct front *f)
+{
+	struct policy_verdict v = { 0 };
+
+	timer_stop(&f->quiet);
+	timer_stop(&f->late);
+	if (!f->outlet->ruled) {
+		snprintf(v.why, sizeof(v.why), "no rules yet");
+		front_turn_away(f, &v);
+	} else if (f->name[0]) {
+		decide_by_name(f);
+	} else {
+		decide_by_address(f);
+	}
+}

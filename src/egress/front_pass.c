@@ -1,0 +1,207 @@
+/* front_pass.c - dialling whom a connection may reach, and bytes. */
+#include "egress/front_inside.h"
+#include "egress/hand_over.h"
+#include "egress/stand_in.h"
+
+/* --- bytes -------------------------------------------------------------------------------- */
+
+static void on_pumped(struct pump *p, const struct err *err)
+{
+	struct front *f = CONTAINER_OF(p, struct front, pump);
+
+	(void)err;
+	f->pumping = false;
+	front_free(f);
+}
+
+/* It may move bytes again. */
+static void on_go(struct share_taker *t)
+{
+	pump_hold(&CONTAINER_OF(t, struct front, taker)->pump, false);
+}
+
+static void on_moved(struct pump *p, struct pump_side *from, size_t n)
+{
+	struct front *f = CONTAINER_OF(p, struct front, pump);
+	struct egress_counts *c = &f->outlet->counts;
+
+	*(from == &p->a ? &c->bytes_out : &c->bytes_in) += n;
+	if (!p->held && !share_take(&f->outlet->share, &f->taker, n))
+		pump_hold(p, true);
+}
+
+/* Of plain HTTP: each request is looked at, and an upgrade needs the server's word. */
+static int pass_http(struct pump *p, struct pump_side *from, struct bytes in, struct buf *out,
+		     struct err *err)
+{
+	struct front *f = CONTAINER_OF(p, struct front, pump);
+	AUTO(buf_done) struct buf held = BUF_MAX(HTTP_GUARD_HOLD_MAX);
+	struct policy_verdict no = { 0 };
+
+	if (from == &p->b) {
+		if (http_guard_heard(&f->guard, in) &&
+		    (http_guard_feed(&f->guard, (struct bytes){ 0 }, &held, err) < 0 ||
+		     (held.len > 0 && stream_write_buf(p->b.s, &held, err) < 0)))
+			return -1;
+		return buf_add(out, in, err);
+	}
+	if (http_guard_feed(&f->guard, in, out, err) == 0)
+		return 0;
+	snprintf(no.why, sizeof(no.why), "%s", err->msg);
+	outlet_audit(f->outlet, f->kind, &no, f->name, f->ip, f->port);
+	return -1;
+}
+
+static const struct pump_ops as_is = { on_pumped, NULL, on_moved },
+			     looked_at = { on_pumped, pass_http, on_moved };
+
+/* The first bytes take the way of all others. */
+static int begin_http(struct front *f, struct stream *server, struct err *err)
+{
+	AUTO(buf_done) struct buf out = BUF_MAX(HTTP_GUARD_HOLD_MAX);
+	char host[DOMAIN_SIZE];
+	struct http1_head h;
+	size_t scanned = 0, used;
+	bool is_name;
+	uint16_t port;
+
+	if (http1_head_end(buf_view(&f->first), &scanned, &used, err) != DECODE_OK ||
+	    http1_parse_request(bytes_head(buf_view(&f->first), used), &h, err) < 0 ||
+	    !http_guard_host(&h, host, &is_name, &port))
+		return err_set(err, ERR_INVALID, 0, "no longer a request");
+	http_guard_init(&f->guard, host);
+	f->guarded = true;
+	if (http_guard_feed(&f->guard, buf_view(&f->first), &out, err) < 0)
+		return -1;
+	return stream_write_buf(server, &out, err);
+}
+
+/* What it said first does not pass as a whole. */
+static void not_begun(struct front *f, const struct err *err)
+{
+	struct policy_verdict no = { 0 };
+
+	snprintf(no.why, sizeof(no.why), "%s", err->msg);
+	if (err->code == ERR_UNAVAILABLE)
+		front_refuse(f, 502, err->msg);
+	else
+		front_turn_away(f, &no);
+}
+
+void front_begin(struct front *f, struct stream *server, struct bytes early)
+{
+	struct err err;
+	int rc = 0;
+
+	f->outlet->counts.bytes_out += f->first.len;
+	f->outlet->counts.bytes_in += early.len;
+	if (f->kind == OUTLET_HTTP)
+		rc = begin_http(f, server, &err);
+	else if (f->first.len > 0)
+		rc = stream_write_buf(server, &f->first, &err);
+	if (rc == 0 && early.len > 0)
+		rc = stream_write(f->guest, early, &err);
+	if (rc < 0) {
+		stream_abort(server);
+		not_begun(f, &err);
+		return;
+	}
+	buf_done(&f->first);
+	f->taker.on_go = on_go;
+	f->pumping = true;
+	pump_start(&f->pump, f->kind == OUTLET_HTTP ? &looked_at : &as_is, TAKE(f->guest), server,
+		   FRONT_IDLE_MS);
+}
+
+/* --- a host with a rule ------------------------------------------------------------------- */
+
+bool front_has_rule(const struct front *f)
+{
+	return f->name[0] && f->kind != OUTLET_TCP && policy_opens(&f->outlet->policy, f->name);
+}
+
+/* Both ends leave this process. */
+static void hand(struct front *f, struct stream *server)
+{
+	const struct hand_over_what what = { f->kind,  f->name, f->ip, f->port, buf_view(&f->first),
+					     f->guest, server };
+	struct policy_verdict no = { 0 };
+	struct err err;
+
+	f->guest = NULL;
+	if (hand_over_pass(f->outlet->opener, &what, &err) < 0) {
+		f->outlet->counts.tcp_failed++;
+		snprintf(no.why, sizeof(no.why), "%s", err.msg);
+		outlet_audit(f->outlet, f->kind, &no, f->name, f->ip, f->port);
+	}
+	front_free(f);
+}
+
+/* --- dialling ----------------------------------------------------------------------------- */
+
+static void dial_next(struct front *f, const char *why);
+
+static void on_dialled(struct way *w, struct stream *s, struct bytes early, const struct err *err)
+{
+	struct front *f = CONTAINER_OF(w, struct front, way);
+
+	if (s && f->silent)
+		front_wait(f, s, early);
+	else if (s && front_has_rule(f))
+		hand(f, s);
+	else if (s)
+		front_begin(f, s, early);
+	else
+		dial_next(f, err->msg);
+}
+
+static int dial_one(struct front *f, uint32_t ip, struct err *err)
+{
+	const struct house *h = f->outlet->house;
+	char text[IP4_TEXT_MAX];
+	struct addr to;
+
+	f->ip = ip;
+	ip4_text(ip, text);
+	if (h->proxy && !policy_service_at(&f->outlet->policy, ip, f->port))
+		return way_start_via(&f->way, h->loop, h->proxy, is_stand_in(ip) ? f->name : text,
+				     f->port, FRONT_DIAL_MS, on_dialled, err);
+	if (addr_ip(text, f->port, &to, err) < 0)
+		return -1;
+	return way_start(&f->way, h->loop, &to, FRONT_DIAL_MS, on_dialled, err);
+}
+
+/* `why`: of the one before. */
+static void dial_next(struct front *f, const char *why)
+{
+	struct err err;
+
+	while (f->tried < f->found.n) {
+		if (dial_one(f, f->found.ip[f->tried++], &err) == 0)
+			return;
+		why = err.msg;
+	}
+	f->outlet->counts.tcp_failed++;
+	outlet_failed(f->outlet, f->kind, why, f->name, f->ip, f->port);
+	front_refuse(f, 502, why);
+}
+
+void front_told(struct front *f, const struct policy_verdict *v)
+{
+	f->outlet->counts.tcp_allowed++;
+	outlet_audit(f->outlet, f->kind, v, f->name, f->found.ip[0], f->port);
+}
+
+void front_let_out(struct front *f, const struct policy_verdict *v)
+{
+	struct policy_verdict no = { .why = "a host with a rule, and its opener is not there" };
+
+	if (front_has_rule(f) && !hand_over_lives(f->outlet->opener)) {
+		front_turn_away(f, &no);
+		return;
+	}
+	f->out = true;
+	if (!f->silent)
+		front_told(f, v);
+	dial_next(f, "no address");
+}
