@@ -26,122 +26,23 @@ import subprocess
 import time
 
 import leaks
+from asking import ApiError, UnixConnection, ask, frames, output_of
+from daemon import CALL_SECONDS, Daemon, free_port, link_or_copy
 from engine import disk_path, guest_settings, kernel_path
-from warden import build_dir, is_alive, is_sanitized, wait_for
+from internet import RESOLVER
+from warden import is_alive, is_sanitized, wait_for
 from warden_fixtures import Watched
 
 DAEMONS = ("warden", "egress", "node", "gateway")  # in the order in which they start
 START_SECONDS = 30
 TEMPLATE_SECONDS = 300  # a first boot, emulated, on a busy machine
-CALL_SECONDS = 120
 USERS_AFTER = 2000  # of the 2048 uids that one test has, the VMs use the first
 TEMPLATE = "base"
 
 
-class ApiError(Exception):
-    """An answer that is not a success."""
-
-    def __init__(self, status, body):
-        super().__init__(f"{status}: {body}")
-        self.status, self.body = status, body
-
-
-class Answer:
-    def __init__(self, response):
-        self.status, self.headers = response.status, response.headers
-        self.raw = response.read()
-
-    @property
-    def json(self):
-        return json.loads(self.raw) if self.raw else None
-
-
-class UnixConnection(http.client.HTTPConnection):
-    """HTTP over a unix socket: the admin door."""
-
-    def __init__(self, path, timeout):
-        super().__init__("localhost", timeout=timeout)
-        self.path = str(path)
-
-    def connect(self):
-        self.sock = socket.socket(socket.AF_UNIX)
-        self.sock.settimeout(self.timeout)
-        self.sock.connect(self.path)
-
-
-def ask(connection, method, target, body=None, headers=()):
-    """One request on a connection that is closed afterwards."""
-    headers = dict(headers)
-    if body is not None and not isinstance(body, (bytes, str)):
-        body = json.dumps(body)
-        headers.setdefault("content-type", "application/json")
-    with contextlib.closing(connection):
-        connection.request(method, target, body, headers)
-        return Answer(connection.getresponse())
-
-
-def free_port():
-    with socket.socket() as s:
-        s.bind(("127.0.0.1", 0))
-        return s.getsockname()[1]
-
-
-def link_or_copy(source, to):
-    """The guest's files where a daemon's user may read them: a cache is often closed to others."""
-    try:
-        os.link(source, to)
-    except OSError:
-        subprocess.run(["cp", "--sparse=always", "--reflink=auto", source, to], check=True)
-    return to
-
-
-class Daemon:
-    """One of the programs, with its configuration; warden has a class of its own."""
-
-    def __init__(self, name, base, settings):
-        self.name, self.base, self.settings = name, base, settings
-        self.log_path = base / f"{name}.log"
-        self.process = None
-
-    def launch(self, **changes):
-        assert self.process is None, f"{self.name} runs already"
-        config = self.base / f"{self.name}.conf"
-        config.write_text("".join(f"{key} = {value}\n"
-                                  for key, value in {**self.settings, **changes}.items()))
-        program = build_dir() / f"src/{self.name}/hotcell-{self.name}"
-        with open(self.log_path, "ab") as log:
-            self.process = subprocess.Popen([program, config], stdin=subprocess.DEVNULL, stdout=log,
-                                            stderr=log, start_new_session=True)
-
-    @property
-    def pid(self):
-        return self.process.pid
-
-    def log(self):
-        return self.log_path.read_text(errors="replace") if self.log_path.exists() else ""
-
-    def check_alive(self):
-        assert self.process and self.process.poll() is None, \
-            f"{self.name} ended ({self.process and self.process.returncode}): {self.log()[-3000:]}"
-
-    def kill(self, how=signal.SIGKILL):
-        if self.process:
-            self.process.send_signal(how)
-            self.process.wait()
-            self.process = None
-
-    def wait_dead(self, seconds=CALL_SECONDS):
-        """It was told to die by `die_at`: returns when it did."""
-        try:
-            status = self.process.wait(seconds)
-        except subprocess.TimeoutExpired:
-            raise AssertionError(f"{self.name} lives: was that step ever taken?") from None
-        self.process = None
-        assert status == -signal.SIGKILL, f"{self.name} ended ({status}): {self.log()[-3000:]}"
-
-
 class Server:
-    def __init__(self, vms_max=512, warden=None, egress=None, node=None, gateway=None):
+    def __init__(self, vms_max=512, warden=None, egress=None, node=None, gateway=None, internet=None):
+        """`internet`: an Internet (tests/internet), in which egress lives. Without one nobody is let out."""
         self.kernel, self.disk = kernel_path(), disk_path()  # may take minutes, or fail
         self.warden = Watched(vms_max=vms_max, **guest_settings(), **(warden or {}))
         self.base = self.warden.base
@@ -150,6 +51,7 @@ class Server:
         self.admin_socket = self.base / "gateway/admin.sock"
         self.users = {name: self.warden.uid_base + USERS_AFTER + n for n, name in enumerate(DAEMONS)}
         self.data = self.base / "node"
+        self.internet = internet
         self.make_folders()
         self.daemons = {"warden": self.warden,
                         "egress": self.daemon("egress", self.egress_settings(), egress),
@@ -158,7 +60,8 @@ class Server:
         self.team = self.key = None
 
     def daemon(self, name, settings, changes):
-        return Daemon(name, self.base, {**settings, **(changes or {})})
+        where = self.internet.inside if self.internet and name == "egress" else ()
+        return Daemon(name, self.base, {**settings, **(changes or {})}, where)
 
     def make_folders(self):
         for name in ("egress", "node", "gateway"):
@@ -171,8 +74,9 @@ class Server:
     # --- the settings of each ---
 
     def egress_settings(self):
+        where = {"network": "open", "resolvers": RESOLVER} if self.internet else {"network": "none"}
         return {"socket": self.base / "egress/egress.sock", "node_uid": self.users["node"],
-                "user": self.users["egress"]}
+                "user": self.users["egress"], **where}
 
     def node_settings(self):
         return {"node_id": "a", "state_dir": self.warden.state, "data_dir": self.base / "node",
@@ -464,33 +368,6 @@ class Server:
 
 def is_ready(template):
     return template.get("buildStatus", template.get("state")) in ("ready", "uploaded", "built")
-
-
-def frames(data):
-    """The messages of a Connect stream: (flags, JSON)."""
-    at = 0
-    while at < len(data):
-        flags, length = data[at], int.from_bytes(data[at + 1:at + 5], "big")
-        text = data[at + 5:at + 5 + length]
-        assert len(text) == length, "the stream broke off"
-        yield flags, json.loads(text) if text else {}
-        at += 5 + length
-
-
-def output_of(data):
-    """Standard output of a finished process; asserts that it went well."""
-    out, err, code = b"", b"", None
-    for flags, message in frames(data):
-        if flags & 2:
-            assert "error" not in message, message
-        event = message.get("event", {})
-        piece = event.get("data", {})
-        out += base64.b64decode(piece.get("stdout", ""))
-        err += base64.b64decode(piece.get("stderr", ""))
-        if "end" in event:
-            code = event["end"].get("exitCode", 0)
-    assert code == 0, f"exit {code}: {err.decode(errors='replace')}"
-    return out.decode().removesuffix("\n")
 
 
 __all__ = ["ApiError", "CALL_SECONDS", "DAEMONS", "Server", "TEMPLATE", "ask", "frames",
