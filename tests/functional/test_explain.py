@@ -1,0 +1,90 @@
+"""test_explain.py - an operator asks why: `hotcell explain`, `egress log` and `keys services` against a whole server.
+
+What they say is compared with what a guest sees. Nobody outside is asked: the only name server is a closed port.
+"""
+
+import json
+import subprocess
+
+import pytest
+
+from server import Server, wait_for
+from warden import build_dir
+
+EGRESS = {"network": "allowlist", "allow": "allowed.example 198.51.100.0/24", "services": "db=10.1.2.3:5432",
+          "resolvers": "127.0.0.1:9"}
+ASK = "python3 -c 'import socket; print(socket.getaddrinfo(\"NAME\", None)[0][4][0])' 2>&1 | tail -n 1"
+
+
+@pytest.fixture(scope="module")
+def server():
+    with Server(egress=EGRESS) as s:
+        yield s
+
+
+def hotcell(server, *words):
+    done = subprocess.run([build_dir() / "src/cli/hotcell", "--socket", server.admin_socket, "--json", *words],
+                          capture_output=True, text=True, check=False, timeout=120)
+    assert done.returncode == 0, done.stderr
+    return json.loads(done.stdout)
+
+
+def resolved(server, box, name):
+    return server.run(box, ASK.replace("NAME", name))
+
+
+def answer(server, box, question):
+    return hotcell(server, "explain", box["sandboxID"], question)["answer"]
+
+
+def logged(server, box, name):
+    return [(entry["kind"], entry["verdict"]) for entry in hotcell(server, "egress", "log", box["sandboxID"])
+            if entry.get("name") == name]
+
+
+def test_what_is_in_force(server):
+    box = server.create(network={"allowOut": ["Allowed.example"], "denyOut": ["0.0.0.0/0"]})
+    told = hotcell(server, "explain", box["sandboxID"])
+    assert told["operator"] == {"mode": "allowlist", "allow": ["allowed.example", "198.51.100.0/24"]}
+    assert told["allowOut"] == ["allowed.example"] and told["denyOut"] == ["0.0.0.0/0"]
+    assert told["services"] == [] and "answer" not in told
+    assert server.api("PUT", f"/sandboxes/{box['sandboxID']}/network", {}).status == 204
+    told = hotcell(server, "explain", box["sandboxID"])
+    assert told["allowOut"] == [] and told["denyOut"] == []
+    server.delete(box)
+
+
+def test_why_not(server):
+    box = server.create()
+    assert answer(server, box, "allowed.example:443")["allowed"] is True
+    refused = answer(server, box, "other.example:443")
+    assert refused["allowed"] is False and "not listed" in refused["why"]
+    assert answer(server, box, "169.254.169.254")["allowed"] is False
+    assert "gaierror" in resolved(server, box, "other.example")
+    wait_for(lambda: ("name", "refused") in logged(server, box, "other.example"), "its refusal is in the log", 30)
+    server.delete(box)
+
+
+def test_services_belong_to_the_key(server):
+    key = next(k for k in server.must("GET", "/api-keys"))["id"]
+    without = server.create()
+    assert answer(server, without, "db.hotcell.internal:5432")["allowed"] is False
+    assert hotcell(server, "keys", "services", key, "db")["services"] == ["db"]
+    box = server.create(allow_internet_access=False)
+    assert answer(server, box, "db.hotcell.internal:5432")["allowed"] is True
+    assert answer(server, box, "db.hotcell.internal:22")["allowed"] is False
+    assert resolved(server, box, "db.hotcell.internal").strip() == "10.1.2.3"
+    assert "gaierror" in resolved(server, without, "db.hotcell.internal")
+    assert hotcell(server, "keys", "services", key, "--none")["services"] == []
+    assert server.api("PUT", f"/sandboxes/{box['sandboxID']}/network", {}).status == 204
+    assert "gaierror" in resolved(server, box, "db.hotcell.internal")
+    server.delete(box)
+    server.delete(without)
+
+
+def test_of_a_paused_one(server):
+    box = server.create(network={"denyOut": ["0.0.0.0/0"]})
+    assert server.api("POST", f"/sandboxes/{box['sandboxID']}/pause").status == 204
+    assert hotcell(server, "explain", box["sandboxID"])["denyOut"] == ["0.0.0.0/0"]
+    assert answer(server, box, "allowed.example")["allowed"] is False
+    server.delete(box)
