@@ -112,7 +112,8 @@ int admission_create(struct create *c, const struct node_request *rq, struct byt
 	c->timeout_s = rq->timeout_s;
 	c->flags = rq->flags & (NODE_SECURE | NODE_AUTO_PAUSE | NODE_AUTO_RESUME | NODE_NO_MEMORY |
 				NODE_BOOT | NODE_PRIVATE | NODE_INGRESS);
-	if (create_text_split(text, NODE_TEXT_MAX, &c->env, &c->text, err) < 0)
+	if (create_text_split(text, NODE_TEXT_MAX, &c->env, &c->text, err) < 0 ||
+	    network_allow(c->node, c->text, err) < 0)
 		return -1;
 	return repeats_begin(c->node, c, rq, text, err);
 }

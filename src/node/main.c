@@ -156,6 +156,8 @@ static void open_parts(struct node *n)
 {
 	static const struct warden_keep_ops warden_ops = { on_warden_up, on_warden_down };
 	static const struct daemon_keep_ops egress_ops = { on_egress_up, on_egress_down, NULL };
+	static const struct opener_keep_ops opener_ops = { network_opener_up, network_worker_gone,
+							   NULL };
 
 	n->sizes = (struct warden_sizes){
 		.vcpus = (uint32_t)n->set[SET_VCPUS].number,
@@ -167,6 +169,7 @@ static void open_parts(struct node *n)
 	warden_keep_open(&n->warden, n->loop, n->set[SET_WARDEN_SOCKET].text, &n->sizes,
 			 &warden_ops);
 	egress_keep_open(&n->egress, n->loop, n->set[SET_EGRESS_SOCKET].text, &egress_ops);
+	opener_keep_open(&n->opener, n->loop, n->set[SET_OPENER_SOCKET].text, &opener_ops);
 	slots_open(&n->slots, n->loop, &n->warden, &n->egress, n->set[SET_SLOTS].number);
 	n->slots.on_reopened = network_reopened;
 	creates_open(n);
@@ -244,6 +247,7 @@ static void take_down(struct daemon *d)
 	slots_close(&n->slots);
 	memory_watch_close(&n->memory);
 	daemon_keep_close(&n->egress);
+	opener_keep_close(&n->opener);
 	warden_keep_close(&n->warden);
 	journal_close(TAKE(n->journal));
 	loop_free(n->loop);

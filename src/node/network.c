@@ -22,18 +22,18 @@ int network_rules(const struct sandbox *s, const char *text, struct buf *out, st
 	return network_text_rules(&from, out, err);
 }
 
-int network_rule(struct sandbox *s, struct daemon_call *c, const char *text,
-		 void (*on_done)(struct daemon_call *c, const struct err *err), struct err *err)
+int network_allow(const struct node *n, const char *text, struct err *err)
 {
-	AUTO(buf_done) struct buf rules = BUF_MAX(NETWORK_RULES_MAX);
-	struct egress_asked what = { .verb = EGRESS_RULE, .slot = s->slot, .n_fds = 1 };
+	AUTO(buf_done) struct buf opened = BUF_MAX(NETWORK_RULES_MAX);
 
-	if (network_rules(s, text, &rules, err) < 0)
+	if (daemon_exists(&n->opener.link))
+		return 0;
+	if (network_text_opened(text, &opened, err) < 0)
 		return -1;
-	what.fds[0] = memory_file_make("rules", buf_view(&rules), err);
-	if (what.fds[0] < 0)
-		return -1;
-	return egress_ask(&s->node->egress, c, &what, on_done, err);
+	if (opened.len == 0)
+		return 0;
+	return err_set(err, ERR_INVALID, 0,
+		       "network rules need the opener, which this server runs without");
 }
 
 /* --- all of a sandbox --------------------------------------------------------------------- */
@@ -48,9 +48,9 @@ static void told(struct sandbox *s)
 }
 
 /* Whatever else went wrong, its network is closed, and it is told of again with its doors. */
-static void on_rule(struct daemon_call *c, const struct err *err)
+static void on_rule(struct network_telling *t, const struct err *err)
 {
-	struct sandbox *s = CONTAINER_OF(c, struct sandbox, network.rule);
+	struct sandbox *s = CONTAINER_OF(t, struct sandbox, network.telling);
 
 	if (err)
 		log_warn("%s: its network stays closed: %s", s->info.id, err->msg);
@@ -65,33 +65,42 @@ static const char *text_of(const struct sandbox *s)
 	return s->text || !s->create ? s->text : s->create->text;
 }
 
-void network_tell(struct sandbox *s)
+void network_retell(struct sandbox *s)
 {
-	struct node *n = s->node;
+	struct network_telling *t = &s->network.telling;
 	struct err err;
 
-	if (s->slot == WARDEN_NO_SLOT || !daemon_exists(&n->egress) || !n->egress.up)
+	if (s->slot == WARDEN_NO_SLOT || !daemon_exists(&s->node->egress) || !s->node->egress.up)
 		return;
-	daemon_call_cancel(&s->network.rule);
+	network_telling_cancel(t);
+	timer_stop(&s->network.again);
 	s->network.refused = (struct err){ 0 };
-	egress_name(&n->egress, s->slot, s->info.id);
 	if (!s->info.team[0]) /* nobody's */
 		return;
-	if (network_rule(s, &s->network.rule, text_of(s), on_rule, &err) < 0)
-		on_rule(&s->network.rule, &err);
+	if (network_telling_begin(t, s, text_of(s), on_rule, &err) < 0)
+		on_rule(t, &err);
+}
+
+void network_tell(struct sandbox *s)
+{
+	if (s->slot == WARDEN_NO_SLOT)
+		return;
+	egress_name(&s->node->egress, s->slot, s->info.id);
+	network_retell(s);
 }
 
 void network_wait(struct sandbox *s, void (*on_rules)(struct sandbox *s, const struct err *refused))
 {
 	s->network.on_rules = on_rules;
-	if (!s->network.rule.message)
+	if (!network_telling_busy(&s->network.telling))
 		told(s);
 }
 
 void network_cancel(struct sandbox *s)
 {
-	daemon_call_cancel(&s->network.rule);
+	network_telling_cancel(&s->network.telling);
 	daemon_call_cancel(&s->network.learn);
+	timer_stop(&s->network.again);
 	s->network.on_rules = NULL;
 	s->network.on_learned = NULL;
 }
@@ -109,6 +118,44 @@ void network_reopened(struct slots *slots, uint32_t slot)
 	for (struct sandbox *s = n->table.all; s; s = s->next)
 		if (s->slot == slot && s->state != SANDBOX_ENDING)
 			network_tell(s);
+}
+
+/* --- its worker --------------------------------------------------------------------------- */
+
+void network_close_opened(struct sandbox *s)
+{
+	if (s->network.opened && s->slot != WARDEN_NO_SLOT)
+		opener_stop(&s->node->opener, s->slot);
+	s->network.opened = false;
+	timer_stop(&s->network.again);
+}
+
+void network_opener_up(struct opener_keep *k)
+{
+	struct node *n = CONTAINER_OF(k, struct node, opener);
+
+	for (struct sandbox *s = n->table.all; s; s = s->next)
+		if (s->network.opened && s->state != SANDBOX_ENDING)
+			network_retell(s);
+}
+
+static void on_again(struct timer *t)
+{
+	network_retell(CONTAINER_OF(t, struct sandbox, network.again));
+}
+
+/* Not at once: one that cannot live must not keep the opener busy. */
+void network_worker_gone(struct opener_keep *k, uint32_t slot)
+{
+	struct node *n = CONTAINER_OF(k, struct node, opener);
+
+	for (struct sandbox *s = n->table.all; s; s = s->next) {
+		if (s->slot != slot || !s->network.opened || s->state == SANDBOX_ENDING)
+			continue;
+		log_warn("%s: its worker ended; there will be another", s->info.id);
+		timer_init(&s->network.again, n->loop, on_again);
+		timer_start(&s->network.again, NETWORK_AGAIN_MS);
+	}
 }
 
 /* --- what it knows of names --------------------------------------------------------------- */

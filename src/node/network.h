@@ -8,7 +8,11 @@
 
 #include "base/bytes.h"
 #include "node/egress_keep.h"
+#include "node/network_telling.h"
+#include "node/opener_keep.h"
 #include "node/protocol.h"
+
+enum { NETWORK_AGAIN_MS = 1000 }; /* a worker ended by itself: until there is another */
 
 struct sandbox;
 struct slots;
@@ -16,7 +20,9 @@ struct node;
 struct door_asked;
 
 struct network { /* of a sandbox; all zero: nothing told */
-	struct daemon_call rule;
+	struct network_telling telling;
+	bool opened;        /* the opener may have a worker for its slot */
+	struct timer again; /* there is to be another one */
 	/* Who waits until it is told; NULL: nobody */
 	void (*on_rules)(struct sandbox *s, const struct err *refused);
 	struct err refused; /* by egress: its rules make no sense. ERR_NONE: they were not */
@@ -38,11 +44,12 @@ void network_done(struct sandbox *s);
 /* Its rules as egress reads them, of that text of a create; appended. */
 int network_rules(const struct sandbox *s, const char *text, struct buf *out,
 		  struct err *err) NODISCARD;
-/* Of the text it would have then: EGRESS_RULE for its slot. */
-int network_rule(struct sandbox *s, struct daemon_call *c, const char *text,
-		 void (*on_done)(struct daemon_call *c, const struct err *err),
-		 struct err *err) NODISCARD;
+/* ERR_INVALID: it has rules of headers, and there is no opener. */
+int network_allow(const struct node *n, const char *text, struct err *err) NODISCARD;
 
+/* Its rules again, not its name: the ones it had were lost, or are to be as they were. */
+void network_retell(struct sandbox *s);
+void network_close_opened(struct sandbox *s); /* its worker, if any; also before its slot goes */
 /* It stands still: what it knows of names is asked for and kept in s->network.known, so that
  * whoever goes on from here knows it, too. `on_learned`, if any, comes once, from the loop, if it
  * is under way after the call; what was known before stays when egress does not say. */
@@ -51,6 +58,9 @@ bool network_learns(const struct sandbox *s);
 
 /* For slots.h: whoever uses it is told of again. */
 void network_reopened(struct slots *slots, uint32_t slot);
+/* For opener_keep.h. */
+void network_opener_up(struct opener_keep *k);
+void network_worker_gone(struct opener_keep *k, uint32_t slot);
 
 /* network_verbs.c */
 void network_put_ask(struct node *n, struct door_asked *a, const struct node_request *rq,

@@ -88,6 +88,28 @@ int network_text_rules(const struct network_from *from, struct buf *out, struct 
 	return json_encode(rules, out, err);
 }
 
+/* --- for the opener ----------------------------------------------------------------------- */
+
+int network_text_opened(const char *text, struct buf *out, struct err *err)
+{
+	AUTO(json_decrefp) json_t *all = NULL;
+	AUTO(json_decrefp) json_t *opened = json_object();
+	const json_t *network;
+
+	if (!opened)
+		return no_memory(err);
+	if (!text)
+		return 0;
+	if (decode(text, &all, err) < 0)
+		return -1;
+	network = json_object_get(all, "network");
+	if (json_object_size(json_object_get(network, "rules")) == 0)
+		return 0;
+	if (!copy_member(opened, network, "rules") || !copy_member(opened, all, "sealed"))
+		return no_memory(err);
+	return json_encode(opened, out, err);
+}
+
 /* --- NODE_NETWORK ------------------------------------------------------------------------- */
 
 /* What PUT speaks of; anything else in a network has another purpose. */
@@ -132,6 +154,28 @@ int network_text_put(const char *text, struct bytes put, size_t max, char **ret,
 		return err_set(err, ERR_INVALID, 0, "the network of a sandbox is an object");
 	if (decode(text, &all, err) < 0 || merge(all, wanted, err) < 0)
 		return -1;
+	return create_text_put(all, max, ret, err);
+}
+
+/* --- NODE_SECRET -------------------------------------------------------------------------- */
+
+int network_text_secret(const char *text, const char *name, json_t *sealed, size_t max, char **ret,
+			struct err *err)
+{
+	AUTO(json_decrefp) json_t *all = NULL;
+	json_t *values, *value;
+
+	*ret = NULL;
+	if (!text || !strstr(text, "\"sealed\"")) /* most have none: they need not be read */
+		return 0;
+	if (decode(text, &all, err) < 0)
+		return -1;
+	values = json_object_get(all, "sealed");
+	value = json_object_get(values, name);
+	if (!value || (sealed && json_equal(value, sealed)))
+		return 0;
+	if (sealed ? json_object_set(values, name, sealed) < 0 : json_object_del(values, name) < 0)
+		return no_memory(err);
 	return create_text_put(all, max, ret, err);
 }
 

@@ -20,11 +20,19 @@ struct network_from {
  * "known":}. Of network.rules the hosts alone: what is in them is for nobody but the opener. */
 int network_text_rules(const struct network_from *from, struct buf *out, struct err *err) NODISCARD;
 
+/* For OPENER_START, appended: {"rules":{}, "sealed":{}}. Nothing: it has no rules of headers. */
+int network_text_opened(const char *text, struct buf *out, struct err *err) NODISCARD;
+
 /* `text` with another network, of NODE_NETWORK, NUL-terminated, owned by the caller. What is said
  * of traffic outwards is cleared where `put` does not say it; what the network is told for other
  * purposes stays unless `put` says otherwise, and so do the services. */
 int network_text_put(const char *text, struct bytes put, size_t max, char **ret,
 		     struct err *err) NODISCARD;
+
+/* `text` with another value of a secret that its rules name, or without it (`sealed` NULL); owned
+ * by the caller. NULL: it names none of that name, or has that value already. */
+int network_text_secret(const char *text, const char *name, json_t *sealed, size_t max, char **ret,
+			struct err *err) NODISCARD;
 
 /* The newest NETWORK_KNOWN_MAX of what egress said, which has the oldest first; as text, owned by
  * the caller. NULL: there are none. ERR_INVALID: that is not what egress says. */

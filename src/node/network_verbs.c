@@ -22,6 +22,7 @@ struct network_job { /* a request whose answer waits for egress or the journal *
 	char *text; /* of the request */
 	char *was;  /* the sandbox's text before; NULL: none */
 	uint64_t change;
+	struct network_telling telling;
 	struct daemon_call call;
 	struct journal_write write;
 	struct network_job *next, **prev;
@@ -46,6 +47,7 @@ static struct network_job *job_add(struct node *n, struct door_asked *a,
 
 static void job_free(struct network_job *j)
 {
+	network_telling_cancel(&j->telling);
 	daemon_call_cancel(&j->call);
 	journal_write_cancel(&j->write);
 	*j->prev = j->next;
@@ -90,6 +92,7 @@ static void take_back(struct sandbox *s, struct network_job *j)
 		return;
 	free(s->text);
 	s->text = TAKE(j->was);
+	network_retell(s);
 }
 
 /* It is on its way to another state: what is to become of the request is known when it is there. */
@@ -104,9 +107,9 @@ static void again(struct network_job *j)
 	requests_again(n, a, &rq, bytes_str(text));
 }
 
-static void on_ruled(struct daemon_call *c, const struct err *failed)
+static void on_told(struct network_telling *t, const struct err *failed)
 {
-	struct network_job *j = CONTAINER_OF(c, struct network_job, call);
+	struct network_job *j = CONTAINER_OF(t, struct network_job, telling);
 	struct err err;
 	struct sandbox *s = requests_alive(j->node, &j->request, &err);
 
@@ -139,7 +142,9 @@ static void put(struct sandbox *s, struct door_asked *a, const struct node_reque
 			job_free(j);
 		return;
 	}
-	if (network_text_put(s->text, text, NODE_TEXT_MAX, &next, &err) < 0) {
+	if (network_text_put(s->text, text, NODE_TEXT_MAX, &next, &err) < 0 ||
+	    network_allow(s->node, next, &err) < 0) {
+		free(next);
 		refuse(j, &err);
 		return;
 	}
@@ -147,9 +152,9 @@ static void put(struct sandbox *s, struct door_asked *a, const struct node_reque
 	s->text = next;
 	j->change = ++s->network.changes;
 	if (!daemon_exists(&s->node->egress)) /* it reaches nobody, whatever the rules */
-		on_ruled(&j->call, NULL);
-	else if (network_rule(s, &j->call, s->text, on_ruled, &err) < 0)
-		on_ruled(&j->call, &err);
+		on_told(&j->telling, NULL);
+	else if (network_telling_begin(&j->telling, s, s->text, on_told, &err) < 0)
+		on_told(&j->telling, &err);
 }
 
 void network_put_ask(struct node *n, struct door_asked *a, const struct node_request *rq,

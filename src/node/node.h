@@ -34,6 +34,7 @@ struct node {
 	struct door_user door_user;
 	struct warden_keep warden;
 	struct daemon_keep egress;
+	struct opener_keep opener;
 	struct slots slots;
 	struct memory_watch memory;
 	struct base_template base;
@@ -52,6 +53,7 @@ struct node {
 	struct vm_groups groups;
 	struct timer metrics_turn;
 	struct node_job *jobs;            /* requests.c: what is under way for a gateway */
+	struct secret_job *secret_jobs;   /* network_secrets.c: the same */
 	struct network_job *network_jobs; /* network_verbs.c: the same */
 	bool stopping;
 };

@@ -5,6 +5,7 @@
 #include "base/log.h"
 #include "node/fork.h"
 #include "node/network.h"
+#include "node/network_secrets.h"
 #include "node/node.h"
 #include "node/pause.h"
 #include "node/requests.h"
@@ -401,6 +402,8 @@ static verb_fn *const verbs[NODE_VERBS] = {
 	[NODE_NETWORK] = network_put_ask,
 	[NODE_EXPLAIN] = network_explain_ask,
 	[NODE_EGRESS_LOG] = network_log_ask,
+	[NODE_SECRET] = secrets_ask,
+	[NODE_SEAL_KEY] = secrets_key_ask,
 };
 
 static void on_request(struct door_user *u, struct door_asked *a, const struct node_request *rq,
@@ -437,5 +440,6 @@ void requests_close(struct node *n)
 	while (n->jobs)
 		job_free(n->jobs);
 	network_jobs_close(n);
+	secrets_close(n);
 	signed_close(n);
 }

@@ -22,6 +22,9 @@ const struct config_param settings_table[SETTINGS] = {
 	[SET_EGRESS_SOCKET] = { "egress_socket", CONFIG_TEXT, "/run/hotcell-egress/egress.sock",
 				.help = "where egress listens; empty: none, sandboxes reach "
 					"nothing" },
+	[SET_OPENER_SOCKET] = { "opener_socket", CONFIG_TEXT, "",
+				.help = "where the opener listens; empty: none, and network rules "
+					"that set headers are refused" },
 	[SET_USER] = { "user", CONFIG_TEXT, "",
 		       .help = "name or number to become when started as root; empty: stay" },
 	[SET_GATEWAY_UID] = { "gateway_uid", CONFIG_USER, "0",

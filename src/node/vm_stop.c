@@ -39,6 +39,7 @@ static void ask(struct sandbox *s)
  */
 void vm_leave_slot(struct sandbox *s)
 {
+	network_close_opened(s);
 	if (s->started)
 		slots_leave(&s->node->slots, s->slot);
 	else if (s->slot != WARDEN_NO_SLOT)

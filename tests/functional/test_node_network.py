@@ -6,11 +6,14 @@ and by nobody else.
 
 import json
 import os
+import pathlib
 import subprocess
 import sys
+import tempfile
 
 import pytest
 
+from fake_opener import START, FakeOpener
 from node import NodeError, NodeHost, wait_for
 from node_client import value
 
@@ -80,9 +83,17 @@ def service():
 
 
 @pytest.fixture(scope="module")
-def host(service):
+def opener():
+    with tempfile.TemporaryDirectory(prefix="hotcell-opener-") as folder:
+        os.chmod(folder, 0o755)  # node is somebody else
+        with FakeOpener(pathlib.Path(folder)) as o:
+            yield o
+
+
+@pytest.fixture(scope="module")
+def host(service, opener):
     settings = {"network": "allowlist", "allow": "known.example", "services": f"echo={ADDRESS}:{service.port}", "resolvers": f"{ADDRESS}:53"}
-    with NodeHost(pool=1, egress_settings=settings, egress_within=service.within) as h:
+    with NodeHost(pool=1, opener_socket=opener.path, egress_settings=settings, egress_within=service.within) as h:
         h.wait_template()
         yield h
 
@@ -257,3 +268,85 @@ def test_what_it_knows_of_names_goes_with_it(host, service, make):
     assert reaches(host, service, copy, at=PUBLIC)
     kill(host, copy)
     host.client.snapshot_delete(TEAM, snapshot)
+
+
+# --- rules of headers: a worker of the opener knows them, and nobody else ---
+
+RULES = {"a.example": [{"transform": {"headers": {"authorization": "Bearer ${e2b.secrets.key}"}}}]}
+
+
+def with_rules(**sealed):
+    return {"network": {"rules": RULES}, "sealed": sealed or {"key": "b2xk"}}
+
+
+def wants(b, **sealed):
+    return {"id": b.id, "team": TEAM, "rules": RULES, "sealed": sealed or {"key": "b2xk"}}
+
+
+def wait_worker(opener, b, expected):
+    wait_for(lambda: opener.of(b) == expected, "it has its worker", 60)
+
+
+def test_one_with_rules_of_headers_has_a_worker(host, opener, make):
+    box, other = make(text=with_rules()), make()
+    assert opener.of(box) == wants(box) and opener.of(other) is None
+    refused("invalid", make, text={"network": {"rules": {"refuse.example": []}}})
+    told = host.client.explain(TEAM, box.id, "a.example:443")
+    assert told["opened"] == ["a.example"] and "authorization" not in json.dumps(told)
+    (copy,) = host.client.fork(TEAM, box.id, 1)
+    assert opener.of(copy) == wants(copy)
+    kill(host, copy)
+    assert opener.of(copy) is None
+    host.client.pause(TEAM, box.id)
+    wait_worker(opener, box, None)
+    host.client.resume(TEAM, box.id)
+    assert opener.of(box) == wants(box)
+    host.client.network(TEAM, box.id, network={})
+    assert opener.of(box) is None
+    assert "sealed" not in host.client.get(TEAM, box.id).text
+    host.client.network(TEAM, box.id, **with_rules())
+    assert opener.of(box) == wants(box)
+    refused("invalid", host.client.network, TEAM, box.id, network={"rules": {"refuse.example": []}})
+    wait_worker(opener, box, wants(box))
+    kill(host, box)
+    assert opener.of(box) is None
+
+
+def test_workers_come_back(host, opener, make):
+    box = make(text=with_rules())
+    opener.worker_dies(opener.slot_of(box))
+    wait_worker(opener, box, wants(box))
+    opener.close()
+    other = make(text=with_rules())  # nobody waits for an opener: its hosts are closed meanwhile
+    opener.open()
+    for b in (box, other):
+        wait_worker(opener, b, wants(b))
+    for restart in ((host.kill_node, host.start_node), (host.end_egress, host.start_egress)):
+        opener.heard.clear()
+        for step in restart:
+            step()
+        for b in (box, other):
+            wait_worker(opener, b, wants(b))
+        wait_for(lambda: [v for v, _ in opener.heard].count(START) >= 2, "each is started again", 60)
+
+
+def test_another_value_of_a_secret_reaches_all_who_use_it(host, opener, make):
+    box, paused, others = make(text=with_rules()), make(text=with_rules()), make(text=with_rules(else_="b2xk"))
+    host.client.pause(TEAM, paused.id)
+    host.client.secret(TEAM, "key", "bmV3")
+    assert opener.of(box) == wants(box, key="bmV3")
+    assert opener.of(others) == wants(others, else_="b2xk")
+    host.client.secret("another-team", "key", "b3RoZXI=")
+    host.kill_node()
+    host.start_node()
+    for b in (box, paused):
+        assert host.client.get(TEAM, b.id).text["sealed"] == {"key": "bmV3"}
+    host.client.resume(TEAM, paused.id)
+    assert opener.of(paused) == wants(paused, key="bmV3")
+    host.client.secret(TEAM, "key", None)
+    assert opener.of(paused)["sealed"] == {} and host.client.get(TEAM, paused.id).text["sealed"] == {}
+    refused("invalid", host.client.secret, TEAM, None, "x")
+
+
+def test_it_tells_the_key_that_secrets_are_sealed_with(host, opener):
+    assert host.client.call("SEAL_KEY").text == {"sealKey": opener.facts["sealKey"]}

@@ -228,6 +228,9 @@ class NodeClient:
     def network(self, team, sandbox, **put):
         return self.call("NETWORK", team=team, id=sandbox, text=json.dumps(put).encode())
 
+    def secret(self, team, name, sealed):
+        return self.call("SECRET", team=team, text=json.dumps({"name": name, "sealed": sealed}).encode())
+
     def explain(self, team, sandbox, question=None):
         text = {"question": question} if question else {}
         return self.call("EXPLAIN", team=team, id=sandbox, text=json.dumps(text).encode()).text
