@@ -14,6 +14,9 @@ struct handed {
 	uint32_t ip;
 	uint16_t port;
 	char name[DOMAIN_SIZE];
+	bool waits; /* its worker has no room yet: what it is given is kept */
+	int fds[OPENER_HAND_FDS];
+	struct buf first;
 	struct handed *next;
 };
 
@@ -24,6 +27,14 @@ struct hand_over {
 	uint64_t tag;
 	struct handed *all;
 };
+
+static void let_go(struct handed *h)
+{
+	for (size_t i = 0; h->waits && i < OPENER_HAND_FDS; i++)
+		close(h->fds[i]);
+	buf_done(&h->first);
+	h->waits = false;
+}
 
 /* Once for each; `over` is NULL when its worker is gone. */
 static void conclude(struct hand_over *w, struct handed **at, const struct opener_over *over)
@@ -41,6 +52,7 @@ static void conclude(struct hand_over *w, struct handed **at, const struct opene
 	}
 	if (no.why[0])
 		outlet_audit(o, h->kind, &no, h->name, h->ip, h->port);
+	let_go(h);
 	free(h);
 }
 
@@ -63,6 +75,33 @@ static void tell(struct hand_over *w, const struct opener_over *over)
 		}
 }
 
+static int send_it(struct hand_over *w, const struct handed *h, struct err *err)
+{
+	struct opener_hand m = { .version = OPENER_VERSION,
+				 .tls = h->kind == OUTLET_TLS,
+				 .tag = h->tag,
+				 .port = h->port,
+				 .first_len = (uint32_t)h->first.len };
+
+	static_assert(sizeof(m.name) == sizeof(h->name), "every name fits");
+	memcpy(m.name, h->name, sizeof(m.name));
+	return fdmsg_send_pair(w->sock, (struct bytes){ (const uint8_t *)&m, sizeof(m) },
+			       buf_view(&h->first), h->fds, OPENER_HAND_FDS, err);
+}
+
+/* Those who wait, as far as there is room. A worker that is gone is noticed by reading. */
+static void send_waiting(struct hand_over *w)
+{
+	struct err err;
+
+	for (struct handed *h = w->all; h; h = h->next) {
+		if (h->waits && send_it(w, h, &err) < 0)
+			return;
+		let_go(h);
+	}
+	watch_set(&w->ready, WATCH_READ);
+}
+
 /* What is not a message of ours is no worker of ours. */
 static void on_ready(struct watch *ready, unsigned int events)
 {
@@ -71,6 +110,8 @@ static void on_ready(struct watch *ready, unsigned int events)
 	struct err err;
 	size_t n;
 
+	if (events & WATCH_WRITE)
+		send_waiting(w);
 	for (int i = 0; i < HAND_OVER_BATCH; i++) {
 		if (fdmsg_recv(w->sock, &over, sizeof(over), NULL, 0, &n, &err) < 0) {
 			if (err.sys != EAGAIN || (events & WATCH_ERROR))
@@ -112,53 +153,59 @@ bool hand_over_lives(const struct hand_over *w)
 	return w && w->sock >= 0;
 }
 
-static struct handed *remember(struct hand_over *w, const struct hand_over_what *what)
+/* Takes the descriptors, and has them until they are sent. */
+static struct handed *remember(struct hand_over *w, const struct hand_over_what *what, int guest,
+			       int server, struct err *err)
 {
-	struct handed *h = calloc(1, sizeof(*h));
+	AUTO(auto_free) struct handed *h = calloc(1, sizeof(*h));
 
-	if (!h)
+	if (!h) {
+		err_set(err, ERR_EXHAUSTED, ENOMEM, "hand over a connection");
 		return NULL;
-	*h = (struct handed){ ++w->tag, what->kind, what->ip, what->port, "", w->all };
+	}
+	*h = (struct handed){ .tag = ++w->tag,
+			      .kind = what->kind,
+			      .ip = what->ip,
+			      .port = what->port,
+			      .first = BUF_MAX(OPENER_FIRST_MAX),
+			      .next = w->all };
 	snprintf(h->name, sizeof(h->name), "%s", what->name);
+	if (buf_add(&h->first, what->first, err) < 0)
+		return NULL;
+	h->waits = true;
+	h->fds[0] = guest;
+	h->fds[1] = server;
 	w->all = h;
 	w->outlet->n_handed++;
-	return h;
-}
-
-static int send_it(struct hand_over *w, const struct handed *h, struct bytes first, const int *fds,
-		   struct err *err)
-{
-	struct opener_hand m = { .version = OPENER_VERSION,
-				 .tls = h->kind == OUTLET_TLS,
-				 .tag = h->tag,
-				 .port = h->port,
-				 .first_len = (uint32_t)first.len };
-
-	static_assert(sizeof(m.name) == sizeof(h->name), "every name fits");
-	memcpy(m.name, h->name, sizeof(m.name));
-	return fdmsg_send_pair(w->sock, (struct bytes){ (const uint8_t *)&m, sizeof(m) }, first,
-			       fds, OPENER_HAND_FDS, err);
+	return TAKE(h);
 }
 
 int hand_over_pass(struct hand_over *w, const struct hand_over_what *what, struct err *err)
 {
 	AUTO(auto_close) int guest = stream_take_fd(what->guest);
 	AUTO(auto_close) int server = stream_take_fd(what->server);
-	const struct handed *h;
+	struct handed *h;
 
 	if (guest < 0 || server < 0)
 		return err_set(err, ERR_UNAVAILABLE, 0, "it broke");
 	if (!hand_over_lives(w))
 		return err_set(err, ERR_UNAVAILABLE, 0, "its opener is gone");
-	if (what->first.len > OPENER_FIRST_MAX)
-		return err_set(err, ERR_EXHAUSTED, 0, "its first message is too long");
-	h = remember(w, what);
+	h = remember(w, what, guest, server, err);
 	if (!h)
-		return err_set(err, ERR_EXHAUSTED, ENOMEM, "hand over a connection");
-	if (send_it(w, h, what->first, (const int[]){ guest, server }, err) == 0)
+		return -1;
+	(void)take_fd(&guest);
+	(void)take_fd(&server);
+	if (send_it(w, h, err) == 0) {
+		let_go(h);
 		return 0;
+	}
+	if (err->sys == EAGAIN) {
+		watch_set(&w->ready, WATCH_READ | WATCH_WRITE);
+		return 0;
+	}
 	w->all = h->next;
 	w->outlet->n_handed--;
-	auto_free(&h);
+	let_go(h);
+	free(h);
 	return err_wrap(err, "hand over to its opener");
 }

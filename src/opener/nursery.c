@@ -6,6 +6,7 @@
 #include <poll.h>
 #include <signal.h>
 #include <sys/prctl.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
 
@@ -13,6 +14,7 @@
 #include "base/memory_file.h"
 #include "jail/confine.h"
 #include "jail/fdmsg.h"
+#include "jail/sanitized.h"
 #include "net/loop.h"
 #include "opener/worker/syscalls.h"
 #include "opener/worker/worker.h"
@@ -48,6 +50,17 @@ static void on_end(struct worker *w)
 	loop_stop(CONTAINER_OF(w, struct life, worker)->loop);
 }
 
+/* What 512 connections hold at most, and some more: beyond that a connection fails, not the host.
+ */
+static int bound(struct err *err)
+{
+	const struct rlimit memory = { WORKER_MEMORY_MAX, WORKER_MEMORY_MAX };
+
+	if (!SANITIZED && setrlimit(RLIMIT_DATA, &memory) < 0)
+		return err_set(err, ERR_INTERNAL, errno, "bound the memory of a worker");
+	return 0;
+}
+
 static int live(const struct worker_tools *tools, const int fds[static ORDER_FDS], pid_t parent,
 		struct err *err)
 {
@@ -56,7 +69,7 @@ static int live(const struct worker_tools *tools, const int fds[static ORDER_FDS
 	AUTO(secret_done) struct buf text = BUF_MAX(WORKER_TEXT_MAX);
 	struct life life = { 0 };
 
-	if (hide(parent, err) < 0 || memory_file_read(fds[1], &text, err) < 0 ||
+	if (hide(parent, err) < 0 || bound(err) < 0 || memory_file_read(fds[1], &text, err) < 0 ||
 	    confine(&limits, err) < 0)
 		return -1;
 	close(fds[1]);

@@ -138,6 +138,7 @@ class Channel:
         self.sock.setblocking(True)
         self.sock.settimeout(PATIENCE)
         self.tag = 0
+        self.lock = threading.Lock()
 
     def hand(self, name, server, tls=True, port=443):
         """A connection of a guest, handed over: the guest's end. Its first bytes are not read before it is
@@ -150,9 +151,10 @@ class Channel:
 
     def pass_on(self, ours, to, name, tls, port):
         first = ours.recv(16384)
-        self.tag += 1
-        send_with(self.sock, HAND.pack(VERSION, tls, self.tag, port, len(first), name.encode()) + first,
-                  [ours.fileno(), to.fileno()])
+        with self.lock:
+            self.tag += 1
+            send_with(self.sock, HAND.pack(VERSION, tls, self.tag, port, len(first), name.encode()) + first,
+                      [ours.fileno(), to.fileno()])
         ours.close()
         to.close()
 

@@ -6,6 +6,7 @@
 #include <fcntl.h>
 #include <net/if.h>
 #include <netinet/in.h>
+#include <poll.h>
 #include <sched.h>
 #include <sys/ioctl.h>
 #include <sys/socket.h>
@@ -583,6 +584,39 @@ static void an_opener_that_ends_takes_its_connections_with_it(void **state)
 	assert_int_equal(w->outlet.n_fronts, 0);
 }
 
+/* A worker that does not read now: those it has no room for wait, and reach it later. */
+static void a_busy_opener_is_waited_for(void **state)
+{
+	enum { MANY = 300 };
+	struct world *w = *state;
+	int worker = with_opener(w), fds[OPENER_HAND_FDS];
+	bool seen[MANY + 1] = { 0 };
+
+	w->house.limits.connections = MANY;
+	rule(w, WITH_RULE);
+	for (int i = 0; i < MANY; i++) {
+		go(w, GOOD, GET("good.com"));
+		while (w->outlet.n_handed <= (size_t)i && w->outlet.counts.tcp_failed == 0)
+			(void)loop_turn(w->loop);
+		assert_true(came(&w->good)); /* its backlog is short */
+		close(take_fd(&w->good.fd));
+	}
+	assert_int_equal(w->outlet.counts.tcp_failed, 0);
+	for (int i = 0; i < MANY; i++) {
+		uint64_t tag;
+		struct pollfd ready = { .fd = worker, .events = POLLIN };
+
+		while (poll(&ready, 1, 0) == 0)
+			(void)loop_turn(w->loop);
+		tag = take_handed(worker, fds, GET("good.com"));
+		assert_true(tag <= MANY && !seen[tag]);
+		seen[tag] = true;
+		close(fds[0]);
+		close(fds[1]);
+	}
+	close(worker);
+}
+
 /* The name is not allowed, the address is: nothing is added to what goes to an address. */
 static void a_rule_is_for_the_addresses_of_its_name(void **state)
 {
@@ -807,6 +841,7 @@ int main(void)
 		TEST(a_host_with_a_rule_is_handed_over),
 		TEST(without_its_opener_such_a_host_is_refused),
 		TEST(an_opener_that_ends_takes_its_connections_with_it),
+		TEST(a_busy_opener_is_waited_for),
 		TEST(a_rule_is_for_the_addresses_of_its_name),
 	};
 

@@ -17,6 +17,8 @@ struct worker_channel {
 	int sock;
 	bool broken;
 	struct watch ready;
+	struct opener_over late[WORKER_LATE_MAX]; /* notes that egress has no room for yet */
+	size_t n_late;
 	struct {
 		struct opener_hand hand;
 		uint8_t first[OPENER_FIRST_MAX];
@@ -35,15 +37,43 @@ static void fail(struct worker_channel *c)
 	c->worker->ops->on_end(c->worker);
 }
 
-void worker_over(struct worker *w, const struct opener_over *over)
+/* False: not now. */
+static bool tell(struct worker_channel *c, const struct opener_over *over)
 {
 	struct err err;
 
-	/* egress reads all the time: who cannot be told any more is not there. The loop will see
-	 * that: this may be called from anywhere. */
-	if (w->channel && !w->channel->broken &&
-	    fdmsg_send(w->channel->sock, over, sizeof(*over), NULL, 0, &err) < 0)
-		(void)shutdown(w->channel->sock, SHUT_RDWR);
+	if (fdmsg_send(c->sock, over, sizeof(*over), NULL, 0, &err) == 0)
+		return true;
+	/* gone: the loop will see that; this may be called from anywhere */
+	if (err.sys != EAGAIN)
+		(void)shutdown(c->sock, SHUT_RDWR);
+	return err.sys != EAGAIN;
+}
+
+void worker_over(struct worker *w, const struct opener_over *over)
+{
+	struct worker_channel *c = w->channel;
+
+	if (!c || c->broken || (c->n_late == 0 && tell(c, over)))
+		return;
+	if (c->n_late == WORKER_LATE_MAX) { /* egress reads all the time: it is not there */
+		(void)shutdown(c->sock, SHUT_RDWR);
+		return;
+	}
+	c->late[c->n_late++] = *over;
+	watch_set(&c->ready, WATCH_READ | WATCH_WRITE);
+}
+
+static void tell_late(struct worker_channel *c)
+{
+	size_t n = 0;
+
+	while (n < c->n_late && tell(c, &c->late[n]))
+		n++;
+	c->n_late -= n;
+	memmove(c->late, c->late + n, c->n_late * sizeof(c->late[0]));
+	if (c->n_late == 0)
+		watch_set(&c->ready, WATCH_READ);
 }
 
 static bool is_sound(const struct worker_channel *c, size_t len, size_t n_fds)
@@ -84,10 +114,11 @@ static void on_ready(struct watch *w, unsigned int events)
 {
 	struct worker_channel *c = CONTAINER_OF(w, struct worker_channel, ready);
 
+	if (events & WATCH_WRITE)
+		tell_late(c);
 	for (int i = 0; i < WORKER_BATCH; i++)
 		if (!take_one(c))
 			break;
-	(void)events;
 }
 
 static int open_channel(struct worker *w, int fd, struct err *err)

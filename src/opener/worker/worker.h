@@ -16,7 +16,9 @@
 enum {
 	WORKER_TEXT_MAX = 8 * 1024 * 1024, /* the values with what JSON adds to them */
 	WORKER_CONNECTIONS_MAX = 512,
-	WORKER_BATCH = 8, /* connections taken per turn */
+	WORKER_MEMORY_MAX = 512 * 1024 * 1024,
+	WORKER_BATCH = 8,      /* connections taken per turn */
+	WORKER_LATE_MAX = 512, /* notes kept for an egress that is busy */
 };
 
 struct worker_tools { /* of the process, borrowed */
