@@ -275,6 +275,7 @@ void base_turn(struct node *n)
 	    n->look.n_strays > 0 || !base_trust_ready(n))
 		return;
 	b->state = BASE_CHECKING;
+	b->stale = false;
 	if (name_it(n, &err) < 0)
 		fail(n, &err);
 	else if (check(n, &err) < 0)
