@@ -261,6 +261,14 @@ static void on_lower_data(struct stream_user *u, struct bytes in)
 	tls_stream_update(t);
 }
 
+/* Where nobody's certificate is looked at, an end that was not announced could be forged like any
+ * other; many small servers never announce theirs. Within a record it is a break all the same. */
+static bool may_just_end(const struct tls_stream *t)
+{
+	return t->ctx->unverified && t->state == TLS_OPEN && t->face.user && t->face.reading &&
+	       t->held.len == 0 && SSL_has_pending(t->ssl) == 0;
+}
+
 static void on_lower_end(struct stream_user *u)
 {
 	struct tls_stream *t = of_lower(u);
@@ -268,6 +276,11 @@ static void on_lower_end(struct stream_user *u)
 
 	if (t->ended)
 		return;
+	if (may_just_end(t)) {
+		t->ended = true;
+		t->face.user->ops->on_end(t->face.user);
+		return;
+	}
 	err_set(&err, ERR_UNAVAILABLE, 0, "TLS: the other side went without saying so");
 	break_down(t, &err);
 }

@@ -9,7 +9,7 @@
  *   ERR_TIMEOUT      no handshake within TLS_HANDSHAKE_MS
  *   ERR_INVALID      what came is not TLS, or nothing both sides speak
  *   ERR_UNAVAILABLE  the connection broke, or ended without TLS having said so: what was read may
- *                    be cut short, so this is never an end
+ *                    be cut short, so this is never an end; but of unverified ones it is
  *
  * TLS 1.2 and 1.3. No resumption, no renegotiation, no early data: each of them costs more to get
  * right than it saves here. A stream that is closed before its handshake is over is cut off.

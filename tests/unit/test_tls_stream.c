@@ -87,7 +87,8 @@ static void listen_to(struct ear *e, struct stream *s)
 struct how {
 	struct tls_context *client;
 	const char *name, *client_alpn, *server_alpn;
-	size_t piece; /* 0: as it comes */
+	size_t piece;  /* 0: as it comes */
+	int *ret_wire; /* the server's own descriptor once more; NULL: not wanted */
 };
 
 static void connect_both(struct world *w, const struct how *how)
@@ -97,6 +98,8 @@ static void connect_both(struct world *w, const struct how *how)
 	int fd[2];
 
 	tcp_pair(fd);
+	if (how->ret_wire)
+		*how->ret_wire = dup(fd[1]);
 	for (int i = 0; i < 2; i++) {
 		low[i] = test_stream(w->l, fd[i]);
 		if (how->piece > 0)
@@ -458,6 +461,38 @@ static void to_be_cut_off_is_not_an_end(void **state)
 	world_close(&w);
 }
 
+/* An end of the connection of which TLS had not said a word. */
+static void an_end_is_believed_where_anybody_is(void **state)
+{
+	static const struct {
+		const char *name, *last;
+		bool unverified, ends;
+	} rows[] = {
+		{ "who was verified", "", false, false },
+		{ "anybody", "", true, true },
+		{ "anybody, within a record", "\x17\x03\x03", true, false },
+		{ "anybody, within a longer one", "\x17\x03\x03\x01\x01half", true, false },
+	};
+
+	(void)state;
+	FOR_ROWS(row, rows) {
+		struct world w;
+		int wire = -1;
+
+		world_open(&w);
+		connect_both(&w, &(struct how){ row->unverified ? w.anybody : w.client, "a.example",
+						"http/1.1", "http/1.1", 0, &wire });
+		say(&w.s, "all of it");
+		RUN_UNTIL(w.l, ear_heard(&w.c, "all of it"));
+		assert_int_equal(write(wire, row->last, strlen(row->last)), strlen(row->last));
+		assert_int_equal(shutdown(wire, SHUT_WR), 0);
+		RUN_UNTIL(w.l, w.c.ends + w.c.fails == 1);
+		assert_int_equal(w.c.ends, row->ends);
+		close(wire);
+		world_close(&w);
+	}
+}
+
 static void a_trust_file_that_is_none_says_so(void **state)
 {
 	struct tls_context *c = NULL;
@@ -488,6 +523,7 @@ int main(void)
 		cmocka_unit_test(random_bytes_and_early_ends_are_survived),
 		cmocka_unit_test(what_was_read_before_counts),
 		cmocka_unit_test(to_be_cut_off_is_not_an_end),
+		cmocka_unit_test(an_end_is_believed_where_anybody_is),
 		cmocka_unit_test(a_trust_file_that_is_none_says_so),
 	};
 
