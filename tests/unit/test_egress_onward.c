@@ -1,0 +1,348 @@
+/* test_egress_onward.c - connections of a guest that do not simply go where they mean to: to an
+ * opener, through a proxy, more or faster than may be. */
+#include "tests/unit/egress_world.h"
+
+/* --- a host with a rule --------------------------------------------------------------------- */
+
+#define WITH_RULE "{\"network\":{\"rules\":{\"good.com\":[]}}}"
+
+static int with_opener(struct world *w)
+{
+	int pair[2];
+	struct err err;
+
+	assert_int_equal(socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair), 0);
+	assert_int_equal(outlet_opener(&w->outlet, pair[1], &err), 0);
+	return pair[0];
+}
+
+static bool was_handed(struct world *w)
+{
+	return w->outlet.n_handed == 1;
+}
+
+static bool none_is_handed(struct world *w)
+{
+	return w->outlet.n_handed == 0;
+}
+
+/* What the worker is given: both ends are in `fds`. */
+static uint64_t take_handed(int worker, int fds[static OPENER_HAND_FDS], const char *first)
+{
+	struct {
+		struct opener_hand hand;
+		char first[4096];
+	} got = { 0 };
+	size_t len = 0, n = 0;
+	struct err err;
+
+	assert_int_equal(fdmsg_recv_some(worker, &got, sizeof(got.hand), sizeof(got), &len, fds,
+					 OPENER_HAND_FDS, &n, &err),
+			 0);
+	assert_int_equal(n, OPENER_HAND_FDS);
+	assert_int_equal(got.hand.first_len, len - sizeof(got.hand));
+	assert_string_equal(got.first, first);
+	assert_string_equal(got.hand.name, "good.com");
+	assert_int_equal(got.hand.port, PORT);
+	assert_int_equal(got.hand.tls, 0);
+	return got.hand.tag;
+}
+
+static void a_host_with_a_rule_is_handed_over(void **state)
+{
+	struct world *w = *state;
+	struct opener_over over = { .bytes_out = 10, .bytes_in = 20, .requests = 1 };
+	int worker = with_opener(w), fds[OPENER_HAND_FDS];
+
+	rule(w, WITH_RULE);
+	go(w, EVIL, GET("good.com")); /* the guest's address means nothing here, either */
+	assert_true(until(w, was_handed));
+	assert_true(until(w, at_good));
+	over.tag = take_handed(worker, fds, GET("good.com"));
+	assert_int_equal(write(fds[0], "to the guest", 12), 12);
+	must_arrive(w, w->guest, "to the guest");
+	assert_int_equal(write(fds[1], "to the server", 13), 13);
+	must_arrive(w, w->good.fd, "to the server");
+	assert_int_equal(write(worker, &over, sizeof(over)), sizeof(over));
+	assert_true(until(w, none_is_handed));
+	assert_int_equal(w->outlet.counts.bytes_out, 10);
+	assert_int_equal(w->outlet.counts.bytes_in, 20);
+	close(fds[0]);
+	close(fds[1]);
+	close(worker);
+}
+
+static void without_its_opener_such_a_host_is_refused(void **state)
+{
+	struct world *w = *state;
+	int worker = with_opener(w);
+
+	rule(w, WITH_RULE);
+	close(worker);
+	do
+		(void)loop_turn(w->loop);
+	while (w->outlet.counts.tcp_refused == 0 && (go(w, GOOD, GET("good.com")), true));
+	must_arrive(w, w->guest, "HTTP/1.1 403 Forbidden\r\n");
+	assert_false(came(&w->good));
+}
+
+static void an_opener_that_ends_takes_its_connections_with_it(void **state)
+{
+	struct world *w = *state;
+	int worker = with_opener(w);
+
+	rule(w, WITH_RULE);
+	go(w, GOOD, GET("good.com"));
+	assert_true(until(w, was_handed));
+	close(worker);
+	assert_true(until(w, none_is_handed));
+	must_arrive(w, w->guest, "");
+	assert_int_equal(w->outlet.n_fronts, 0);
+}
+
+/* A worker that does not read now: those it has no room for wait, and reach it later. */
+static void a_busy_opener_is_waited_for(void **state)
+{
+	enum { MANY = 300 };
+	struct world *w = *state;
+	int worker = with_opener(w), fds[OPENER_HAND_FDS];
+	bool seen[MANY + 1] = { 0 };
+
+	w->house.limits.connections = MANY;
+	rule(w, WITH_RULE);
+	for (int i = 0; i < MANY; i++) {
+		go(w, GOOD, GET("good.com"));
+		while (w->outlet.n_handed <= (size_t)i && w->outlet.counts.tcp_failed == 0)
+			(void)loop_turn(w->loop);
+		assert_true(came(&w->good)); /* its backlog is short */
+		close(take_fd(&w->good.fd));
+	}
+	assert_int_equal(w->outlet.counts.tcp_failed, 0);
+	for (int i = 0; i < MANY; i++) {
+		uint64_t tag;
+		struct pollfd ready = { .fd = worker, .events = POLLIN };
+
+		while (poll(&ready, 1, 0) == 0)
+			(void)loop_turn(w->loop);
+		tag = take_handed(worker, fds, GET("good.com"));
+		assert_true(tag <= MANY && !seen[tag]);
+		seen[tag] = true;
+		close(fds[0]);
+		close(fds[1]);
+	}
+	close(worker);
+}
+
+/* The name is not allowed, the address is: nothing is added to what goes to an address. */
+static void a_rule_is_for_the_addresses_of_its_name(void **state)
+{
+	struct world *w = *state;
+	int worker = with_opener(w);
+
+	rule(w, "{\"network\":{\"allowOut\":[\"8.8.4.4\"],\"denyOut\":[\"0.0.0.0/0\"],"
+		"\"rules\":{\"good.com\":[]}}}");
+	go(w, EVIL, GET("good.com"));
+	must_arrive(w, w->guest, "HTTP/1.1 403 Forbidden\r\n");
+	assert_false(came(&w->evil));
+	close(worker);
+}
+
+/* As many bytes as come, up to `want`; how long that took. */
+static uint64_t read_for(struct world *w, int fd, size_t want)
+{
+	uint64_t begin = clock_mono_ns(), end = begin + (uint64_t)PATIENCE_MS * NSEC_PER_MSEC;
+	char got[4096];
+	size_t n = 0;
+
+	while (n < want && clock_mono_ns() < end) {
+		ssize_t k = recv(fd, got, sizeof(got), MSG_DONTWAIT);
+
+		n += k > 0 ? (size_t)k : 0;
+		if (k <= 0)
+			(void)loop_turn(w->loop);
+	}
+	assert_int_equal(n, want);
+	return (clock_mono_ns() - begin) / NSEC_PER_MSEC;
+}
+
+static void bytes_are_counted_at_once_and_no_faster_than_may_be(void **state)
+{
+	enum { RATE = 100 * 1000, MUCH = 60 * 1000 };
+	static char much[MUCH];
+	struct world *w = *state;
+	uint64_t ms;
+
+	w->house.limits.bytes_per_s = RATE;
+	outlet_forget(&w->outlet);
+	rule(w, "{}");
+	go(w, GOOD, "\1\2\3");
+	assert_true(until(w, at_good));
+	assert_int_equal(send(w->good.fd, much, MUCH, 0), MUCH);
+	ms = read_for(w, w->guest, MUCH);
+	assert_int_equal(w->outlet.counts.bytes_in, MUCH);
+	assert_int_equal(w->outlet.counts.bytes_out, 3);
+	/* less than half is not paid for: what was saved up, and the last piece */
+	assert_int_equal(send(w->good.fd, much, MUCH, 0), MUCH);
+	ms += read_for(w, w->guest, MUCH);
+	assert_true(ms >= (2 * MUCH - 2 * LOOP_READ_MAX) * 1000 / RATE);
+}
+
+/* --- through a proxy ------------------------------------------------------------------------ */
+
+/* It is at the address INSIDE. */
+static void with_proxy(struct world *w, struct addr *proxy)
+{
+	struct err err;
+
+	assert_int_equal(addr_ip("10.0.0.1", PORT, proxy, &err), 0);
+	w->house.proxy = proxy;
+	w->ground.proxied = true;
+}
+
+static void speak(int fd, const char *text)
+{
+	assert_int_equal(send(fd, text, strlen(text), MSG_NOSIGNAL), strlen(text));
+}
+
+#define CONNECT(to) "CONNECT " to ":8080 HTTP/1.1\r\nHost: " to ":8080\r\n\r\n"
+
+static void a_proxy_is_asked_for_the_name(void **state)
+{
+	struct world *w = *state;
+	struct addr proxy;
+
+	with_proxy(w, &proxy);
+	rule(w, ONLY_GOOD);
+	go(w, EVIL, GET("good.com"));
+	assert_true(until(w, at_inside));
+	must_arrive(w, w->inside.fd, CONNECT("good.com"));
+	speak(w->inside.fd, "HTTP/1.1 200 Connection ");
+	speak(w->inside.fd, "established\r\nVia: x\r\n\r\n");
+	must_arrive(w, w->inside.fd, GET("good.com"));
+	speak(w->inside.fd, "HTTP/1.1 204 No Content\r\n\r\n");
+	must_arrive(w, w->guest, "HTTP/1.1 204 No Content\r\n");
+	assert_false(came(&w->good));
+	rule(w, ONLY_GOOD);
+	assert_int_equal(w->outlet.n_fronts, 1);
+	rule(w, "{\"network\":{\"denyOut\":[\"0.0.0.0/0\"]}}");
+	assert_int_equal(w->outlet.n_fronts, 0);
+}
+
+static void who_waits_for_a_greeting_goes_by_the_stand_in(void **state)
+{
+	struct world *w = *state;
+	struct addr proxy;
+
+	with_proxy(w, &proxy);
+	rule(w, ONLY_GOOD);
+	go(w, stand_in_for(&w->outlet.known, "good.com"), NULL);
+	assert_true(until(w, at_inside));
+	must_arrive(w, w->inside.fd, CONNECT("good.com"));
+	speak(w->inside.fd, "HTTP/1.0 200 OK\r\n\r\nSSH-2.0-x\r\n");
+	must_arrive(w, w->guest, "SSH-2.0-x\r\n");
+	speak(w->guest, "SSH-2.0-y\r\n");
+	must_arrive(w, w->inside.fd, "SSH-2.0-y\r\n");
+	assert_int_equal(w->outlet.counts.bytes_in, 11);
+}
+
+static void a_stand_in_is_worth_its_name_and_no_more(void **state)
+{
+	struct world *w = *state;
+	struct addr proxy;
+	uint32_t evil;
+
+	with_proxy(w, &proxy);
+	rule(w, ONLY_GOOD);
+	evil = stand_in_for(&w->outlet.known, "evil.com");
+	go(w, evil, "\1\2\3");
+	assert_true(until(w, nobody_left));
+	go(w, evil + 1, "\1\2\3"); /* nobody's */
+	assert_true(until(w, nobody_left));
+	go(w, GOOD, "\1\2\3"); /* an address that no rule has */
+	assert_true(until(w, nobody_left));
+	assert_int_equal(w->outlet.counts.tcp_refused, 3);
+	assert_false(came(&w->inside));
+	w->ground.proxied = false;
+	go(w, stand_in_for(&w->outlet.known, "good.com"), "\1\2\3");
+	assert_true(until(w, nobody_left));
+	assert_int_equal(w->outlet.counts.tcp_refused, 4);
+}
+
+static void what_a_proxy_refuses_is_told(void **state)
+{
+	static const struct {
+		const char *name, *says;
+	} rows[] = {
+		{ "refused", "HTTP/1.1 403 Not for you\r\nContent-Length: 0\r\n\r\n" },
+		{ "no HTTP", "SSH-2.0-x\r\n\r\n" },
+		{ "not yet", "HTTP/1.1 100 Continue\r\n\r\n" },
+	};
+	struct world *w = *state;
+	struct addr proxy;
+
+	with_proxy(w, &proxy);
+	rule(w, ONLY_GOOD);
+	FOR_ROWS(row, rows) {
+		go(w, EVIL, GET("good.com"));
+		assert_true(until(w, at_inside));
+		must_arrive(w, w->inside.fd, CONNECT("good.com"));
+		speak(w->inside.fd, row->says);
+		must_arrive(w, w->guest, "HTTP/1.1 502 Bad Gateway\r\n");
+		assert_true(until(w, nobody_left));
+		close(w->inside.fd);
+		w->inside.fd = -1;
+	}
+	go(w, EVIL, GET("good.com"));
+	assert_true(until(w, at_inside));
+	close(w->inside.fd);
+	w->inside.fd = -1;
+	must_arrive(w, w->guest, "HTTP/1.1 502 Bad Gateway\r\n");
+	assert_int_equal(w->outlet.counts.tcp_failed, 4);
+}
+
+static void a_service_is_not_the_proxys(void **state)
+{
+	struct world *w = *state;
+	struct addr proxy;
+
+	with_proxy(w, &proxy);
+	rule(w, "{\"allowInternetAccess\":false,\"services\":[\"db\"]}");
+	go(w, INSIDE, "\1\2\3\4");
+	assert_true(until(w, at_inside));
+	must_arrive(w, w->inside.fd, "\1\2\3\4");
+}
+
+static void more_connections_than_may_be_are_refused(void **state)
+{
+	struct world *w = *state;
+	int pair[2];
+	struct err err;
+
+	rule(w, "{}");
+	for (size_t i = 0; i <= w->house.limits.connections; i++) {
+		assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair), 0);
+		assert_int_equal(front_start(&w->outlet, pair[1], GOOD, PORT, &err),
+				 i < w->house.limits.connections ? 0 : -1);
+		close(pair[0]);
+	}
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		TEST(bytes_are_counted_at_once_and_no_faster_than_may_be),
+		TEST(a_proxy_is_asked_for_the_name),
+		TEST(who_waits_for_a_greeting_goes_by_the_stand_in),
+		TEST(a_stand_in_is_worth_its_name_and_no_more),
+		TEST(what_a_proxy_refuses_is_told),
+		TEST(a_service_is_not_the_proxys),
+		TEST(more_connections_than_may_be_are_refused),
+		TEST(a_host_with_a_rule_is_handed_over),
+		TEST(without_its_opener_such_a_host_is_refused),
+		TEST(an_opener_that_ends_takes_its_connections_with_it),
+		TEST(a_busy_opener_is_waited_for),
+		TEST(a_rule_is_for_the_addresses_of_its_name),
+	};
+
+	return cmocka_run_group_tests(tests, own_network, NULL);
+}
