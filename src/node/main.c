@@ -58,6 +58,11 @@ static void on_egress_down(struct daemon_keep *k)
 	slots_egress_down(&CONTAINER_OF(k, struct node, egress)->slots);
 }
 
+static void on_authority(struct opener_keep *k, struct bytes pem)
+{
+	base_trust_learn(CONTAINER_OF(k, struct node, opener), pem);
+}
+
 /* --- the end ------------------------------------------------------------------------------ */
 
 /* A VM that is still to be removed is the next node's. */
@@ -157,7 +162,7 @@ static void open_parts(struct node *n)
 	static const struct warden_keep_ops warden_ops = { on_warden_up, on_warden_down };
 	static const struct daemon_keep_ops egress_ops = { on_egress_up, on_egress_down, NULL };
 	static const struct opener_keep_ops opener_ops = { network_opener_up, network_worker_gone,
-							   NULL };
+							   on_authority };
 
 	n->sizes = (struct warden_sizes){
 		.vcpus = (uint32_t)n->set[SET_VCPUS].number,
@@ -173,6 +178,7 @@ static void open_parts(struct node *n)
 	slots_open(&n->slots, n->loop, &n->warden, &n->egress, n->set[SET_SLOTS].number);
 	n->slots.on_reopened = network_reopened;
 	creates_open(n);
+	n->base.trust.awaited = daemon_exists(&n->opener.link);
 	base_open(n);
 	look_open(n);
 	ended_open(n);
