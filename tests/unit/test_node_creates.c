@@ -186,6 +186,7 @@ static void scene_open(void)
 	n->base.disk_mib = 1000;
 	n->base.state = BASE_BUILDING; /* nothing is started */
 	n->warden.up = n->egress.up = true;
+	n->egress.path = n->opener.link.path = ""; /* there is none */
 	keep_free(0);
 	creates_open(n);
 	requests_open(n);

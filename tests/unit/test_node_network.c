@@ -153,6 +153,69 @@ static void a_put_is_bounded(void **state)
 	assert_null(got);
 }
 
+static void the_opener_is_told_of_headers_and_secrets_alone(void **state)
+{
+	static const struct {
+		const char *name, *text, *expected; /* NULL: nothing */
+	} rows[] = {
+		{ "nothing was said", NULL, NULL },
+		{ "no rules", "{\"sealed\":{\"k\":\"QQ==\"},\"network\":{\"allowOut\":[\"a\"]}}",
+		  NULL },
+		{ "rules of nobody", "{\"network\":{\"rules\":{}}}", NULL },
+		{ "rules that are none", "{\"network\":{\"rules\":[1]}}", NULL },
+		{ "rules",
+		  "{\"metadata\":{},\"sealed\":{\"k\":\"QQ==\"},\"network\":{\"rules\":{\"a\":[{"
+		  "\"x\":1}]},"
+		  "\"allowOut\":[\"a\"]}}",
+		  "{\"rules\":{\"a\":[{\"x\":1}]},\"sealed\":{\"k\":\"QQ==\"}}" },
+		{ "without a secret", "{\"network\":{\"rules\":{\"a\":[]}}}",
+		  "{\"rules\":{\"a\":[]}}" },
+	};
+
+	(void)state;
+	FOR_ROWS(row, rows) {
+		AUTO(buf_done) struct buf out = BUF_MAX(NETWORK_RULES_MAX);
+		struct err err;
+
+		if (network_text_opened(row->text, &out, &err) < 0)
+			fail_msg("%s", err.msg);
+		if (row->expected)
+			assert_json(buf_view(&out), row->expected);
+		else
+			assert_int_equal(out.len, 0);
+	}
+}
+
+static void a_secret_is_replaced_where_it_is_named(void **state)
+{
+	static const struct {
+		const char *name, *text, *sealed, *expected; /* NULL: it is gone; as it was */
+	} rows[] = {
+		{ "no text", NULL, "bmV3", NULL },
+		{ "no secrets", "{\"metadata\":{\"sealed\":\"no\"}}", "bmV3", NULL },
+		{ "another one", "{\"sealed\":{\"other\":\"QQ==\"}}", "bmV3", NULL },
+		{ "the same value", "{\"sealed\":{\"k\":\"bmV3\"}}", "bmV3", NULL },
+		{ "another value", "{\"a\":1,\"sealed\":{\"k\":\"QQ==\",\"other\":\"QQ==\"}}",
+		  "bmV3", "{\"a\":1,\"sealed\":{\"k\":\"bmV3\",\"other\":\"QQ==\"}}" },
+		{ "none any more", "{\"sealed\":{\"k\":\"QQ==\",\"other\":\"QQ==\"}}", NULL,
+		  "{\"sealed\":{\"other\":\"QQ==\"}}" },
+	};
+
+	(void)state;
+	FOR_ROWS(row, rows) {
+		AUTO(json_decrefp) json_t *sealed = row->sealed ? json_string(row->sealed) : NULL;
+		AUTO(auto_free) char *got = NULL;
+		struct err err;
+
+		if (network_text_secret(row->text, "k", sealed, TEXT_MAX, &got, &err) < 0)
+			fail_msg("%s", err.msg);
+		if (row->expected)
+			assert_json(bytes_str(got), row->expected);
+		else
+			assert_null(got);
+	}
+}
+
 static void the_newest_names_are_kept(void **state)
 {
 	AUTO(buf_done) struct buf said = BUF_MAX(NETWORK_RULES_MAX);
@@ -197,6 +260,8 @@ int main(void)
 		cmocka_unit_test(a_put_clears_what_it_does_not_say),
 		cmocka_unit_test(a_put_of_nonsense_changes_nothing),
 		cmocka_unit_test(a_put_is_bounded),
+		cmocka_unit_test(the_opener_is_told_of_headers_and_secrets_alone),
+		cmocka_unit_test(a_secret_is_replaced_where_it_is_named),
 		cmocka_unit_test(the_newest_names_are_kept),
 		cmocka_unit_test(names_of_another_form_are_not_kept),
 	};
