@@ -154,7 +154,13 @@ int network_text_put(const char *text, struct bytes put, size_t max, char **ret,
 		return err_set(err, ERR_INVALID, 0, "the network of a sandbox is an object");
 	if (decode(text, &all, err) < 0 || merge(all, wanted, err) < 0)
 		return -1;
-	return create_text_put(all, max, ret, err);
+	if (create_text_put(all, max, ret, err) == 0)
+		return 0;
+	if (err->code == ERR_EXHAUSTED && err->sys != ENOMEM)
+		err_set(err, ERR_INVALID, 0,
+			"what is said about a sandbox has more than %zu bytes with this network",
+			max);
+	return -1;
 }
 
 /* --- NODE_SECRET -------------------------------------------------------------------------- */

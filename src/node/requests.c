@@ -281,7 +281,7 @@ static json_t *status_json(const struct node *n)
 	const struct warden_facts *f = &n->warden.facts;
 
 	return json_pack(
-		"{s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:b, s:o, s:o, s:b, s:b, s:I, s:o}",
+		"{s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:b, s:o, s:o, s:b, s:b, s:b, s:I, s:o}",
 		"sandboxes", (json_int_t)n->table.in_state[SANDBOX_RUNNING], "paused",
 		(json_int_t)(n->table.in_state[SANDBOX_PAUSED] +
 			     n->table.in_state[SANDBOX_PARKING]),
@@ -291,7 +291,8 @@ static json_t *status_json(const struct node *n)
 		"ending", (json_int_t)n->table.in_state[SANDBOX_ENDING], "memoryAvailableMB",
 		(json_int_t)n->memory.available_mib, "emulated", (int)f->emulated, "accel",
 		json_text(bytes_str(f->accel)), "qemu", json_text(bytes_str(f->vmm_version)),
-		"warden", (int)n->warden.up, "egress", (int)n->egress.up, "slotsReady",
+		"warden", (int)n->warden.up, "egress", (int)n->egress.up, "opener",
+		(int)(n->opener.link.up && daemon_exists(&n->opener.link)), "slotsReady",
 		(json_int_t)n->slots.n_ready, "pooledIDs", pooled_json(n));
 }
 

@@ -150,6 +150,7 @@ static void a_put_is_bounded(void **state)
 	snprintf(text, sizeof(text), "{\"metadata\":\"%0300d\"}", 0);
 	snprintf(put, sizeof(put), "{\"network\":{\"allowOut\":[\"%0300d\"]}}", 0);
 	assert_int_equal(network_text_put(text, bytes_str(put), 512, &got, &err), -1);
+	assert_int_equal(err.code, ERR_INVALID);
 	assert_null(got);
 }
 
