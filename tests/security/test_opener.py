@@ -4,6 +4,7 @@ import os
 import pathlib
 import signal
 import ssl
+import subprocess
 import time
 
 import opener
@@ -137,6 +138,24 @@ def test_a_websocket_passes(it, server):
             pass
         assert stream.readline() == b"hello\n"
     assert "Authorization: Bearer 12345" in server.heads[0]
+
+
+def test_programs_accept_what_they_are_shown(it, server, tmp_path):
+    """curl has OpenSSL, git mostly GnuTLS: both must understand a certificate with constrained names."""
+    channel = it.worker(RULES)
+    (tmp_path / "ca.pem").write_text(it.facts()["ca"])
+    with channel.listen(HOST, server.address) as listener:
+        to = f"127.0.0.1:{listener.getsockname()[1]}"
+        got = subprocess.run(["curl", "-sS", "--max-time", "60", "--cacert", tmp_path / "ca.pem", "--connect-to", f"::{to}",
+                              f"https://{HOST}/curl"], capture_output=True, text=True, check=False)
+        assert got.stdout == "ok\n", got.stderr
+        port = listener.getsockname()[1]
+        subprocess.run(["git", "-c", f"http.curloptResolve={HOST}:{port}:127.0.0.1", "ls-remote", f"https://{HOST}:{port}/git"],
+                       capture_output=True, timeout=60, check=False,
+                       env={**os.environ, "GIT_TERMINAL_PROMPT": "0", "GIT_SSL_CAINFO": str(tmp_path / "ca.pem")})
+    for program in ("/curl", "/git"):
+        heads = [head for head in server.heads if program in head[0]]
+        assert heads and "Authorization: Bearer 12345" in heads[0], program
 
 
 def test_a_large_body_passes_both_ways(it, server):
