@@ -170,6 +170,7 @@ static void end_busy(struct guest *g)
 
 		guest_users_remove(u);
 		u->guest = NULL;
+		g->n_users--;
 		u->ops->on_gone(u);
 	}
 	g->hold--;
@@ -350,6 +351,7 @@ int guest_join(struct guest_cache *c, const char *id, struct guest_user *u,
 		return err_set(err, ERR_EXHAUSTED, ENOMEM, "allocate guest");
 	*u = (struct guest_user){ .ops = ops, .guest = g };
 	guest_users_add(&g->busy, u);
+	g->n_users++;
 	settle(g);
 	return 0;
 }
@@ -362,6 +364,7 @@ void guest_leave(struct guest_user *u)
 		return;
 	guest_users_remove(u);
 	u->guest = NULL;
+	g->n_users--;
 	settle(g);
 }
 
@@ -421,6 +424,7 @@ int guest_cache_open(struct gateway *g, struct err *err)
 	c->held_max = GATEWAY_HELD_MAX;
 	c->idle_ms = GUEST_IDLE_MS;
 	c->agent_ms = GUEST_AGENT_MS;
+	c->users_max = GUEST_USERS_MAX;
 	random_fill(&c->seed, sizeof(c->seed));
 	timer_init(&c->sweep, g->loop, on_sweep);
 	timer_repeat(&c->sweep, GUEST_SWEEP_MS);

@@ -31,6 +31,7 @@ enum {
 	GUEST_AGENT_MS = 10 * 60 * 1000, /* for the agent to begin its answer, or to read on */
 	GUEST_BUCKETS = 4096,
 	GUEST_TOKEN_MAX = 256, /* nothing longer is right */
+	GUEST_USERS_MAX = 5000,
 };
 
 struct guest_pooled {
@@ -54,6 +55,7 @@ struct guest { /* one sandbox */
 	struct guest_pooled pool[GUEST_POOL_MAX];
 	size_t n_pool;
 	struct guest_users waiting, busy;
+	size_t n_users; /* in both */
 	struct node_call call;
 	bool asked; /* call is under way, */
 	bool wakes; /* and is for somebody who waits */
@@ -72,6 +74,7 @@ struct guest_cache {
 	size_t n_held; /* descriptors that wait for somebody: spare sockets, pooled connections */
 	uint64_t seed;
 	struct timer sweep;
+	size_t users_max;    /* of one sandbox, but for those of its agent */
 	const char *address; /* these five are as in the constants, but for tests */
 	uint16_t agent_port;
 	size_t held_max;

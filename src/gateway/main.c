@@ -134,6 +134,7 @@ static int set_up(struct program *p, struct err *err)
 	    signal_open(&p->intr, p->g.loop, SIGINT, on_intr, err) < 0)
 		return -1;
 	p->g.guests->agent_ms = p->set[SET_AGENT_SECONDS].number * 1000;
+	p->g.guests->users_max = p->set[SET_SANDBOX_CONNECTIONS_MAX].number;
 	listener_pause(&p->listener, false);
 	return 0;
 }

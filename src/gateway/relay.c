@@ -337,6 +337,11 @@ void relay_request(struct gateway *g, struct http_request *rq, const struct disp
 		http_fail(rq, 500, "out of memory");
 		return;
 	}
+	if (!relay_is_agent(r) && r->user.guest->n_users > g->guests->users_max) {
+		relay_refuse_crowd(rq, to, g->guests->users_max);
+		relay_free(r);
+		return;
+	}
 	r->handler.ops = &relay_handler_ops;
 	timer_init(&r->retry, g->loop, on_retry);
 	http_request_take(rq, &r->handler);

@@ -102,6 +102,9 @@ enum refusal {
 void relay_refuse(struct http_request *rq, const struct dispatch *to, bool is_agent,
 		  enum refusal why);
 
+/* `limit` requests to its ports are under way. */
+void relay_refuse_crowd(struct http_request *rq, const struct dispatch *to, size_t limit);
+
 /* Is this for a port of a private sandbox, and without its token? Node has said what it is. */
 bool relay_may_enter(const struct relay *r, enum refusal *ret_why);
 

@@ -68,6 +68,11 @@ static void answer_json(struct http_request *rq, unsigned int status, bool cors,
 	answer(rq, status, cors, BYTES_LIT("application/json; charset=utf-8"), body);
 }
 
+static void answer_page(struct http_request *rq, unsigned int status, bool cors, struct bytes body)
+{
+	answer(rq, status, cors, BYTES_LIT("text/html; charset=utf-8"), body);
+}
+
 /* An identifier is of [a-z0-9] only. */
 static int refusal_json(const struct dispatch *to, enum refusal why, struct buf *ret,
 			struct err *err)
@@ -97,6 +102,25 @@ void relay_refuse(struct http_request *rq, const struct dispatch *to, bool is_ag
 		       buf_view(&body));
 	else
 		answer_json(rq, status, is_agent, buf_view(&body));
+}
+
+void relay_refuse_crowd(struct http_request *rq, const struct dispatch *to, size_t limit)
+{
+	static const char said[] = "The sandbox has too many concurrent incoming connections";
+	AUTO(buf_done) struct buf body = BUF_MAX(REFUSAL_MAX);
+	bool page = relay_wants_page(http_request_head(rq));
+	struct err err;
+
+	if ((page ? relay_page(to, 429, "Too many connections", said, &body, &err)
+		  : buf_printf(&body, &err,
+			       "{\"sandboxId\":\"%s\",\"message\":\"%s (limit: %zu)\","
+			       "\"code\":429,\"connectionLimit\":%zu}",
+			       to->id, said, limit, limit)) < 0)
+		http_fail(rq, 500, err.msg);
+	else if (page)
+		answer_page(rq, 429, false, buf_view(&body));
+	else
+		answer_json(rq, 429, false, buf_view(&body));
 }
 
 /* What it takes to compare tells nothing of the token. */

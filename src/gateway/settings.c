@@ -21,4 +21,9 @@ const struct config_param settings_table[SETTINGS] = {
 				  .max = 1000000, .help = "clients at once; more wait" },
 	[SET_AGENT_SECONDS] = { "agent_seconds", CONFIG_NUMBER, "600", .min = 1, .max = 86400,
 				.help = "for a sandbox's agent to begin an answer; then 504" },
+	[SET_SANDBOX_CONNECTIONS_MAX] = { "sandbox_connections_max", CONFIG_NUMBER, "5000",
+					  .min = 1, .max = 1000000,
+					  .help = "requests and streams at once to the ports of "
+						  "one "
+						  "sandbox; then 429" },
 };

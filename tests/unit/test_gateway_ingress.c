@@ -386,6 +386,42 @@ static void people_see_a_page(void **state)
 	world_close(&w);
 }
 
+/* One sandbox does not take all there is; its agent is reached all the same. */
+static void a_crowd_is_kept_out(void **state)
+{
+	struct world w;
+	struct ear held;
+
+	(void)state;
+	world_open(&w);
+	w.g.guests->users_max = 1;
+	ask(&w, "GET", "/hold", "");
+	RUN_UNTIL(w.l, w.sv.jobs);
+	held = w.client;
+	stream_set_user(held.s, &held.user);
+	stream_read(held.s, true);
+	w.client = (struct ear){ 0 };
+	ask(&w, "GET", "/hello", "");
+	RUN_UNTIL(w.l,
+		  heard(&w.client, "{\"sandboxId\":\"abc\",\"message\":\"The sandbox has too many "
+				   "concurrent incoming connections (limit: 1)\",\"code\":429,"
+				   "\"connectionLimit\":1}"));
+	assert_true(heard(&w.client, "HTTP/1.1 429 "));
+	ask(&w, "GET", "/hello", FIREFOX);
+	RUN_UNTIL(w.l, heard(&w.client, "</html>"));
+	ask_of(&w, "other", "GET", "/hello", "");
+	RUN_UNTIL(w.l, heard(&w.client, "\r\n\r\nhello"));
+	w.g.guests->agent_port = w.port;
+	ask(&w, "GET", "/hello", "");
+	RUN_UNTIL(w.l, heard(&w.client, "\r\n\r\nhello"));
+	w.g.guests->agent_port = 1;
+	ear_done(&held);
+	RUN_UNTIL(w.l, !w.sv.jobs);
+	ask(&w, "GET", "/hello", "");
+	RUN_UNTIL(w.l, heard(&w.client, "\r\n\r\nhello"));
+	world_close(&w);
+}
+
 static void refused_while_it_changes(void **state)
 {
 	struct world w;
@@ -507,6 +543,7 @@ int main(void)
 		cmocka_unit_test(https_ports_are_spoken_to_in_tls),
 		cmocka_unit_test(https_or_not_is_the_owners_word),
 		cmocka_unit_test(people_see_a_page),
+		cmocka_unit_test(a_crowd_is_kept_out),
 		cmocka_unit_test(refused_while_it_changes),
 		cmocka_unit_test(ingress_is_read),
 		cmocka_unit_test(ingress_is_refused),
