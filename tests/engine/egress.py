@@ -70,6 +70,7 @@ class Egress:
         self.inside = list(inside)
         self.process = self.sock = None
         self.tag = 0
+        self.answered = []  # the descriptor that came with the last answer
 
     def __enter__(self):
         return self
@@ -132,7 +133,7 @@ class Egress:
         self.tag += 1
         rq = Request(version=VERSION, verb=verb, tag=self.tag, slot=slot, id=name)
         socket.send_fds(self.sock, [bytes(rq)], list(fds))
-        data = self.sock.recv(ctypes.sizeof(Reply) + 1)
+        data, self.answered, _, _ = socket.recv_fds(self.sock, ctypes.sizeof(Reply) + 1, 1)
         assert len(data) == ctypes.sizeof(Reply), f"a reply of {len(data)} bytes"
         reply = Reply.from_buffer_copy(data)
         assert reply.tag == self.tag
@@ -152,6 +153,17 @@ class Egress:
         """A sandbox's rules, as in src/egress/policy.h; they hold from now on."""
         with memory_file(rules) as file:
             self.call(RULE, slot, fds=[file.fileno()])
+
+    def told(self, verb, slot=0, question=None):
+        """JSON that comes back as a descriptor: LOG, KNOWN, EXPLAIN (of a question)."""
+        if question is None:
+            self.call(verb, slot)
+        else:
+            with memory_file(question) as file:
+                self.call(verb, slot, fds=[file.fileno()])
+        with open(self.answered[0], "rb") as file:
+            file.seek(0)
+            return json.loads(file.read())
 
     def counts(self, slot):
         counts = self.call(COUNT, slot).counts

@@ -12,8 +12,8 @@ import time
 
 import pytest
 
-from crowd import BULK, SECONDS, Crowd
-from egress import Egress
+from crowd import BULK, ECHO, SECONDS, SERVER, Crowd
+from egress import COUNT, EXPLAIN, LOG, Egress
 
 BOXES = int(os.environ.get("HOTCELL_CROWD_BOXES", "50"))
 EACH = int(os.environ.get("HOTCELL_CROWD_EACH", "100"))
@@ -21,6 +21,7 @@ GREEDY = int(os.environ.get("HOTCELL_GREEDY", "64"))
 GREEDY_S = float(os.environ.get("HOTCELL_GREEDY_S", "4"))
 TRIES = 3
 LEAST = 0.2  # of the way out. Half would be fair; other processes of a busy machine take their part
+LOG_KEPT = 256
 WORD = b"\0hello"  # neither TLS nor HTTP
 
 
@@ -76,9 +77,13 @@ def test_connections_of_many_sandboxes_are_held(crowd, egress):
           f"({len(socks) / held:.0f}/s), once more in {again:.1f} s (first {opened:.1f}); "
           f"egress grew by {kib / len(socks):.1f} KiB each")
     for box in range(BOXES):
-        counts = egress.call(3, box).counts
+        counts = egress.call(COUNT, box).counts
         assert counts.tcp_allowed == EACH and counts.tcp_refused == counts.tcp_failed == 0
         assert counts.bytes_in == counts.bytes_out == 2 * EACH * len(WORD)  # counted while they are open
+        log = egress.told(LOG, box)
+        assert len(log) == min(EACH, LOG_KEPT) and {(e["verdict"], e["port"]) for e in log} == {("allowed", ECHO)}
+    rules = {"rules": {"network": {"denyOut": ["0.0.0.0/0"]}}, "question": f"{SERVER}:{ECHO}"}
+    assert egress.told(EXPLAIN, question=rules)["answer"]["why"] == "denyOut 0.0.0.0/0"
     assert kib / len(socks) < 64
     for s in socks:
         s.close()

@@ -19,7 +19,7 @@ import sys
 
 import pytest
 
-from egress import Egress
+from egress import COUNT, Egress
 from engine import Engine
 
 MIB = 1 << 20
@@ -173,7 +173,7 @@ def box(engine):
         engine.driver.write_file(box["sandbox"], "/home/user/call.py", CALL)
         with nat(box, host):
             yield box
-        counts = egress.call(3, box["slot"]).counts
+        counts = egress.call(COUNT, box["slot"]).counts
         assert counts.tcp_allowed > 0 and counts.tcp_failed == 0
         engine.stop(box)
 
