@@ -1,0 +1,201 @@
+"""test_network_policy.py - rules that change, last, and meet the operator's: seen from inside a guest.
+
+A change is in force when it is answered, for open connections within a second; rules survive pause, resume, fork,
+snapshot and the death of every daemon; no sandbox gets more than the operator allows; a service of the operator's
+network is there for keys that have it. Printed: how long a change took.
+"""
+
+import time
+
+import pytest
+
+import matrix
+from guest import KNOWN, check_fails, check_heard, check_passes, one, prepare
+from internet import Internet
+from names import EVIL, GOOD, INSIDE, METADATA, OTHER, RANGE
+from server import Server, wait_for
+
+SERVICES = "db=10.1.2.3:5432 cache=10.1.2.4:6379"
+IN_FORCE_SECONDS = 1
+TRIES = 3
+WAIT_SECONDS = 60
+REACHED = {"good": f"{GOOD}:80", "evil": f"{EVIL}:80"}
+LEFT = {"http": {"to": EVIL}, "tls": {"to": GOOD, "sni": "shared.test"}, "say": {"to": EVIL, "port": 22}}
+FAIL = {**{f"still: {kind}": (kind, args) for kind, args in LEFT.items()},
+        **{title: matrix.MUST_FAIL[title] for title in (
+            "HTTP by a foreign name", "TLS for a foreign name at its address", "resolver elsewhere", "resolver: a foreign name",
+            "HTTP for a neighbour of an allowed name", f"HTTP inside, {METADATA}", "silent at first, then TLS for another")}}
+# Nobody asks for its address again: it is the one that was given.
+BY_ADDRESS = {"SSH to an address that was given for a name": (f"{GOOD}:22", "say", {"to": GOOD, "port": 22})}
+
+
+@pytest.fixture(scope="module")
+def internet():
+    with Internet() as i:
+        yield i
+
+
+@pytest.fixture(scope="module")
+def server(internet):
+    with Server(internet=internet, egress={"services": SERVICES}) as s:
+        yield s
+
+
+@pytest.fixture
+def make(server):
+    boxes = []
+
+    def create(**args):
+        box = server.create(**args)
+        boxes.append(box)
+        prepare(server, box)
+        return box
+    yield create
+    for box in boxes:
+        server.delete(box)
+
+
+def put(server, box, network):
+    answer = server.api("PUT", f"/sandboxes/{box['sandboxID']}/network", network)
+    assert answer.status == 204, (answer.status, answer.raw)
+
+
+def by_http(server, box, to, host=None):
+    return one(server, box, "http", {"to": to, "host": host})
+
+
+def hold(server, internet, box, host):
+    """A connection of the guest that goes on until it is cut."""
+    server.run(box, f"setsid curl -sN -o /dev/null http://{host}/drip < /dev/null > /dev/null 2>&1 & exit 0")
+    wait_for(lambda: any(h["proto"] == "http" and h["target"] == "/drip" for h in internet.heard()),
+             f"a connection to {host} is there", WAIT_SECONDS, 0.1)
+
+
+def cut_at(internet, to):
+    """When the connection to that address was cut."""
+    found = []
+
+    def is_cut():
+        found.extend(h for h in internet.heard() if h["proto"] == "cut")
+        return found
+    wait_for(is_cut, "the open connection is cut", WAIT_SECONDS, 0.05)
+    assert [h["to"] for h in found] == [to], found
+    return found[0]["at"]
+
+
+def test_a_change_is_in_force_at_once(server, internet, make):
+    box = make(network=matrix.RULES)
+    took = []
+    for _ in range(TRIES):
+        hold(server, internet, box, "a.wild.test")
+        hold(server, internet, box, "good.test")
+        begun = time.monotonic()
+        put(server, box, {"allowOut": ["*.wild.test"], "denyOut": ["0.0.0.0/0"]})
+        answered = time.monotonic()
+        took.append((cut_at(internet, GOOD) - begun, answered - begun))
+        assert by_http(server, box, "good.test").startswith("no: ")
+        assert by_http(server, box, GOOD, "good.test").startswith("no: ")
+        assert by_http(server, box, "a.wild.test") == f"{OTHER}:80"
+        put(server, box, {"allowOut": ["good.test"], "denyOut": ["0.0.0.0/0"]})  # and the other way round
+        cut_at(internet, OTHER)
+        assert by_http(server, box, "good.test") == REACHED["good"]
+        assert by_http(server, box, "a.wild.test").startswith("no: ")
+        put(server, box, matrix.RULES)
+        if took[-1][0] <= IN_FORCE_SECONDS:
+            break
+    print("\nopen connections were cut, and the change answered, after", took)
+    assert min(cut for cut, _ in took) <= IN_FORCE_SECONDS
+    check_passes(server, box, KNOWN)
+    check_heard(internet)
+
+
+def test_what_a_change_leaves_out_is_gone(server, internet, make):
+    box = make(network=matrix.RULES)
+    check_fails(server, box, FAIL)
+    put(server, box, {})
+    assert by_http(server, box, "evil.test") == REACHED["evil"]
+    put(server, box, {"allow_internet_access": False})
+    assert by_http(server, box, "evil.test").startswith("no: ") and by_http(server, box, RANGE).startswith("no: ")
+    internet.heard()
+
+
+def check_same(server, internet, box):
+    """As it was made; what it knew it knows."""
+    check_passes(server, box, BY_ADDRESS)
+    check_fails(server, box, FAIL)
+    check_passes(server, box, KNOWN)
+    check_heard(internet)
+
+
+def test_rules_survive_a_pause_and_every_daemon(server, internet, make):
+    box = make(network=matrix.RULES)
+    check_passes(server, box, KNOWN)
+    assert server.api("POST", f"/sandboxes/{box['sandboxID']}/pause").status == 204
+    server.must("POST", f"/sandboxes/{box['sandboxID']}/connect", {"timeout": 3600})
+    check_same(server, internet, box)
+    server.restart("node")
+    server.wait_up()
+    wait_for(lambda: by_http(server, box, "good.test") == REACHED["good"], "its rules are back", WAIT_SECONDS, 0.2)
+    check_fails(server, box, FAIL)
+    put(server, box, {"allowOut": ["a.wild.test"], "denyOut": ["0.0.0.0/0"]})  # a change is kept as well
+    assert server.api("POST", f"/sandboxes/{box['sandboxID']}/pause").status == 204
+    server.restart("egress", "node", "gateway")
+    server.wait_up()
+    server.must("POST", f"/sandboxes/{box['sandboxID']}/connect", {"timeout": 3600})
+    assert by_http(server, box, "good.test").startswith("no: ")
+    assert by_http(server, box, "a.wild.test") == f"{OTHER}:80"
+    check_heard(internet)
+
+
+def test_copies_have_the_same_rules(server, internet, make):
+    box = make(network=matrix.RULES)
+    check_passes(server, box, KNOWN)
+    [answer] = server.must("POST", f"/sandboxes/{box['sandboxID']}/fork", {"count": 1, "timeout": 3600}, seconds=600)
+    check_same(server, internet, answer["sandbox"])
+    check_same(server, internet, box)
+    put(server, box, {"allow_internet_access": False})  # each has its own
+    check_passes(server, answer["sandbox"], KNOWN)
+    server.delete(answer["sandbox"])
+    check_heard(internet)
+
+
+def test_a_sandbox_narrows_what_the_operator_allows(server, internet, make):
+    """It never widens it. Three egresses, one after the other, with the same sandboxes."""
+    free, greedy = make(), make(network={"allowOut": ["good.test", "evil.test", EVIL], "denyOut": ["0.0.0.0/0"]})
+    closed = make(allow_internet_access=False)
+
+    def reached(box):
+        return [name for name in ("good", "evil") if by_http(server, box, f"{name}.test") == REACHED[name]]
+
+    def after(expected, **settings):
+        server.restart("egress", **settings)
+        wait_for(lambda: reached(free) == expected, f"{settings} are in force", WAIT_SECONDS, 0.2)
+        assert reached(greedy) == expected and reached(closed) == []
+        return {to: by_http(server, free, to) for to in (EVIL, INSIDE, METADATA, "inside.test")}
+
+    try:
+        raw = after(["good", "evil"])
+        assert raw.pop(EVIL) == REACHED["evil"] and all(got.startswith("no: ") for got in raw.values()), raw
+        raw = after(["good"], network="allowlist", allow="good.test")
+        assert all(got.startswith("no: ") for got in raw.values()), raw
+        raw = after([], network="none")
+        assert all(got.startswith("no: ") for got in raw.values()), raw
+    finally:
+        server.restart("egress")
+    heard = internet.heard()
+    assert not [h for h in heard if h["to"] in (INSIDE, METADATA)], heard
+
+
+def test_services_of_the_operator(server, internet, make):
+    services = ("10.1.2.3", 5432),
+    keys = server.admin("GET", f"/admin/teams/{server.team}/keys").json
+    answer = server.admin("PATCH", f"/admin/keys/{keys[0]['id']}/services", {"services": ["db"]})
+    assert answer.status == 200, answer.raw
+    with_it = make(network=matrix.RULES)
+    answer = server.admin("PATCH", f"/admin/keys/{keys[0]['id']}/services", {"services": []})
+    assert answer.status == 200, answer.raw
+    without = make(network=matrix.RULES)
+    check_passes(server, with_it, matrix.SERVICES_PASS)
+    check_fails(server, with_it, matrix.SERVICES_FAIL)
+    check_fails(server, without, {title: how for title, (_, *how) in matrix.SERVICES_PASS.items()})
+    check_heard(internet, services)
