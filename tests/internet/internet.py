@@ -24,6 +24,7 @@ class Internet:
         self.process = None
 
     def __enter__(self):
+        self.folder.chmod(0o755)  # the certificate is for others
         subprocess.run(["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes",
                         "-days", "2", "-subj", "/CN=the test's internet",
                         "-addext", "subjectAltName=DNS:good.test,DNS:*.wild.test,DNS:evil.test,DNS:shared.test",

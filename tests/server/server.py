@@ -41,15 +41,17 @@ TEMPLATE = "base"
 
 
 class Server:
-    def __init__(self, vms_max=512, warden=None, egress=None, node=None, gateway=None, internet=None):
-        """`internet`: an Internet (tests/internet), in which egress lives. Without one nobody is let out."""
+    def __init__(self, vms_max=512, warden=None, egress=None, opener=None, node=None, gateway=None, internet=None):
+        """`internet`: an Internet (tests/internet), in which egress lives. Without one nobody is let out.
+        `opener`: its settings, {} if need be; without them there is none."""
         self.kernel, self.disk = kernel_path(), disk_path()  # may take minutes, or fail
         self.warden = Watched(vms_max=vms_max, **guest_settings(), **(warden or {}))
         self.base = self.warden.base
         self.port = free_port()
         self.url = f"http://127.0.0.1:{self.port}"
         self.admin_socket = self.base / "gateway/admin.sock"
-        self.users = {name: self.warden.uid_base + USERS_AFTER + n for n, name in enumerate(DAEMONS)}
+        self.names = DAEMONS if opener is None else ("warden", "opener", *DAEMONS[1:])
+        self.users = {name: self.warden.uid_base + USERS_AFTER + n for n, name in enumerate(self.names)}
         self.data = self.base / "node"
         self.internet = internet
         self.make_folders()
@@ -57,14 +59,18 @@ class Server:
                         "egress": self.daemon("egress", self.egress_settings(), egress),
                         "node": self.daemon("node", self.node_settings(), node),
                         "gateway": self.daemon("gateway", self.gateway_settings(), gateway)}
+        if opener is not None:
+            self.daemons["opener"] = self.daemon("opener", self.opener_settings(), opener)
         self.team = self.key = None
 
     def daemon(self, name, settings, changes):
-        where = self.internet.inside if self.internet and name == "egress" else ()
+        where = ["unshare", "--net"] if name == "opener" else ()  # it needs none
+        if self.internet and name == "egress":
+            where = self.internet.inside
         return Daemon(name, self.base, {**settings, **(changes or {})}, where)
 
     def make_folders(self):
-        for name in ("egress", "node", "gateway"):
+        for name in self.names[1:]:
             folder = self.base / name
             folder.mkdir()
             os.chown(folder, self.users[name], self.users[name])
@@ -78,8 +84,14 @@ class Server:
         return {"socket": self.base / "egress/egress.sock", "node_uid": self.users["node"],
                 "user": self.users["egress"], **where}
 
+    def opener_settings(self):
+        return {"socket": self.base / "opener/opener.sock", "node_uid": self.users["node"],
+                "user": self.users["opener"], "state_dir": self.base / "opener",
+                "extra_ca": self.internet.certificate if self.internet else ""}
+
     def node_settings(self):
-        return {"node_id": "a", "state_dir": self.warden.state, "data_dir": self.base / "node",
+        opener = self.base / "opener/opener.sock" if "opener" in self.names else ""
+        return {"node_id": "a", "opener_socket": opener, "state_dir": self.warden.state, "data_dir": self.base / "node",
                 "socket": self.base / "node/node.sock", "warden_socket": self.warden.socket_path,
                 "egress_socket": self.base / "egress/egress.sock", "user": self.users["node"],
                 "gateway_uid": self.users["gateway"], "gateway_gid": self.users["gateway"],
@@ -104,8 +116,8 @@ class Server:
 
     def start(self, *names, **changes):
         """Start one or more, and wait until each does its work. Settings may be changed."""
-        names = names or DAEMONS
-        for name in [n for n in DAEMONS if n in names]:
+        names = names or self.names
+        for name in [n for n in self.names if n in names]:
             self.launch(name, **changes)
             self.wait_started(name)
 
@@ -117,7 +129,7 @@ class Server:
 
     def kill(self, *names, how=signal.SIGKILL):
         """All at the same instant, as far as that exists."""
-        names = names or DAEMONS
+        names = names or self.names
         for name in names:
             if self.daemons[name].process:
                 self.daemons[name].process.send_signal(how)
@@ -141,6 +153,9 @@ class Server:
 
     def egress_serves(self):
         return self.listens("egress", self.base / "egress/egress.sock", socket.SOCK_SEQPACKET)
+
+    def opener_serves(self):
+        return self.listens("opener", self.base / "opener/opener.sock", socket.SOCK_SEQPACKET)
 
     def node_serves(self):
         return self.listens("node", self.base / "node/node.sock", socket.SOCK_SEQPACKET)
@@ -292,7 +307,7 @@ class Server:
 
     def check_clean(self):
         """End all sandboxes through the API, then all daemons; nothing may be left of either."""
-        for name in DAEMONS:
+        for name in self.names:
             if not self.daemons[name].process:
                 self.start(name)
         self.wait_up()
@@ -301,7 +316,7 @@ class Server:
             assert status in (204, 404), f"kill of {sandbox}: {status}"
         wait_for(lambda: not self.ids(), "every sandbox is gone")
         wait_for(lambda: not self.lost_data(), "every folder has its row")
-        for name in ("gateway", "node", "egress"):
+        for name in reversed(self.names[1:]):
             self.end(name)
         self.warden.kill()  # and with it the network slots that were ready
         self.warden.start()
@@ -357,7 +372,7 @@ class Server:
             print(f"--- {name}\n{daemon.log()[-6000:]}")
 
     def remove(self):
-        for name in reversed(DAEMONS[1:]):
+        for name in reversed(self.names[1:]):
             self.daemons[name].kill()
         self.warden.kill()
         with contextlib.suppress(Exception):
