@@ -10,6 +10,7 @@
 #include <sys/socket.h>
 
 #include "base/bytes.h"
+#include "jail/confine_watch.h"
 #include "jail/sanitized.h"
 
 /* Calls that are more than one: when they are named, they are allowed under these conditions, any
@@ -72,19 +73,21 @@ static int fill(scmp_filter_ctx ctx, const char *const *names, struct err *err)
 	if (rc < 0)
 		return err_set(err, ERR_INTERNAL, -rc, "make the filter");
 	for (size_t i = 0; names[i] && !SANITIZED; i++)
-		if (allow(ctx, names[i], err) < 0)
+		if (!confine_watch_leaves_out(names[i]) && allow(ctx, names[i], err) < 0)
 			return -1;
 	return 0;
 }
 
 int confine_calls(const char *const *names, struct err *err)
 {
-	scmp_filter_ctx ctx = seccomp_init(SANITIZED ? SCMP_ACT_ALLOW : SCMP_ACT_ERRNO(EPERM));
+	scmp_filter_ctx ctx = seccomp_init(SANITIZED ? SCMP_ACT_ALLOW : confine_watch_refusal());
 	int rc;
 
 	if (!ctx)
 		return err_set(err, ERR_EXHAUSTED, ENOMEM, "make the filter");
-	rc = fill(ctx, names, err);
+	rc = confine_watch_begin(err);
+	if (rc == 0)
+		rc = fill(ctx, names, err);
 	if (rc == 0) {
 		rc = seccomp_load(ctx);
 		if (rc < 0)
