@@ -174,7 +174,8 @@ export function ask(method, url, { body, headers = {} } = {}) {
 }
 
 // A request to a sandbox's host name, at the server's address: there is no DNS here.
-export const askHost = (host, path = '/') => ask('GET', process.env.E2B_SANDBOX_URL + path, { headers: { Host: host } })
+export const askHost = (host, path = '/', headers = {}) =>
+  ask('GET', process.env.E2B_SANDBOX_URL + path, { headers: { Host: host, ...headers } })
 
 // Says which sandbox's agent is meant where a host name would.
 export const named = (box) => ({ 'E2b-Sandbox-Id': box.sandboxId, 'E2b-Sandbox-Port': '49983' })

@@ -283,9 +283,9 @@ def ask(method, url, body=None, headers=()):
         connection.close()
 
 
-def ask_host(host, path="/", method="GET"):
+def ask_host(host, path="/", method="GET", headers=()):
     """A request to a sandbox's host name, at the server's address: there is no DNS here."""
-    return ask(method, os.environ["E2B_SANDBOX_URL"] + path, headers={"Host": host})
+    return ask(method, os.environ["E2B_SANDBOX_URL"] + path, headers={"Host": host, **dict(headers)})
 
 
 def ask_agent(box, path, method="GET", body=None, headers=()):
