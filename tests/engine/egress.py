@@ -17,6 +17,7 @@ import socket
 import subprocess
 import tempfile
 
+import refused_calls
 from protocol import CODES
 from warden import build_dir, wait_for
 
@@ -60,14 +61,15 @@ class EgressError(Exception):
 class Egress:
     """One daemon with a folder of its own. Verbs are methods."""
 
-    def __init__(self, user="", node_uid=0, inside=(), **settings):
-        """`inside`: what to put before its command, so that it runs in another network."""
+    def __init__(self, user="", node_uid=0, inside=(), told=True, **settings):
+        """`inside`: what to put before its command, so that it runs in another network; `told`: whether it tells
+        which system calls it is refused, which must be none then."""
         self.base = pathlib.Path(tempfile.mkdtemp(prefix="hotcell-egress-",
                                                   dir=os.environ.get("HOTCELL_TEST_DIR")))
         self.base.chmod(0o755)
         self.settings = {"socket": self.base / "egress.sock", "user": user, "node_uid": node_uid,
                          **settings}
-        self.inside = list(inside)
+        self.inside, self.told = list(inside), told
         self.process = self.sock = None
         self.tag = 0
         self.answered = []  # the descriptor that came with the last answer
@@ -75,9 +77,12 @@ class Egress:
     def __enter__(self):
         return self
 
-    def __exit__(self, *_):
+    def __exit__(self, failed, *_):
         self.kill()
+        log = self.log() if (self.base / "log").exists() else ""
         shutil.rmtree(self.base, ignore_errors=True)
+        if not failed:
+            refused_calls.check("egress", log)
 
     @property
     def pid(self):
@@ -91,7 +96,9 @@ class Egress:
         config.write_text("".join(f"{key} = {value}\n" for key, value in self.settings.items()))
         with open(self.base / "log", "ab") as log:
             self.process = subprocess.Popen([*self.inside, build_dir() / "src/egress/hotcell-egress", config],
-                                            stdin=subprocess.DEVNULL, stdout=log, stderr=log)
+                                            stdin=subprocess.DEVNULL, stdout=log, stderr=log,
+                                            env=refused_calls.environment(
+                                                self.told, os.environ.get(refused_calls.LESS, "told")))
         wait_for(self.connect, "egress serves")
         self.call(RESET)  # answered: it is confined
         return self

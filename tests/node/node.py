@@ -14,6 +14,7 @@ import signal
 import sqlite3
 import subprocess
 
+import refused_calls
 from engine import disk_path, guest_settings, kernel_path
 from node_client import Gone, NodeClient, NodeError
 from warden import build_dir, wait_for
@@ -109,6 +110,7 @@ class NodeHost:
                 self.stop_node()
                 assert not self.warden.list(), "a stopped node leaves only what runs"
                 self.end_egress()
+                self.check_calls()
                 self.warden.check_clean()
         finally:
             self.remove()
@@ -130,7 +132,8 @@ class NodeHost:
         config.write_text("".join(f"{k} = {v}\n" for k, v in settings.items()))
         path = build_dir() / "src" / program / f"hotcell-{program}"
         with open(log, "ab") as out:
-            return subprocess.Popen([*within, path, config], stdin=subprocess.DEVNULL, stdout=out, stderr=out)
+            return subprocess.Popen([*within, path, config], stdin=subprocess.DEVNULL, stdout=out, stderr=out,
+                                    env=refused_calls.environment(program in ("egress", "opener")))
 
     def start_egress(self):
         if self.egress:
@@ -144,6 +147,10 @@ class NodeHost:
             self.egress_process.kill()
             self.egress_process.wait()
             self.egress_process = None
+
+    def check_calls(self):
+        if self.egress:
+            refused_calls.check("egress", (self.base / "egress.log").read_text())
 
     def start_node(self, **settings):
         self.process = self.spawn("node", {**self.settings, **settings}, self.log_path)

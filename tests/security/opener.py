@@ -14,6 +14,8 @@ import tempfile
 import threading
 import time
 
+import refused_calls
+
 BUILD = pathlib.Path(os.environ["HOTCELL_BUILD"])
 VERSION = 1
 START, STOP, RESET, FACTS = range(4)
@@ -51,12 +53,13 @@ class Refused(Exception):
 class Opener:
     """The daemon, in a folder of its own."""
 
-    def __init__(self, extra_ca="", user=USER):
+    def __init__(self, extra_ca="", user=USER, told=True):
         self.base = pathlib.Path(tempfile.mkdtemp(prefix="hotcell-opener-"))
         self.base.chmod(0o755)
         self.settings = {"socket": self.base / "opener.sock", "state_dir": self.base / "state", "user": user,
                          "extra_ca": extra_ca}
         self.process = self.client = None
+        self.told = told  # which system calls it and its workers are refused: none
         self.tag = 0
         self.notes = []
 
@@ -64,7 +67,8 @@ class Opener:
         config = self.base / "opener.conf"
         config.write_text("".join(f"{key} = {value}\n" for key, value in self.settings.items() if value != ""))
         self.log = open(self.base / "log", "ab")
-        self.process = subprocess.Popen([BUILD / "src/opener/hotcell-opener", config], stderr=self.log)
+        self.process = subprocess.Popen([BUILD / "src/opener/hotcell-opener", config], stderr=self.log,
+                                        env=refused_calls.environment(self.told))
         self.connect()
         return self
 
@@ -125,9 +129,11 @@ class Opener:
         if self.process and self.process.poll() is None:
             self.process.send_signal(signal.SIGTERM)
             self.process.wait(PATIENCE)
-        complaints = [line for line in self.logged().splitlines() if "Sanitizer" in line or "runtime error" in line]
+        log = self.logged()
+        complaints = [line for line in log.splitlines() if "Sanitizer" in line or "runtime error" in line]
         shutil.rmtree(self.base)
         assert not complaints, complaints
+        refused_calls.check("the opener", log)
 
 
 class Channel:

@@ -89,9 +89,9 @@ class Network:
 
 
 class Place:
-    def __init__(self, **settings):
-        """`settings`: of egress, beside those that this place needs."""
-        self.settings, self.stack = settings, contextlib.ExitStack()
+    def __init__(self, told=True, **settings):
+        """`told`: see tests/engine/refused_calls.py; `settings`: of egress, beside those that this place needs."""
+        self.told, self.settings, self.stack = told, settings, contextlib.ExitStack()
         self.value = "value-" + secrets.token_hex(16)
 
     def __enter__(self):
@@ -101,12 +101,12 @@ class Place:
             self.lay_cable()
             self.cell.run("ip", "route", "add", "local", "default", "dev", "lo")
             self.cell.run("nft", "-f", "-", input=REDIRECT.encode())
-            self.opener = Opener(extra_ca=self.internet.certificate, user=OPENER_UID)
+            self.opener = Opener(extra_ca=self.internet.certificate, user=OPENER_UID, told=self.told)
             stack.callback(self.opener.end)
             self.opener.start()
             self.egress = stack.enter_context(Egress(
-                user=EGRESS_UID, inside=self.host.inside, resolvers=f"{RESOLVER}:53", network="open",
-                services=f"db={SERVICE}:5432", **self.settings))
+                user=EGRESS_UID, inside=self.host.inside, told=self.told, resolvers=f"{RESOLVER}:53",
+                network="open", services=f"db={SERVICE}:5432", **self.settings))
             self.egress.start()
             self.host.run("nft", "-f", "-", input=self.nft())
             self.stack = stack.pop_all()

@@ -34,7 +34,7 @@ NEEDED = {"read": (0,), "write": (1,), "close": (3,), "epoll_wait": (232,), "exi
 
 @contextlib.contextmanager
 def lone_egress():
-    with Egress(user=USER) as egress:
+    with Egress(user=USER, told=False) as egress:
         egress.start()
         yield egress.pid
         egress.end()
@@ -42,14 +42,14 @@ def lone_egress():
 
 @contextlib.contextmanager
 def lone_opener():
-    it = Opener(user=USER).start()
+    it = Opener(user=USER, told=False).start()
     yield it.process.pid
     it.end()
 
 
 @contextlib.contextmanager
 def lone_worker():
-    it = Opener(user=USER).start()
+    it = Opener(user=USER, told=False).start()
     channel = it.worker({"example.com": []})
     (pid,) = it.processes()[1]
     # one it was born with, and its own

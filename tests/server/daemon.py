@@ -5,9 +5,11 @@ import signal
 import socket
 import subprocess
 
+import refused_calls
 from warden import build_dir
 
 CALL_SECONDS = 120
+WATCHED = ("egress", "opener")  # whose system calls are looked at
 
 
 def free_port():
@@ -40,7 +42,8 @@ class Daemon:
         program = build_dir() / f"src/{self.name}/hotcell-{self.name}"
         with open(self.log_path, "ab") as log:
             self.process = subprocess.Popen([*self.where, program, config], stdin=subprocess.DEVNULL, stdout=log,
-                                            stderr=log, start_new_session=True)
+                                            stderr=log, start_new_session=True,
+                                            env=refused_calls.environment(self.name in WATCHED))
 
     @property
     def pid(self):

@@ -26,6 +26,7 @@ import subprocess
 import time
 
 import leaks
+import refused_calls
 from asking import ApiError, UnixConnection, ask, frames, output_of
 from daemon import CALL_SECONDS, Daemon, free_port, link_or_copy
 from engine import disk_path, guest_settings, kernel_path
@@ -339,6 +340,7 @@ class Server:
         assert status == 0 or is_sanitized(), f"{name} ended with {status}: {daemon.log()[-3000:]}"
         for word in ("runtime error:", "ERROR: AddressSanitizer", "Assertion"):
             assert word not in daemon.log(), daemon.log()[-6000:]
+        refused_calls.check(name, daemon.log())
 
     def leaks(self, seconds=30):
         """What is left on the host that belongs to no sandbox of the list.
