@@ -69,7 +69,7 @@ class Egress:
         self.base.chmod(0o755)
         self.settings = {"socket": self.base / "egress.sock", "user": user, "node_uid": node_uid,
                          **settings}
-        self.inside, self.told = list(inside), told
+        self.inside, self.tells = list(inside), told
         self.process = self.sock = None
         self.tag = 0
         self.answered = []  # the descriptor that came with the last answer
@@ -98,7 +98,7 @@ class Egress:
             self.process = subprocess.Popen([*self.inside, build_dir() / "src/egress/hotcell-egress", config],
                                             stdin=subprocess.DEVNULL, stdout=log, stderr=log,
                                             env=refused_calls.environment(
-                                                self.told, os.environ.get(refused_calls.LESS, "told")))
+                                                self.tells, os.environ.get(refused_calls.LESS, "told")))
         wait_for(self.connect, "egress serves")
         self.call(RESET)  # answered: it is confined
         return self
