@@ -3,6 +3,7 @@
 
 #include "gateway/handlers.h"
 #include "wire/placeholder.h"
+#include "wire/rule_secrets.h"
 
 enum { TEXT_DEPTH_MAX = 32, NAMES_MAX = STORE_SECRETS_FOUND_MAX };
 
@@ -20,50 +21,6 @@ void fill_job_free(struct fill_job *j)
 		return;
 	json_decref(j->text);
 	free(j);
-}
-
-/* Each once, as the keys of an object. */
-static void add_names(const json_t *value, json_t *names)
-{
-	struct bytes rest = json_bytes(value);
-	enum placeholder_kind kind;
-	struct placeholder p;
-
-	if (!json_is_string(value))
-		return;
-	while ((kind = placeholder_next(&rest, &p)) == PLACEHOLDER_SECRET ||
-	       kind == PLACEHOLDER_IDENTITY)
-		if (kind == PLACEHOLDER_SECRET)
-			json_object_set_new(names, p.secret, json_null());
-}
-
-static void add_names_of_rule(const json_t *rule, json_t *names)
-{
-	json_t *headers = json_object_get(json_object_get(rule, "transform"), "headers");
-	const char *key;
-	json_t *value;
-
-	json_object_foreach(headers, key, value)
-	{
-		add_names(value, names);
-	}
-}
-
-static json_t *names_in(const json_t *text)
-{
-	json_t *rules = json_object_get(json_object_get(text, "network"), "rules");
-	json_t *names = json_object(), *of_host, *rule;
-	const char *host;
-	size_t i;
-
-	json_object_foreach(rules, host, of_host)
-	{
-		json_array_foreach(of_host, i, rule)
-		{
-			add_names_of_rule(rule, names);
-		}
-	}
-	return names;
 }
 
 static void on_found(struct store_call *call, const struct store_result *ret, const struct err *err)
@@ -128,7 +85,7 @@ void secret_fill(struct api_call *c, const struct node_request *rq, struct bytes
 	struct err err;
 
 	if (names_any(text) && json_decode(text, NODE_TEXT_MAX, TEXT_DEPTH_MAX, &v, &err) == 0)
-		names = names_in(v);
+		names = rule_secrets(v);
 	if (json_object_size(names) == 0) {
 		api_ask_node(c, rq, text, deadline_ms, on_done);
 		return;

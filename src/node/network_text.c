@@ -4,6 +4,7 @@
 #include <errno.h>
 
 #include "node/create_text.h"
+#include "wire/rule_secrets.h"
 
 static int no_memory(struct err *err)
 {
@@ -165,6 +166,14 @@ int network_text_put(const char *text, struct bytes put, size_t max, char **ret,
 
 /* --- NODE_SECRET -------------------------------------------------------------------------- */
 
+/* A name may be in the rules before there is such a secret, or after it was deleted. */
+static bool may_have(const json_t *all, const char *name)
+{
+	AUTO(json_decrefp) json_t *names = rule_secrets(all);
+
+	return json_is_object(json_object_get(all, "sealed")) && json_object_get(names, name);
+}
+
 int network_text_secret(const char *text, const char *name, json_t *sealed, size_t max, char **ret,
 			struct err *err)
 {
@@ -178,7 +187,7 @@ int network_text_secret(const char *text, const char *name, json_t *sealed, size
 		return -1;
 	values = json_object_get(all, "sealed");
 	value = json_object_get(values, name);
-	if (!value || (sealed && json_equal(value, sealed)))
+	if (sealed ? json_equal(value, sealed) || !may_have(all, name) : !value)
 		return 0;
 	if (sealed ? json_object_set(values, name, sealed) < 0 : json_object_del(values, name) < 0)
 		return no_memory(err);

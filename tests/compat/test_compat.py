@@ -17,6 +17,7 @@ import page
 import pytest
 
 from engine import artefact
+from internet import Internet
 from server import Server
 
 HERE = pathlib.Path(__file__).resolve().parent
@@ -28,7 +29,7 @@ CASES = list(items.cases(EVERYTHING))
 
 @pytest.fixture(scope="module")
 def server():
-    with Server(node={"pool": 4}) as s:
+    with Internet() as internet, Server(node={"pool": 4}, internet=internet, opener={}) as s:
         yield s
 
 

@@ -5,7 +5,7 @@
 Every address there is is its own, so whatever egress dials it gets to somebody who writes down that it came: what
 protocol, to which address, saying which name. Each server's answer holds `reached ADDRESS:PORT`. Of the commands on
 its standard input `heard` prints, as JSON, who came since it was last asked, and `ready` that it still lives.
-FOLDER has the certificate (cert.pem, key.pem) of all its servers.
+FOLDER has the certificate (cert.pem, key.pem) of all its servers; /files/X is its file files/X, /echo the request's headers.
 """
 
 import asyncio
@@ -15,6 +15,7 @@ import contextlib
 import hashlib
 import json
 import logging
+import pathlib
 import socket
 import ssl
 import struct
@@ -86,6 +87,15 @@ def respond(writer, text, status="200 OK", *fields):
     writer.write("\r\n".join(head).encode() + b"\r\n\r\n" + text)
 
 
+def respond_file(writer, target):
+    """Of the test's own, below FOLDER/files."""
+    path = pathlib.Path(sys.argv[1] + target)
+    if path.is_file():
+        respond(writer, path.read_bytes())
+    else:
+        respond(writer, b"", "404 Not Found")
+
+
 async def upgrade(reader, writer, fields, to, port):
     key = base64.b64encode(hashlib.sha1(fields.get("sec-websocket-key", "").encode() + MAGIC).digest()).decode()
     writer.write(b"HTTP/1.1 101 Switching Protocols\r\nConnection: upgrade\r\nUpgrade: websocket\r\n"
@@ -126,7 +136,8 @@ async def read_request(reader):
     words, fields = line.decode("latin-1").split(), {}
     while (more := await reader.readline()).strip():
         name, _, value = more.decode("latin-1").partition(":")
-        fields[name.strip().lower()] = value.strip()
+        name, value = name.strip().lower(), value.strip()
+        fields[name] = f"{fields[name]}, {value}" if name in fields else value
     return words[0], words[1] if len(words) > 1 else "", fields
 
 
@@ -148,6 +159,10 @@ async def serve_http(reader, writer, to, port, sni=None):
             respond(writer, text + BLOCK * 1024)
         elif target.startswith("/redirect?"):
             respond(writer, text, "302 Found", "Location: " + target.partition("?")[2])
+        elif target == "/echo":
+            respond(writer, json.dumps(fields).encode())
+        elif target.startswith("/files/"):
+            respond_file(writer, target.partition("?")[0])
         else:
             respond(writer, text)
         await writer.drain()

@@ -187,6 +187,10 @@ static void the_opener_is_told_of_headers_and_secrets_alone(void **state)
 	}
 }
 
+#define NAMES_K                                                                       \
+	"\"network\":{\"rules\":{\"a.test\":[{\"transform\":{\"headers\":{\"X\":\"a " \
+	"${e2b.secrets.K}\"}}}]}}"
+
 static void a_secret_is_replaced_where_it_is_named(void **state)
 {
 	static const struct {
@@ -196,8 +200,11 @@ static void a_secret_is_replaced_where_it_is_named(void **state)
 		{ "no secrets", "{\"metadata\":{\"sealed\":\"no\"}}", "bmV3", NULL },
 		{ "another one", "{\"sealed\":{\"other\":\"QQ==\"}}", "bmV3", NULL },
 		{ "the same value", "{\"sealed\":{\"k\":\"bmV3\"}}", "bmV3", NULL },
-		{ "another value", "{\"a\":1,\"sealed\":{\"k\":\"QQ==\",\"other\":\"QQ==\"}}",
-		  "bmV3", "{\"a\":1,\"sealed\":{\"k\":\"bmV3\",\"other\":\"QQ==\"}}" },
+		{ "another value", "{" NAMES_K ",\"sealed\":{\"k\":\"QQ==\",\"other\":\"QQ==\"}}",
+		  "bmV3", "{" NAMES_K ",\"sealed\":{\"k\":\"bmV3\",\"other\":\"QQ==\"}}" },
+		{ "the first value", "{" NAMES_K ",\"sealed\":{}}", "bmV3",
+		  "{" NAMES_K ",\"sealed\":{\"k\":\"bmV3\"}}" },
+		{ "not an object", "{" NAMES_K ",\"sealed\":[]}", "bmV3", NULL },
 		{ "none any more", "{\"sealed\":{\"k\":\"QQ==\",\"other\":\"QQ==\"}}", NULL,
 		  "{\"sealed\":{\"other\":\"QQ==\"}}" },
 	};

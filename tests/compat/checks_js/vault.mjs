@@ -4,7 +4,20 @@ import assert from 'node:assert/strict'
 
 import { e2b, rejected, same } from './kit.mjs'
 
-const { Secret, SecretError, SecretNotFoundError } = e2b
+const HOST = 'good.test' // of tests/internet: what it was sent it says, at /echo
+const { Sandbox, Secret, SecretError, SecretNotFoundError } = e2b
+
+function networkOf(name) {
+  const headers = { Authorization: `Bearer ${Secret.fill(name)}`, 'X-Plain': 'as it is' }
+  return { allowOut: [HOST], denyOut: ['0.0.0.0/0'], rules: { [HOST]: [{ transform: { headers } }] } }
+}
+
+// what a request of the sandbox to the host has
+async function sent(box) {
+  const curl = `curl -sS --max-time 90 -H 'X-Plain: mine' https://${HOST}/echo`
+  const fields = JSON.parse((await box.commands.run(curl, { timeoutMs: 120_000 })).stdout)
+  return [fields.authorization, fields['x-plain']]
+}
 
 export async function life(kit) {
   const made = await Secret.create(kit.name.toUpperCase(), 'first', { metadata: { owner: 'check' } })
@@ -53,4 +66,18 @@ export async function pages(kit) {
 
 export async function fill() {
   same(Secret.fill('key'), '${e2b.secrets.key}')
+}
+
+export async function used(kit) {
+  await Secret.create(kit.name, 'first')
+  const asked = networkOf(kit.name)
+  const box = await kit.create({ network: asked })
+  same(await sent(box), ['Bearer first', 'as it is'])
+  const shown = (await Sandbox.getInfo(box.sandboxId)).network
+  same(JSON.parse(JSON.stringify(shown)), asked)
+  await Secret.update(kit.name, 'second')
+  same(await sent(box), ['Bearer second', 'as it is'])
+  await box.updateNetwork({ ...asked, rules: { [HOST]: [{ transform: { headers: { 'X-Plain': 'else' } } }] } })
+  same(await sent(box), [undefined, 'else'])
+  await Secret.destroy(kit.name)
 }

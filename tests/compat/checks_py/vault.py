@@ -1,8 +1,25 @@
 """vault.py - secrets: given once, never shown, named in rules."""
 
+import json
+
 import e2b
 
 from kit import Calm, raises, same
+
+
+HOST = "good.test"  # of tests/internet: what it was sent it says, at /echo
+
+
+def network_of(name):
+    headers = {"Authorization": f"Bearer {e2b.Secret.fill(name)}", "X-Plain": "as it is"}
+    return {"allow_out": [HOST], "deny_out": ["0.0.0.0/0"], "rules": {HOST: [{"transform": {"headers": headers}}]}}
+
+
+async def sent(box):
+    """What a request of the sandbox to the host has."""
+    out = (await box.commands.run(f"curl -sS --max-time 90 -H 'X-Plain: mine' https://{HOST}/echo", timeout=120)).stdout
+    fields = json.loads(out)
+    return fields.get("authorization"), fields.get("x-plain")
 
 
 def secret_of(kit):
@@ -71,3 +88,16 @@ async def pages(kit):
 
 async def fill(kit):
     same(e2b.Secret.fill("key"), "${e2b.secrets.key}")
+
+
+async def used(kit):
+    secret = secret_of(kit)
+    await secret.create(kit.name, "first")
+    box = await kit.create(network=network_of(kit.name))
+    same(await sent(box), ("Bearer first", "as it is"))
+    same((await box.get_info()).network, network_of(kit.name))
+    await secret.update(kit.name, "second")
+    same(await sent(box), ("Bearer second", "as it is"))
+    await box.update_network({**network_of(kit.name), "rules": {HOST: [{"transform": {"headers": {"X-Plain": "else"}}}]}})
+    same(await sent(box), (None, "else"))
+    await secret.destroy(kit.name)
