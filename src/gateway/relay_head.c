@@ -57,12 +57,12 @@ void relay_request_fields(const struct http_request *rq, struct relay_fields *re
 
 	copy(head, ret);
 	if (peer_text(http_request_peer(rq), ret->peer))
-		add(ret, BYTES_LIT("x-forwarded-for"), bytes_str(ret->peer));
+		add(ret, BYTES_LIT("X-Forwarded-For"), bytes_str(ret->peer));
 	if (http1_find(head, "x-forwarded-proto", &value) == 0)
-		add(ret, BYTES_LIT("x-forwarded-proto"), BYTES_LIT("http"));
+		add(ret, BYTES_LIT("X-Forwarded-Proto"), BYTES_LIT("http"));
 	if (http1_find(head, "x-forwarded-host", &value) == 0 &&
 	    http1_find(head, "host", &host) > 0)
-		add(ret, BYTES_LIT("x-forwarded-host"), host);
+		add(ret, BYTES_LIT("X-Forwarded-Host"), host);
 }
 
 void relay_answer_fields(const struct relay *r, const struct http1_head *head,

@@ -270,9 +270,9 @@ static int put_fields(struct buf *out, const struct http_ask *ask, struct err *e
 	}
 	if (ask->upgrade.len == 0)
 		return 0;
-	if (http1_put_field(out, BYTES_LIT("connection"), BYTES_LIT("upgrade"), err) < 0)
+	if (http1_put_field(out, BYTES_LIT("Connection"), BYTES_LIT("upgrade"), err) < 0)
 		return -1;
-	return http1_put_field(out, BYTES_LIT("upgrade"), ask->upgrade, err);
+	return http1_put_field(out, BYTES_LIT("Upgrade"), ask->upgrade, err);
 }
 
 /* A method that usually has a body says so when it has none. */
@@ -296,13 +296,15 @@ static struct body_out plan_body(const struct http_ask *ask)
 	return b;
 }
 
+/* Names are spelt as most write them: there are servers, and tests, that look for them letter by
+ * letter. */
 static int send_head(struct http_client *c, const struct http_ask *ask, struct body_out *body,
 		     struct err *err)
 {
 	AUTO(buf_done) struct buf out = BUF_MAX(STREAM_QUEUE_MAX);
 
 	if (http1_put_request_line(&out, ask->method, ask->target, err) < 0 ||
-	    http1_put_field(&out, BYTES_LIT("host"), ask->host, err) < 0 ||
+	    http1_put_field(&out, BYTES_LIT("Host"), ask->host, err) < 0 ||
 	    put_fields(&out, ask, err) < 0 ||
 	    http1_put_body(&out, body->kind, body->left, err) < 0 || http1_put_end(&out, err) < 0)
 		return -1;

@@ -177,14 +177,14 @@ static void services_see_the_mask(void **state)
 		bool to_agent;
 	} rows[] = {
 		{ "{\"network\":{\"maskRequestHost\":\"localhost:${PORT}\"}}",
-		  "host: localhost:", "\r\n", false },
-		{ "{\"network\":{\"mask_request_host\":\"${PORT}.test\"}}", "host: ", ".test\r\n",
+		  "Host: localhost:", "\r\n", false },
+		{ "{\"network\":{\"mask_request_host\":\"${PORT}.test\"}}", "Host: ", ".test\r\n",
 		  false },
-		{ "{\"network\":{\"maskRequestHost\":\"a.test\"}}", "host: a.test\r\n", NULL,
+		{ "{\"network\":{\"maskRequestHost\":\"a.test\"}}", "Host: a.test\r\n", NULL,
 		  false },
-		{ "{\"network\":{\"maskRequestHost\":\"\"}}", "host: gw.test\r\n", NULL, false },
-		{ "{\"network\":{}}", "host: gw.test\r\n", NULL, false },
-		{ "{\"network\":{\"maskRequestHost\":\"a.test\"}}", "host: gw.test\r\n", NULL,
+		{ "{\"network\":{\"maskRequestHost\":\"\"}}", "Host: gw.test\r\n", NULL, false },
+		{ "{\"network\":{}}", "Host: gw.test\r\n", NULL, false },
+		{ "{\"network\":{\"maskRequestHost\":\"a.test\"}}", "Host: gw.test\r\n", NULL,
 		  true },
 	};
 
@@ -207,7 +207,7 @@ static void services_see_the_mask(void **state)
 			ask(&w, "GET", "/", "");
 			RUN_UNTIL(w.l, heard(&w.client, "\r\n\r\ntea"));
 			assert_true(heard(&w.peers->ear, want));
-			assert_true(heard(&w.peers->ear, "x-forwarded-host: gw.test\r\n"));
+			assert_true(heard(&w.peers->ear, "X-Forwarded-Host: gw.test\r\n"));
 		}
 		world_close(&w);
 	}

@@ -20,11 +20,11 @@ static void plain_answers_pass(void **state)
 	assert_true(heard(&w.client, "x-guest: yes\r\n"));
 	assert_true(heard(&w.client, "content-length: 3\r\n"));
 	assert_false(heard(&w.client, "hop") || heard(&w.client, "keep-alive"));
-	assert_true(heard(&w.peers->ear, "BREW /pot?a=b%20c HTTP/1.1\r\nhost: gw.test\r\n"));
+	assert_true(heard(&w.peers->ear, "BREW /pot?a=b%20c HTTP/1.1\r\nHost: gw.test\r\n"));
 	assert_true(heard(&w.peers->ear, "x-own: 1\r\n"));
-	assert_true(heard(&w.peers->ear, "x-forwarded-for: 192.0.2.7\r\n"));
-	assert_true(heard(&w.peers->ear, "x-forwarded-proto: http\r\n"));
-	assert_true(heard(&w.peers->ear, "x-forwarded-host: gw.test\r\n"));
+	assert_true(heard(&w.peers->ear, "X-Forwarded-For: 192.0.2.7\r\n"));
+	assert_true(heard(&w.peers->ear, "X-Forwarded-Proto: http\r\n"));
+	assert_true(heard(&w.peers->ear, "X-Forwarded-Host: gw.test\r\n"));
 	assert_false(heard(&w.peers->ear, "mine"));
 	world_close(&w);
 }

@@ -60,7 +60,7 @@ static void a_service_on_loopback_is_reached(void **state)
 	(void)snprintf(want, sizeof(want), "hotcell-tunnel-port: %u\r\n", (unsigned int)port);
 	assert_true(heard(&w.peers->ear, "GET /tunnel HTTP/1.1\r\n"));
 	assert_true(heard(&w.peers->ear, want));
-	assert_true(heard(&w.peers->ear, "upgrade: hotcell-tunnel\r\n"));
+	assert_true(heard(&w.peers->ear, "Upgrade: hotcell-tunnel\r\n"));
 	assert_true(heard(&w.peers->ear, "POST /hello HTTP/1.1\r\n"));
 	peer_says(&w, "HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\nok");
 	RUN_UNTIL(w.l, heard(&w.client, "\r\n\r\nok"));
@@ -95,7 +95,7 @@ static void switches_go_through(void **state)
 	(void)state;
 	world_with_agent(&w, &agent);
 	ask_port(&w, port, "GET", "connection: upgrade\r\nupgrade: websocket\r\n");
-	RUN_UNTIL(w.l, w.peers && heard(&w.peers->ear, "upgrade: websocket\r\n"));
+	RUN_UNTIL(w.l, w.peers && heard(&w.peers->ear, "Upgrade: websocket\r\n"));
 	peer_says(&w, "HTTP/1.1 101 Yes\r\nconnection: upgrade\r\nupgrade: websocket\r\n\r\nping");
 	RUN_UNTIL(w.l, heard(&w.client, "\r\n\r\nping"));
 	say(&w, "pong");

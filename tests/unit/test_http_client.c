@@ -139,29 +139,29 @@ static void requests_are_written_as_asked(void **state)
 	} rows[] = {
 		{ "get",
 		  { .method = BYTES_LIT("GET"), .target = BYTES_LIT("/"), .host = BYTES_LIT("h") },
-		  "GET / HTTP/1.1\r\nhost: h\r\n\r\n" },
+		  "GET / HTTP/1.1\r\nHost: h\r\n\r\n" },
 		{ "fields",
 		  { .method = BYTES_LIT("GET"),
 		    .target = BYTES_LIT("/"),
 		    .host = BYTES_LIT("h"),
 		    .fields = fields,
 		    .n_fields = 1 },
-		  "GET / HTTP/1.1\r\nhost: h\r\nX-A: 1\r\n\r\n" },
+		  "GET / HTTP/1.1\r\nHost: h\r\nX-A: 1\r\n\r\n" },
 		{ "post of nothing",
 		  { .method = BYTES_LIT("POST"), .target = BYTES_LIT("/"), .host = BYTES_LIT("h") },
-		  "POST / HTTP/1.1\r\nhost: h\r\ncontent-length: 0\r\n\r\n" },
+		  "POST / HTTP/1.1\r\nHost: h\r\ncontent-length: 0\r\n\r\n" },
 		{ "body at once",
 		  { .method = BYTES_LIT("PUT"),
 		    .target = BYTES_LIT("/"),
 		    .host = BYTES_LIT("h"),
 		    .body = BYTES_LIT("abc") },
-		  "PUT / HTTP/1.1\r\nhost: h\r\ncontent-length: 3\r\n\r\nabc" },
+		  "PUT / HTTP/1.1\r\nHost: h\r\ncontent-length: 3\r\n\r\nabc" },
 		{ "upgrade",
 		  { .method = BYTES_LIT("GET"),
 		    .target = BYTES_LIT("/"),
 		    .host = BYTES_LIT("h"),
 		    .upgrade = BYTES_LIT("websocket") },
-		  "GET / HTTP/1.1\r\nhost: h\r\nconnection: upgrade\r\nupgrade: "
+		  "GET / HTTP/1.1\r\nHost: h\r\nConnection: upgrade\r\nUpgrade: "
 		  "websocket\r\n\r\n" },
 	};
 	const struct http_limits lim = HTTP_LIMITS;
@@ -432,9 +432,9 @@ static void a_body_is_sent_in_pieces(void **state)
 		const char *sends;
 	} rows[] = {
 		{ "of known length", 5,
-		  "GET /a?b HTTP/1.1\r\nhost: h:1\r\ncontent-length: 5\r\n\r\nabcde" },
+		  "GET /a?b HTTP/1.1\r\nHost: h:1\r\ncontent-length: 5\r\n\r\nabcde" },
 		{ "in chunks", HTTP_CHUNKED,
-		  "GET /a?b HTTP/1.1\r\nhost: h:1\r\ntransfer-encoding: chunked\r\n\r\n"
+		  "GET /a?b HTTP/1.1\r\nHost: h:1\r\ntransfer-encoding: chunked\r\n\r\n"
 		  "3\r\nabc\r\n2\r\nde\r\n0\r\n\r\n" },
 	};
 	const struct http_limits lim = HTTP_LIMITS;
