@@ -26,11 +26,13 @@ def base64_parts(value):
 
 
 class Needles:
-    def __init__(self, value):
+    def __init__(self, value, *others):
+        """`others`: values of which the first part is enough."""
         wide, value = value.encode("utf-16-le"), value.encode()
         assert len(value) >= 3 * PART
         self.all = [value[at:at + PART] for at in range(0, len(value) - PART + 1, PART)]
         self.all += [*base64_parts(value), value.hex().encode()[:2 * PART], wide[:2 * PART]]
+        self.all += [other.encode()[:PART] for other in others]
 
     def within(self, data):
         return [needle for needle in self.all if needle in data]
