@@ -12,7 +12,8 @@ import subprocess
 
 import pytest
 
-from server import ApiError, Server, build_dir, wait_for
+from server import ApiError, Server, wait_for
+from warden import build_dir
 
 DISK_MIB = int(os.environ.get("HOTCELL_FULL_DISK_MIB", "400"))
 RESERVE_MIB = 16

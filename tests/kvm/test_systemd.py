@@ -17,6 +17,7 @@ STATE, RUN = "/var/lib/hotcell", "/run/hotcell"
 LEAKS = pathlib.Path(__file__).resolve().parents[1] / "faults/leaks.py"
 UID_BASE, UIDS = 786432, 1024
 BOXES = 2
+UNITS = (*DAEMONS, "opener")
 SECONDS = 240
 
 
@@ -77,7 +78,7 @@ def count(server, box):
 
 
 def test_each_daemon_runs_as_itself(server):
-    for daemon in DAEMONS:
+    for daemon in UNITS:
         status = pathlib.Path(f"/proc/{main_pid(daemon)}/status").read_text()
         uid = int(status.split("Uid:\t")[1].split()[0])
         assert (uid == 0) == (daemon == "warden"), daemon
@@ -93,7 +94,7 @@ def test_vms_are_in_a_slice_of_their_own(server, counting):
         assert len(pid) == 1
 
 
-@pytest.mark.parametrize("daemon", DAEMONS)
+@pytest.mark.parametrize("daemon", UNITS)
 def test_a_restart_loses_nothing(server, counting, daemon):
     before = [count(server, box) for box in counting]
     old = main_pid(daemon)
@@ -116,7 +117,7 @@ def test_nothing_is_left(server, counting):
     for box in counting:
         assert server.delete(box) == 204
     assert server.ids() == set()
-    systemctl("stop", "hotcell-gateway", "hotcell-node", "hotcell-egress")
+    systemctl("stop", "hotcell-gateway", "hotcell-node", "hotcell-egress", "hotcell-opener")
     assert leftovers() == ""
     systemctl("stop", "hotcell-warden")
     assert leftovers() == ""
