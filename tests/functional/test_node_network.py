@@ -331,11 +331,13 @@ def test_workers_come_back(host, opener, make):
 
 
 def test_another_value_of_a_secret_reaches_all_who_use_it(host, opener, make):
-    box, paused, others = make(text=with_rules()), make(text=with_rules()), make(text=with_rules(else_="b2xk"))
+    elsewhere = json.loads(json.dumps(RULES).replace("secrets.key", "secrets.else_"))
+    box, paused = make(text=with_rules()), make(text=with_rules())
+    others = make(text={"network": {"rules": elsewhere}, "sealed": {"else_": "b2xk"}})
     host.client.pause(TEAM, paused.id)
     host.client.secret(TEAM, "key", "bmV3")
     assert opener.of(box) == wants(box, key="bmV3")
-    assert opener.of(others) == wants(others, else_="b2xk")
+    assert opener.of(others) == {**wants(others), "rules": elsewhere, "sealed": {"else_": "b2xk"}}
     host.client.secret("another-team", "key", "b3RoZXI=")
     host.kill_node()
     host.start_node()
