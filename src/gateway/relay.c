@@ -139,7 +139,7 @@ static void dial_failed(struct relay *r, const struct err *err)
 		return;
 	}
 	r->state = RELAY_PAUSE;
-	timer_start(&r->retry, RELAY_RETRY_MS);
+	timer_start(&r->retry, RELAY_RETRY_MS * r->tries);
 }
 
 static void on_retry(struct timer *t)

@@ -18,8 +18,8 @@
 #define RELAY_TRAFFIC_TOKEN "e2b-traffic-access-token" /* a header */
 
 enum {
-	RELAY_TRIES = 3, /* connections refused, before a port is called closed */
-	RELAY_RETRY_MS = 100,
+	RELAY_TRIES = 5,      /* connections refused, before a port is called closed */
+	RELAY_RETRY_MS = 100, /* after the first, twice that after the second: a second in all */
 	RELAY_DIAL_MS = 10 * 1000,
 	RELAY_PEER_MAX = 64,
 };
