@@ -30,6 +30,7 @@ static int read_all(int fd, struct buf *ret, struct err *err)
 	}
 }
 
+/* An empty file is how an installation begins: nobody is named. */
 static int read_pem(const char *path, struct buf *ret, struct err *err)
 {
 	AUTO(auto_close) int fd = open(path, O_RDONLY | O_CLOEXEC);
@@ -40,7 +41,7 @@ static int read_pem(const char *path, struct buf *ret, struct err *err)
 			       "open '%s'", path);
 	if (read_all(fd, &text, err) < 0)
 		return err_wrap(err, "'%s'", path);
-	if (!trust_ca_ok(buf_view(&text)))
+	if (text.len > 0 && !trust_ca_ok(buf_view(&text)))
 		return err_set(err, ERR_INVALID, 0,
 			       "'%s' must have certificates as PEM, no key, and at most %d bytes",
 			       path, TRUST_CA_MAX);

@@ -3,6 +3,7 @@
 #include "tls/context.h"
 
 #include <errno.h>
+#include <sys/stat.h>
 
 static long pipe_ctrl(BIO *b, int cmd, long n, void *at)
 {
@@ -67,6 +68,21 @@ static int trust_file(SSL_CTX *ssl, const char *path, const char *fix, struct er
 		       fix);
 }
 
+/* A file that an installation begins with, for operators to fill. */
+static bool is_empty(const char *path)
+{
+	struct stat st;
+
+	return stat(path, &st) == 0 && S_ISREG(st.st_mode) && st.st_size == 0;
+}
+
+static int trust_extra(SSL_CTX *ssl, const char *path, struct err *err)
+{
+	if (!path || !path[0] || is_empty(path))
+		return 0;
+	return trust_file(ssl, path, "PEM is expected", err);
+}
+
 static int trust(struct tls_context *c, const struct tls_trust *t, struct err *err)
 {
 	const char *roots = t->roots ? t->roots : TLS_SYSTEM_ROOTS;
@@ -83,9 +99,7 @@ static int trust(struct tls_context *c, const struct tls_trust *t, struct err *e
 	X509_VERIFY_PARAM_set_flags(SSL_CTX_get0_param(c->ssl), X509_V_FLAG_PARTIAL_CHAIN);
 	if (roots[0] && trust_file(c->ssl, roots, "install ca-certificates", err) < 0)
 		return -1;
-	if (t->extra && t->extra[0] && trust_file(c->ssl, t->extra, "PEM is expected", err) < 0)
-		return -1;
-	return 0;
+	return trust_extra(c->ssl, t->extra, err);
 }
 
 int tls_client_open(const struct tls_trust *t, struct tls_context **ret, struct err *err)

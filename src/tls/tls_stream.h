@@ -32,7 +32,7 @@ struct tls_context; /* of one process; its streams may outlive it */
 
 struct tls_trust {
 	const char *roots; /* PEM; NULL: TLS_SYSTEM_ROOTS; "": none */
-	const char *extra; /* PEM, an operator's own; NULL or "": none */
+	const char *extra; /* PEM, an operator's own; NULL, "" or empty: none */
 	bool unverified;   /* anybody will do: nothing is read, nothing checked */
 };
 

@@ -508,6 +508,22 @@ static void a_trust_file_that_is_none_says_so(void **state)
 	assert_non_null(strstr(err.msg, "/nowhere"));
 }
 
+static void an_empty_file_of_further_trust_is_none(void **state)
+{
+	char path[] = "/tmp/hotcell-tls-XXXXXX";
+	int fd = mkstemp(path);
+	struct tls_context *c = NULL;
+	struct err err = { 0 };
+
+	(void)state;
+	assert_true(fd >= 0);
+	close(fd);
+	assert_int_equal(
+		tls_client_open(&(struct tls_trust){ .roots = "", .extra = path }, &c, &err), 0);
+	tls_context_free(c);
+	assert_int_equal(unlink(path), 0);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -525,6 +541,7 @@ int main(void)
 		cmocka_unit_test(to_be_cut_off_is_not_an_end),
 		cmocka_unit_test(an_end_is_believed_where_anybody_is),
 		cmocka_unit_test(a_trust_file_that_is_none_says_so),
+		cmocka_unit_test(an_empty_file_of_further_trust_is_none),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
