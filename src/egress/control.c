@@ -6,12 +6,12 @@
 #include <sys/socket.h>
 #include <sys/stat.h>
 
-#include "base/folder.h"
 #include "base/log.h"
 #include "base/memory_file.h"
 #include "egress/audit.h"
 #include "egress/doors.h"
 #include "egress/explain.h"
+#include "egress/request.h"
 #include "jail/fdmsg.h"
 #include "net/addr.h"
 #include "net/timer.h"
@@ -32,7 +32,7 @@ struct control {
 	struct watch calling;
 	struct timer rest;
 	struct client clients[CONTROL_CLIENTS_MAX];
-	struct doors *slots[CONTROL_SLOTS_MAX];
+	struct doors *slots[EGRESS_SLOTS_MAX];
 };
 
 /* A request with what came along; descriptors that nobody takes are closed. */
@@ -83,8 +83,6 @@ static int verb_name(struct control *c, struct call *call, struct egress_reply *
 	(void)r;
 	if (!d)
 		return -1;
-	if (!folder_name_ok(call->rq.id, sizeof(call->rq.id)))
-		return err_set(err, ERR_INVALID, 0, "not an id of a sandbox");
 	doors_name(d, call->rq.id);
 	return 0;
 }
@@ -160,39 +158,22 @@ static int verb_reset(struct control *c, struct call *call, struct egress_reply 
 	(void)call;
 	(void)r;
 	(void)err;
-	for (uint32_t i = 0; i < CONTROL_SLOTS_MAX; i++)
+	for (uint32_t i = 0; i < EGRESS_SLOTS_MAX; i++)
 		let_go(c, i);
 	return 0;
 }
 
-static const struct {
-	verb_fn *run;
-	size_t n_fds, more; /* more: that may come as well */
-} verbs[EGRESS_VERBS] = {
-	[EGRESS_OPEN] = { verb_open, EGRESS_DOORS },
-	[EGRESS_CLOSE] = { verb_close, 0 },
-	[EGRESS_NAME] = { verb_name, 0 },
-	[EGRESS_COUNT] = { verb_count, 0 },
-	[EGRESS_RULE] = { verb_rule, 1, 1 },
-	[EGRESS_LOG] = { verb_log, 0 },
-	[EGRESS_KNOWN] = { verb_known, 0 },
-	[EGRESS_EXPLAIN] = { verb_explain, 1 },
-	[EGRESS_RESET] = { verb_reset, 0 },
+static verb_fn *const verbs[EGRESS_VERBS] = {
+	[EGRESS_OPEN] = verb_open,   [EGRESS_CLOSE] = verb_close,     [EGRESS_NAME] = verb_name,
+	[EGRESS_COUNT] = verb_count, [EGRESS_RULE] = verb_rule,       [EGRESS_LOG] = verb_log,
+	[EGRESS_KNOWN] = verb_known, [EGRESS_EXPLAIN] = verb_explain, [EGRESS_RESET] = verb_reset,
 };
 
 static int handle(struct control *c, struct call *call, struct egress_reply *r, struct err *err)
 {
-	const struct egress_request *rq = &call->rq;
-
-	if (rq->version != EGRESS_VERSION || rq->verb >= EGRESS_VERBS || !verbs[rq->verb].run)
-		return err_set(err, ERR_INVALID, 0, "unknown version or verb");
-	if (call->n_fds < verbs[rq->verb].n_fds ||
-	    call->n_fds > verbs[rq->verb].n_fds + verbs[rq->verb].more)
-		return err_set(err, ERR_INVALID, 0, "%zu descriptors, expected %zu", call->n_fds,
-			       verbs[rq->verb].n_fds);
-	if (rq->slot >= CONTROL_SLOTS_MAX)
-		return err_set(err, ERR_INVALID, 0, "slots end at %d", CONTROL_SLOTS_MAX);
-	return verbs[rq->verb].run(c, call, r, err);
+	if (egress_request_check(&call->rq, call->n_fds, err) < 0)
+		return -1;
+	return verbs[call->rq.verb](c, call, r, err);
 }
 
 /* --- clients -------------------------------------------------------------------------------- */
@@ -353,7 +334,7 @@ void control_close(struct control *c)
 	for (size_t i = 0; i < CONTROL_CLIENTS_MAX; i++)
 		if (c->clients[i].control)
 			hang_up(&c->clients[i]);
-	for (uint32_t i = 0; i < CONTROL_SLOTS_MAX; i++)
+	for (uint32_t i = 0; i < EGRESS_SLOTS_MAX; i++)
 		let_go(c, i);
 	timer_stop(&c->rest);
 	watch_close(&c->calling);

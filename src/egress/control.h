@@ -10,7 +10,6 @@
 #include "egress/house.h"
 
 enum {
-	CONTROL_SLOTS_MAX = 2048,
 	CONTROL_CLIENTS_MAX = 8, /* a node, and what is left of earlier ones */
 	CONTROL_BATCH = 32,      /* requests taken from one client per turn */
 };

@@ -6,7 +6,7 @@
 
 #include <stdint.h>
 
-enum { EGRESS_VERSION = 3, EGRESS_ID_MAX = 63, EGRESS_DOORS = 2 };
+enum { EGRESS_VERSION = 3, EGRESS_ID_MAX = 63, EGRESS_DOORS = 2, EGRESS_SLOTS_MAX = 2048 };
 
 enum egress_verb {
 	EGRESS_OPEN,  /* slot, two descriptors: its TCP listener and its UDP socket for names.

@@ -8,12 +8,12 @@
 #include <sys/socket.h>
 #include <sys/stat.h>
 
-#include "base/folder.h"
 #include "base/log.h"
 #include "base/memory_file.h"
 #include "jail/fdmsg.h"
 #include "net/addr.h"
 #include "net/timer.h"
+#include "opener/request.h"
 #include "opener/rules.h"
 
 enum { REST_MS = 100 }; /* after the system had no descriptor left */
@@ -44,24 +44,10 @@ struct call {
 
 typedef int verb_fn(struct control *c, struct call *call, struct err *err);
 
-/* A team is part of a secret's label. */
-static bool is_label(const char *text, size_t size)
-{
-	size_t n = strnlen(text, size);
-
-	for (size_t i = 0; i < n; i++)
-		if (text[i] <= ' ' || text[i] > '~' || text[i] == '/')
-			return false;
-	return n > 0 && n < size;
-}
-
 static int verb_start(struct control *c, struct call *call, struct err *err)
 {
 	AUTO(secret_done) struct buf text = BUF_MAX(RULES_TEXT_MAX);
 
-	if (!folder_name_ok(call->rq.id, sizeof(call->rq.id)) ||
-	    !is_label(call->rq.team, sizeof(call->rq.team)))
-		return err_set(err, ERR_INVALID, 0, "not an id of a sandbox, or of a team");
 	if (memory_file_read(call->fd, &text, err) < 0)
 		return -1;
 	call->answer = workers_start(&c->workers, &call->rq, buf_view(&text), err);
@@ -93,27 +79,18 @@ static int verb_facts(struct control *c, struct call *call, struct err *err)
 	return call->answer < 0 ? -1 : 0;
 }
 
-static const struct {
-	verb_fn *run;
-	bool brings;
-} verbs[OPENER_VERBS] = {
-	[OPENER_START] = { verb_start, true },
-	[OPENER_STOP] = { verb_stop, false },
-	[OPENER_RESET] = { verb_reset, false },
-	[OPENER_FACTS] = { verb_facts, false },
+static verb_fn *const verbs[OPENER_VERBS] = {
+	[OPENER_START] = verb_start,
+	[OPENER_STOP] = verb_stop,
+	[OPENER_RESET] = verb_reset,
+	[OPENER_FACTS] = verb_facts,
 };
 
 static int handle(struct control *c, struct call *call, struct err *err)
 {
-	const struct opener_request *rq = &call->rq;
-
-	if (rq->version != OPENER_VERSION || rq->verb >= OPENER_VERBS || rq->tag == 0)
-		return err_set(err, ERR_INVALID, 0, "unknown version or verb, or no tag");
-	if ((call->fd >= 0) != verbs[rq->verb].brings)
-		return err_set(err, ERR_INVALID, 0, "a descriptor too many, or none");
-	if (rq->slot >= WORKERS_SLOTS_MAX)
-		return err_set(err, ERR_INVALID, 0, "slots end at %d", WORKERS_SLOTS_MAX);
-	return verbs[rq->verb].run(c, call, err);
+	if (opener_request_check(&call->rq, call->fd >= 0, err) < 0)
+		return -1;
+	return verbs[call->rq.verb](c, call, err);
 }
 
 /* --- clients -------------------------------------------------------------------------------- */

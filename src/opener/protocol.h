@@ -13,6 +13,7 @@ enum {
 	OPENER_NAME_MAX = 253,
 	OPENER_FIRST_MAX = 96 * 1024, /* what the guest said before it was handed over */
 	OPENER_HAND_FDS = 2,
+	OPENER_SLOTS_MAX = 2048,
 };
 
 /* --- node to opener ----------------------------------------------------------------------- */

@@ -137,6 +137,6 @@ void workers_stop(struct workers *w, uint32_t slot)
 
 void workers_stop_all(struct workers *w)
 {
-	for (uint32_t i = 0; i < WORKERS_SLOTS_MAX; i++)
+	for (uint32_t i = 0; i < OPENER_SLOTS_MAX; i++)
 		workers_stop(w, i);
 }

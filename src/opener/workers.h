@@ -6,8 +6,6 @@
 #include "opener/nursery.h"
 #include "opener/protocol.h"
 
-enum { WORKERS_SLOTS_MAX = 2048 };
-
 struct workers;
 struct workers_ops {
 	/* One ended by itself. From the loop. */
@@ -25,10 +23,10 @@ struct workers { /* embedded */
 	struct loop *loop;
 	const struct keys *keys; /* borrowed, as the nursery is */
 	struct nursery *nursery;
-	struct worker_slot *all[WORKERS_SLOTS_MAX];
+	struct worker_slot *all[OPENER_SLOTS_MAX];
 };
 
-/* A new one for the slot, which must be below WORKERS_SLOTS_MAX; the one it had is ended first.
+/* A new one for the slot, which must be below OPENER_SLOTS_MAX; the one it had is ended first.
  * Returns egress's end of its channel. */
 int workers_start(struct workers *w, const struct opener_request *rq, struct bytes text,
 		  struct err *err) NODISCARD;

@@ -268,13 +268,13 @@ static void wrong_requests_are_refused(void **state)
 {
 	struct world *w = *state;
 	struct egress_request bad_version = { .version = EGRESS_VERSION + 1, .verb = EGRESS_CLOSE };
-	struct egress_request bad_name = { .verb = EGRESS_NAME, .slot = SLOT };
+	struct egress_request bad_name = { .verb = EGRESS_NAME, .slot = SLOT, .id = "box" };
 	struct egress_request open_wrong = { .verb = EGRESS_OPEN, .slot = SLOT };
 	int pipes[2], fds[2];
 
 	assert_int_equal(ask(w, EGRESS_VERBS, 0).code, ERR_INVALID);
 	assert_int_equal(ask_with(w, bad_version, NULL, 0).code, ERR_INVALID);
-	assert_int_equal(ask(w, EGRESS_CLOSE, CONTROL_SLOTS_MAX).code, ERR_INVALID);
+	assert_int_equal(ask(w, EGRESS_CLOSE, EGRESS_SLOTS_MAX).code, ERR_INVALID);
 	assert_int_equal(ask(w, EGRESS_OPEN, SLOT).code, ERR_INVALID);
 	assert_int_equal(ask_with(w, bad_name, NULL, 0).code, ERR_NOT_FOUND);
 	assert_int_equal(pipe2(pipes, O_CLOEXEC), 0);

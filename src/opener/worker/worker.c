@@ -8,6 +8,7 @@
 
 #include "jail/fdmsg.h"
 #include "net/watch.h"
+#include "opener/worker/hand.h"
 #include "opener/worker/opened.h"
 
 enum { DEPTH_MAX = 8 };
@@ -76,16 +77,6 @@ static void tell_late(struct worker_channel *c)
 		watch_set(&c->ready, WATCH_READ);
 }
 
-static bool is_sound(const struct worker_channel *c, size_t len, size_t n_fds)
-{
-	const struct opener_hand *h = &c->in.hand;
-	char name[DOMAIN_SIZE];
-
-	return h->version == OPENER_VERSION && n_fds == OPENER_HAND_FDS &&
-	       h->first_len == len - sizeof(*h) && memchr(h->name, 0, sizeof(h->name)) &&
-	       domain_normal(bytes_str(h->name), name) && strcmp(name, h->name) == 0;
-}
-
 /* False: there is none, or nobody to ask any more. */
 static bool take_one(struct worker_channel *c)
 {
@@ -99,7 +90,7 @@ static bool take_one(struct worker_channel *c)
 			fail(c);
 		return false;
 	}
-	if (is_sound(c, len, n_fds)) {
+	if (hand_is_sound(&c->in.hand, len, n_fds)) {
 		opened_start(c->worker, &c->in.hand,
 			     (struct bytes){ c->in.first, len - sizeof(c->in.hand) }, fds);
 		return true;
