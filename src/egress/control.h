@@ -9,11 +9,6 @@
 
 #include "egress/house.h"
 
-enum {
-	CONTROL_CLIENTS_MAX = 8, /* a node, and what is left of earlier ones */
-	CONTROL_BATCH = 32,      /* requests taken from one client per turn */
-};
-
 struct control;
 
 /* Listens at `path`, removing what was there. Only root and `node_uid` may ask. */

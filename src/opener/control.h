@@ -8,11 +8,6 @@
 
 #include "opener/workers.h"
 
-enum {
-	CONTROL_CLIENTS_MAX = 8, /* a node, and what is left of earlier ones */
-	CONTROL_BATCH = 8,       /* requests taken from one client per turn */
-};
-
 struct control;
 
 /* Listens at `path`, removing what was there. Only root and `node_uid` may ask. */
