@@ -8,6 +8,7 @@ enum {
 	TLS_RECORD_FIRST = 20, /* change of cipher, alert, handshake, data, heartbeat */
 	TLS_RECORD_LAST = 24,
 	EMPTY_LINES_MAX = 64,
+	METHOD_LIKE = 3, /* letters: no method is shorter */
 };
 
 /* What a method may be made of (RFC 9110). */
@@ -17,19 +18,73 @@ static bool is_token(uint8_t c)
 	       (c != '\0' && strchr("!#$%&'*+-.^_`|~", c));
 }
 
+/* What some server takes for a blank: all that a libc, or Python, does. */
 static bool is_blank(uint8_t c)
 {
-	return c == ' ' || c == '\t';
+	return c == ' ' || (c >= '\t' && c <= '\r' && c != '\n') || (c >= 0x1c && c <= 0x1f) ||
+	       c == 0x85 || c == 0xa0;
 }
 
-/* The version of HTTP at the end of a line, however a server may be prepared to read it. */
-static bool has_version(struct bytes line)
+static bool is_control(uint8_t c)
 {
-	for (size_t i = 1; i + 5 <= line.len; i++)
+	return (c < ' ' || c == 127) && !is_blank(c);
+}
+
+static struct bytes next_word(struct bytes *line)
+{
+	struct bytes word;
+	size_t n = 0;
+
+	while (line->len > 0 && is_blank(line->ptr[0]))
+		*line = bytes_tail(*line, 1);
+	while (n < line->len && !is_blank(line->ptr[n]))
+		n++;
+	word = bytes_head(*line, n);
+	*line = bytes_tail(*line, n);
+	return word;
+}
+
+/* A word behind the first that begins so. */
+static bool has_word(struct bytes line, struct bytes start)
+{
+	for (size_t i = 1; i + start.len <= line.len; i++)
 		if (is_blank(line.ptr[i - 1]) &&
-		    bytes_eq_nocase(bytes_head(bytes_tail(line, i), 5), BYTES_LIT("HTTP/")))
+		    bytes_eq_nocase(bytes_head(bytes_tail(line, i), start.len), start))
 			return true;
 	return false;
+}
+
+/* The version of HTTP, however a server may be prepared to read it; a target that names its host,
+ * which needs none (HTTP/0.9); or a version that servers of HTTP take as well. */
+static bool is_request(struct bytes line)
+{
+	struct bytes rest = line, target;
+
+	(void)next_word(&rest);
+	target = next_word(&rest);
+	if (has_word(line, BYTES_LIT("HTTP/")))
+		return true;
+	if (target.len > 0 && target.ptr[0] == '/')
+		return has_word(rest, BYTES_LIT("RTSP/")) || has_word(rest, BYTES_LIT("ICE/"));
+	return target.len > 0 && memmem(target.ptr, target.len, "://", 3) &&
+	       next_word(&rest).len == 0;
+}
+
+/* No line yet. Some servers take any byte in a target, so what has the method of a request is not
+ * taken for another protocol, though no client would send that. */
+static enum peek_kind no_line(struct bytes in, size_t method)
+{
+	size_t controls = 0, letters = 0;
+
+	for (size_t i = 0; i < in.len; i++) {
+		uint8_t c = in.ptr[i] | 0x20;
+
+		controls += is_control(in.ptr[i]);
+		letters += i < method && c >= 'a' && c <= 'z';
+	}
+	if (controls == 0)
+		return PEEK_MORE;
+	return method >= METHOD_LIKE && letters == method ? PEEK_BROKEN : PEEK_OTHER;
 }
 
 /* METHOD target HTTP/x: a first line that some server would read as a request. Whether it is one
@@ -41,16 +96,15 @@ static enum peek_kind first_line(struct bytes in)
 
 	while (method < line && is_token(in.ptr[method]))
 		method++;
-	if (method > HTTP1_METHOD_MAX ||
-	    (method < line && (method == 0 || !is_blank(in.ptr[method]))))
+	if (method < line && (method == 0 || !is_blank(in.ptr[method])))
 		return PEEK_OTHER;
-	if (!end) /* no server takes a NUL in a request, but other protocols have one */
-		return memchr(in.ptr, '\0', in.len) ? PEEK_OTHER : PEEK_MORE;
-	return has_version(bytes_head(in, line)) ? PEEK_HTTP : PEEK_OTHER;
+	if (!end)
+		return no_line(in, method);
+	return is_request(bytes_head(in, line)) ? PEEK_HTTP : PEEK_OTHER;
 }
 
-/* Servers pass over empty lines before a request, and records before a greeting. What is said
- * behind them would not be looked at. */
+/* Servers pass over empty lines and blanks before a request, and records before a greeting. What is
+ * said behind them would not be looked at. */
 static enum peek_kind behind_something(struct bytes in)
 {
 	enum peek_kind line;
@@ -58,7 +112,7 @@ static enum peek_kind behind_something(struct bytes in)
 
 	if (in.ptr[0] >= TLS_RECORD_FIRST && in.ptr[0] <= TLS_RECORD_LAST)
 		return in.len < 2 ? PEEK_MORE : in.ptr[1] == 3 ? PEEK_BROKEN : PEEK_OTHER;
-	while (n < in.len && (in.ptr[n] == '\r' || in.ptr[n] == '\n'))
+	while (n < in.len && (in.ptr[n] == '\n' || is_blank(in.ptr[n])))
 		n++;
 	if (n == 0)
 		return PEEK_OTHER;

@@ -3,6 +3,7 @@
 
 #include "wire/http1_field.h"
 #include "wire/http1_host.h"
+#include "wire/ip.h"
 
 void http_guard_init(struct http_guard *g, const char host[static DOMAIN_SIZE])
 {
@@ -30,6 +31,14 @@ bool http_guard_waits(const struct http_guard *g)
 
 /* --- requests ----------------------------------------------------------------------------- */
 
+/* Some servers find a site by what is no name to us; then nothing here says whom it means. */
+static bool is_address(struct bytes host)
+{
+	uint32_t ip;
+
+	return host.ptr[0] == '[' || ip4_parse(host, &ip);
+}
+
 bool http_guard_host(const struct http1_head *h, char ret[static DOMAIN_SIZE], bool *ret_is_name,
 		     uint16_t *ret_port)
 {
@@ -38,7 +47,7 @@ bool http_guard_host(const struct http1_head *h, char ret[static DOMAIN_SIZE], b
 	if (http1_find(h, "host", &value) != 1 || !http1_split_host(value, &host, ret_port))
 		return false;
 	*ret_is_name = domain_normal(host, ret);
-	return *ret_is_name || bytes_to_str(host, ret, DOMAIN_SIZE);
+	return *ret_is_name || (is_address(host) && bytes_to_str(host, ret, DOMAIN_SIZE));
 }
 
 /* A proxy, or a server that sends back what it was sent. */

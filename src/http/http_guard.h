@@ -52,6 +52,6 @@ bool http_guard_waits(const struct http_guard *g);
 bool http_guard_heard(struct http_guard *g, struct bytes in);
 
 /* The host of a request, as it is compared: a name in its normal form (domain.h), or an address as
- * written. False: there is none. */
+ * written. False: it is neither, or absent. */
 bool http_guard_host(const struct http1_head *h, char ret[static DOMAIN_SIZE], bool *ret_is_name,
 		     uint16_t *ret_port);
