@@ -41,12 +41,27 @@ bool http_rewrite_may_set(struct bytes name)
 
 static bool is_left_out(const struct http_rewrite *r, struct bytes name)
 {
-	static const char *const upgrade[] = { "upgrade", "connection", "http2-settings" };
+	static const char *const upgrade[] = { "upgrade", "http2-settings" };
 
 	for (size_t i = 0; i < r->n_add; i++)
 		if (http_rewrite_same(r->add[i].name, name))
 			return true;
-	return r->no_upgrade && is_one_of(upgrade, COUNT(upgrade), name);
+	return http_rewrite_same(name, BYTES_LIT("connection")) ||
+	       (r->no_upgrade && is_one_of(upgrade, COUNT(upgrade), name));
+}
+
+/* Written anew: it could name a field that is added, and the next hop would take that out. */
+static int put_connection(const struct http_rewrite *r, const struct http1_head *h, struct buf *out,
+			  struct err *err)
+{
+	struct bytes value;
+
+	if (http1_find(h, "connection", &value) == 0)
+		return 0;
+	value = http1_keep_alive(h) ? BYTES_LIT("keep-alive") : BYTES_LIT("close");
+	if (!r->no_upgrade && http1_upgrade(h).len > 0)
+		value = BYTES_LIT("Upgrade");
+	return http1_put_field(out, BYTES_LIT("Connection"), value, err);
 }
 
 static int put_fields(const struct http_rewrite *r, const struct http1_head *h, struct buf *out,
@@ -56,10 +71,7 @@ static int put_fields(const struct http_rewrite *r, const struct http1_head *h, 
 		if (!is_left_out(r, h->fields[i].name) &&
 		    http1_put_field(out, h->fields[i].name, h->fields[i].value, err) < 0)
 			return -1;
-	if (r->no_upgrade &&
-	    http1_put_field(out, BYTES_LIT("Connection"),
-			    http1_keep_alive(h) ? BYTES_LIT("keep-alive") : BYTES_LIT("close"),
-			    err) < 0)
+	if (put_connection(r, h, out, err) < 0)
 		return -1;
 	for (size_t i = 0; i < r->n_add; i++)
 		if (http1_put_field(out, r->add[i].name, r->add[i].value, err) < 0)

@@ -16,6 +16,7 @@ bool http_rewrite_same(struct bytes a, struct bytes b);
 bool http_rewrite_may_set(struct bytes name);
 
 /* Appends to `out`: the first line of `head` as it is, its fields without those that are added,
- * and those. `h` is what http1_parse_request() made of it. */
+ * and those; of Connection what is meant for the next hop, and no names of fields. `h` is what
+ * http1_parse_request() made of it. */
 int http_rewrite_head(const struct http_rewrite *r, struct bytes head, const struct http1_head *h,
 		      struct buf *out, struct err *err) NODISCARD;

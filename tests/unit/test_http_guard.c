@@ -41,7 +41,7 @@ static const struct row rows[] = {
 	  "GET / HTTP/1.1\r\n" HOST "A: b\r\n" TOKEN "\r\n", ERR_NONE },
 	{ "its own is taken away, in every spelling",
 	  "GET / HTTP/1.1\r\n" HOST
-	  "Authorization: mine\r\nAUTHORIZATION: mine\r\nX_Who: me\r\n\r\n",
+	  "Authorization: mine\r\nAUTHORIZATION: mine\r\nX_Who: me\r\nX.who: me\r\n\r\n",
 	  "GET / HTTP/1.1\r\n" HOST TOKEN "\r\n", ERR_NONE },
 	{ "every request, not just the first",
 	  "GET /1 HTTP/1.1\r\n" HOST "\r\nGET /2 HTTP/1.1\r\n" HOST "x-who: me\r\n\r\n",
@@ -56,11 +56,29 @@ static const struct row rows[] = {
 	  "GET / HTTP/1.1\r\n" HOST "Connection: Upgrade, HTTP2-Settings\r\nUpgrade: h2c\r\n"
 	  "HTTP2-Settings: AAMAAABkAAQAAP__\r\n\r\n",
 	  "GET / HTTP/1.1\r\n" HOST "Connection: keep-alive\r\n" TOKEN "\r\n", ERR_NONE },
+	{ "an upgrade asked for twice is none",
+	  "GET / HTTP/1.1\r\n" HOST "Connection: upgrade\r\nUpgrade: websocket\r\n"
+	  "Upgrade: tcp\r\n\r\nGET / HTTP/1.1\r\n" HOST "\r\n",
+	  "GET / HTTP/1.1\r\n" HOST "Connection: keep-alive\r\n" TOKEN
+	  "\r\nGET / HTTP/1.1\r\n" HOST TOKEN "\r\n",
+	  ERR_NONE },
+	{ "nor is one that Connection does not speak of",
+	  "GET / HTTP/1.1\r\n" HOST "Upgrade: tcp\r\n\r\n", "GET / HTTP/1.1\r\n" HOST TOKEN "\r\n",
+	  ERR_NONE },
+	{ "a field of ours is not for one hop",
+	  "GET / HTTP/1.1\r\n" HOST "Connection: close, Authorization, x-who\r\n\r\n",
+	  "GET / HTTP/1.1\r\n" HOST "Connection: close\r\n" TOKEN "\r\n", ERR_NONE },
+	{ "an upgrade keeps its word",
+	  "GET / HTTP/1.1\r\n" HOST "Connection: keep-alive, Upgrade, X-Who\r\n"
+	  "Upgrade: websocket\r\n\r\n",
+	  "GET / HTTP/1.1\r\n" HOST "Upgrade: websocket\r\nConnection: Upgrade\r\n" TOKEN "\r\n",
+	  ERR_NONE },
 	{ "another host", "GET / HTTP/1.1\r\nHost: other.example.com\r\n\r\n", NULL, ERR_DENIED },
 	{ "another host behind it",
 	  "GET / HTTP/1.1\r\n" HOST "\r\nGET / HTTP/1.1\r\nHost: other.example.com\r\n\r\n", NULL,
 	  ERR_DENIED },
 	{ "an echo", "TRACE / HTTP/1.1\r\n" HOST "\r\n", NULL, ERR_DENIED },
+	{ "an echo, for who does not mind", "Trace / HTTP/1.1\r\n" HOST "\r\n", NULL, ERR_DENIED },
 	{ "a proxy", "CONNECT api.example.com:443 HTTP/1.1\r\nHost: api.example.com:443\r\n\r\n",
 	  NULL, ERR_DENIED },
 	{ "no HTTP", "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n", NULL, ERR_INVALID },
