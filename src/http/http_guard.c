@@ -91,15 +91,26 @@ static int put_head(struct http_guard *g, struct bytes head, const struct http1_
 static int pass_head(struct http_guard *g, size_t used, struct buf *out, struct err *err)
 {
 	struct bytes head = bytes_head(buf_view(&g->held), used);
+/* Does it ask for a protocol that is not to be had? HTTP/2; or in a way of which we would say that
+ * it is no upgrade, and a lenient server the contrary: what it then read as that protocol would be
+ * requests to us, with fields of ours. */
+static bool asks_in_vain(const struct http1_head *h)
+{
+	struct bytes value;
+
+	return http1_find(h, "upgrade", &value) > 0 &&
+	       (http1_upgrade(h).len == 0 || http1_list_has(h, "upgrade", "h2c"));
+}
+
 	struct http1_head h;
-	bool upgrade, http2;
+	bool upgrade, in_vain;
 
 	if (http1_parse_request(head, &h, err) < 0)
 		return -1;
-	http2 = http1_list_has(&h, "upgrade", "h2c");
-	if (check_request(g, &h, err) < 0 || put_head(g, head, &h, http2, out, err) < 0)
+	in_vain = asks_in_vain(&h);
+	if (check_request(g, &h, err) < 0 || put_head(g, head, &h, in_vain, out, err) < 0)
 		return -1;
-	upgrade = http1_upgrade(&h).len > 0 && !http2;
+	upgrade = http1_upgrade(&h).len > 0 && !in_vain;
 	body_in_init(&g->body, &h);
 	buf_drop(&g->held, used);
 	g->scanned = 0;
