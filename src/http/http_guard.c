@@ -50,11 +50,15 @@ bool http_guard_host(const struct http1_head *h, char ret[static DOMAIN_SIZE], b
 	return *ret_is_name || (is_address(host) && bytes_to_str(host, ret, DOMAIN_SIZE));
 }
 
-/* A proxy, or a server that sends back what it was sent. */
+/* A proxy, or a server that sends back what it was sent; not all mind how they are spelt. */
 static bool is_for_others(const struct http1_head *h)
 {
-	return bytes_eq(h->method, BYTES_LIT("TRACE")) || bytes_eq(h->method, BYTES_LIT("TRACK")) ||
-	       bytes_eq(h->method, BYTES_LIT("CONNECT"));
+	static const char *const methods[] = { "TRACE", "TRACK", "CONNECT" };
+
+	for (size_t i = 0; i < COUNT(methods); i++)
+		if (bytes_eq_nocase(h->method, bytes_str(methods[i])))
+			return true;
+	return false;
 }
 
 static int check_request(struct http_guard *g, const struct http1_head *h, struct err *err)
@@ -87,10 +91,6 @@ static int put_head(struct http_guard *g, struct bytes head, const struct http1_
 	return http_rewrite_head(&r, head, h, out, err);
 }
 
-/* A whole head: it passes, and what follows it is its body. */
-static int pass_head(struct http_guard *g, size_t used, struct buf *out, struct err *err)
-{
-	struct bytes head = bytes_head(buf_view(&g->held), used);
 /* Does it ask for a protocol that is not to be had? HTTP/2; or in a way of which we would say that
  * it is no upgrade, and a lenient server the contrary: what it then read as that protocol would be
  * requests to us, with fields of ours. */
@@ -102,6 +102,10 @@ static bool asks_in_vain(const struct http1_head *h)
 	       (http1_upgrade(h).len == 0 || http1_list_has(h, "upgrade", "h2c"));
 }
 
+/* A whole head: it passes, and what follows it is its body. */
+static int pass_head(struct http_guard *g, size_t used, struct buf *out, struct err *err)
+{
+	struct bytes head = bytes_head(buf_view(&g->held), used);
 	struct http1_head h;
 	bool upgrade, in_vain;
 

@@ -8,7 +8,7 @@ static uint8_t folded(uint8_t c)
 {
 	if (c >= 'A' && c <= 'Z')
 		return (uint8_t)(c - 'A' + 'a');
-	return c == '_' ? '-' : c;
+	return (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') ? c : '-';
 }
 
 bool http_rewrite_same(struct bytes a, struct bytes b)

@@ -9,7 +9,8 @@ struct http_rewrite {
 	bool no_upgrade; /* what asks for another protocol is left out */
 };
 
-/* Are these two the same field to a server? Many cannot tell '_' from '-'. */
+/* Are these two the same field to a server? Many cannot tell '_' from '-', some no mark from
+ * another. */
 bool http_rewrite_same(struct bytes a, struct bytes b);
 
 /* May a rule set this field? Not those that say where a message ends, or whom it is for. */
