@@ -18,7 +18,7 @@ static struct seal_key *the_key(char ret_public[SEAL_KEY_TEXT + 1])
 
 static void must_open_or_say_why(const struct seal_key *k, struct bytes text)
 {
-	AUTO(secret_done) struct buf plain = BUF_MAX(SEAL_VALUE_MAX + 1);
+	AUTO(buf_done) struct buf plain = BUF_SECRET(SEAL_VALUE_MAX + 1);
 	struct err err = { 0 };
 
 	if (unseal(k, BYTES_LIT("team/name"), text, &plain, &err) < 0) {
@@ -34,7 +34,7 @@ static void must_open_or_say_why(const struct seal_key *k, struct bytes text)
 static void must_open_again(const struct seal_key *k, const char *public_text, struct bytes value)
 {
 	AUTO(buf_done) struct buf text = BUF_MAX(SEAL_TEXT_MAX);
-	AUTO(secret_done) struct buf plain = BUF_MAX(SEAL_VALUE_MAX + 1);
+	AUTO(buf_done) struct buf plain = BUF_SECRET(SEAL_VALUE_MAX + 1);
 	struct err err = { 0 };
 
 	if (seal(bytes_str(public_text), BYTES_LIT("l"), value, &text, &err) < 0) {

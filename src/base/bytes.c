@@ -10,6 +10,8 @@
 #include <stdarg.h>
 #include <strings.h>
 
+#include "base/wipe.h"
+
 enum { FIRST_CAP = 256 };
 
 struct bytes bytes_str(const char *s)
@@ -118,6 +120,19 @@ bool bytes_to_str(struct bytes b, char *ret, size_t size)
 	return true;
 }
 
+/* realloc() may leave a copy behind. */
+static uint8_t *move_secret(const struct buf *b, size_t cap)
+{
+	uint8_t *grown = malloc(cap);
+
+	if (!grown)
+		return NULL;
+	if (b->len > 0)
+		memcpy(grown, b->ptr, b->len);
+	wipe_free(b->ptr);
+	return grown;
+}
+
 static int buf_grow(struct buf *b, size_t want, struct err *err)
 {
 	size_t cap = b->cap < FIRST_CAP ? FIRST_CAP : b->cap;
@@ -127,7 +142,7 @@ static int buf_grow(struct buf *b, size_t want, struct err *err)
 		cap = cap > b->max / 2 ? b->max : cap * 2;
 	if (cap > b->max)
 		cap = b->max;
-	grown = realloc(b->ptr, cap);
+	grown = b->secret ? move_secret(b, cap) : realloc(b->ptr, cap);
 	if (!grown)
 		return err_set(err, ERR_EXHAUSTED, ENOMEM, "grow buffer to %zu bytes", cap);
 	b->ptr = grown;
@@ -201,6 +216,9 @@ void buf_clear(struct buf *b)
 
 void buf_done(struct buf *b)
 {
-	free(b->ptr);
+	if (b->secret)
+		wipe_free(b->ptr);
+	else
+		free(b->ptr);
 	*b = (struct buf){ 0 };
 }

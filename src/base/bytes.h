@@ -19,11 +19,13 @@ struct bytes {
 struct buf {
 	uint8_t *ptr;
 	size_t len, cap, max;
+	bool secret; /* wiped when it is done, and where it was when it grows */
 };
 
-#define BYTES_LIT(s) ((struct bytes){ (const uint8_t *)(s), sizeof(s) - 1 })
-#define BUF_MAX(n)   ((struct buf){ .max = (n) })
-#define COUNT(array) (sizeof(array) / sizeof((array)[0]))
+#define BYTES_LIT(s)  ((struct bytes){ (const uint8_t *)(s), sizeof(s) - 1 })
+#define BUF_MAX(n)    ((struct buf){ .max = (n) })
+#define BUF_SECRET(n) ((struct buf){ .max = (n), .secret = true })
+#define COUNT(array)  (sizeof(array) / sizeof((array)[0]))
 
 static inline struct bytes bytes_head(struct bytes b, size_t n)
 {

@@ -154,6 +154,10 @@ static void begin(struct gateway *g, struct http_request *rq, bool admin)
 		return;
 	}
 	http_request_take(rq, &c->handler);
+	if (c->route->secret) {
+		c->body.secret = true;
+		http_request_secret(rq);
+	}
 	auth_start(c);
 }
 

@@ -43,7 +43,7 @@ struct route {
 	const char *method, *path; /* "/sandboxes/{sandboxID}" */
 	enum api_auth auth;
 	void (*run)(struct api_call *c);
-	bool has_body;
+	bool has_body, secret; /* secret: the body is */
 };
 
 struct api {

@@ -108,6 +108,7 @@ static int lock_in(struct program *p, struct err *err)
 		return -1;
 	random_fill(&seed, sizeof(seed));
 	json_object_seed(seed);
+	json_wipe_freed(); /* values of secrets pass through it */
 	return confine(&c, err);
 }
 

@@ -51,9 +51,9 @@ static const struct route routes[] = {
 	{ "GET", "/volumes/{volumeID}", AUTH_KEY, not_built },
 	{ "DELETE", "/volumes/{volumeID}", AUTH_KEY, not_built },
 	{ "GET", "/secrets", AUTH_KEY, secret_list },
-	{ "POST", "/secrets", AUTH_KEY, secret_add, true },
+	{ "POST", "/secrets", AUTH_KEY, secret_add, true, .secret = true },
 	{ "GET", "/secrets/{secretID}", AUTH_KEY, secret_get },
-	{ "POST", "/secrets/{secretID}", AUTH_KEY, secret_replace, true },
+	{ "POST", "/secrets/{secretID}", AUTH_KEY, secret_replace, true, .secret = true },
 	{ "DELETE", "/secrets/{secretID}", AUTH_KEY, secret_remove },
 
 	{ "GET", "/admin/teams", AUTH_ADMIN, admin_team_list },

@@ -1,8 +1,6 @@
 /* secret_request.c - a secret's name, value and metadata, each within its limits. */
 #include "gateway/secret_request.h"
 
-#include "tls/seal.h"
-
 enum { DEPTH_MAX = 4 };
 
 /* Values end up in headers: what could end one there is refused here, where somebody listens. */
@@ -24,7 +22,7 @@ static int take_value(const json_t *body, struct buf *ret, struct err *err)
 		return err_set(err, ERR_INVALID, 0,
 			       "value must be 1 to %d bytes without control characters",
 			       SECRET_VALUE_MAX);
-	*ret = BUF_MAX(SECRET_VALUE_MAX);
+	*ret = BUF_SECRET(SECRET_VALUE_MAX);
 	return buf_add(ret, value, err);
 }
 
@@ -81,15 +79,6 @@ static int take_name(const json_t *body, char ret[static SECRET_NAME_SIZE], stru
 	return 0;
 }
 
-/* jansson frees without wiping. */
-static void wipe_value(json_t *body)
-{
-	json_t *value = json_object_get(body, "value");
-
-	if (json_is_string(value))
-		secret_wipe((char *)(uintptr_t)json_string_value(value), json_string_length(value));
-}
-
 int secret_request_parse(struct bytes body, bool named, struct secret_request *ret, struct err *err)
 {
 	AUTO(json_decrefp) json_t *all = NULL;
@@ -104,7 +93,6 @@ int secret_request_parse(struct bytes body, bool named, struct secret_request *r
 		rc = take_value(all, &ret->value, err);
 	if (rc == 0)
 		rc = take_metadata(all, &ret->metadata, err);
-	wipe_value(all);
 	if (rc < 0)
 		secret_request_done(ret);
 	return rc;
@@ -112,7 +100,7 @@ int secret_request_parse(struct bytes body, bool named, struct secret_request *r
 
 void secret_request_done(struct secret_request *r)
 {
-	secret_done(&r->value);
+	buf_done(&r->value);
 	buf_done(&r->metadata);
 }
 

@@ -12,6 +12,7 @@
 #include "gateway/secret_request.h"
 
 #include "base/log.h"
+#include "base/wipe.h"
 #include "tls/seal.h"
 #include "wire/rfc3339.h"
 
@@ -193,9 +194,10 @@ static int seal_value(struct api_call *c, struct bytes key, struct err *err)
 	char label[LABEL_SIZE];
 
 	snprintf(label, sizeof(label), "%s/%s", c->team.id, j->name);
+	loop_forget(c->g->loop);
 	if (seal(key, bytes_str(label), buf_view(&j->want.value), &text, err) < 0)
 		return -1;
-	secret_done(&j->want.value);
+	buf_done(&j->want.value);
 	j->sealed = strndup((const char *)text.ptr, text.len);
 	return j->sealed ? 0 : err_set(err, ERR_INTERNAL, 0, "no memory");
 }
@@ -264,8 +266,7 @@ static bool take_value(struct api_call *c, bool named)
 	if (!j)
 		return false;
 	rc = secret_request_parse(buf_view(&c->body), named, &j->want, &err);
-	if (c->body.len > 0)
-		secret_wipe(c->body.ptr, c->body.len);
+	wipe(c->body.ptr, c->body.len);
 	if (rc < 0)
 		fail(c, &err);
 	else

@@ -138,15 +138,18 @@ static void settle(struct h1_conn *c, bool new_bytes)
 		h1_close(c, true);
 	if (c->state == H1_CLOSED)
 		return;
-	if (c->in.len == 0)
+	if (c->in.len == 0) {
 		buf_done(&c->in); /* an idle connection holds nothing */
-	c->in.max = HTTP_INPUT_MAX;
+		c->in = (struct buf){ .max = HTTP_INPUT_MAX, .secret = c->secret };
+	}
 	update_timer(c, new_bytes);
 	h1_update_reading(c);
 }
 
 static void feed(struct h1_conn *c, struct bytes in)
 {
+	if (c->secret)
+		loop_forget(c->conn.server->loop);
 	c->view = in;
 	c->feeding = true;
 	while (h1_step(c))

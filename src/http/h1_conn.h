@@ -47,7 +47,8 @@ struct h1_conn {
 	struct buf in;         /* arrived, not yet used */
 	struct bytes view;     /* the same while feeding; may borrow from the stream instead */
 	bool feeding;
-	bool ended; /* the client finished writing */
+	bool secret; /* a request was: see http_request_secret() */
+	bool ended;  /* the client finished writing */
 	bool served;
 	size_t scanned; /* of the head, see http1_head_end() */
 	enum h1_wait wait;

@@ -176,6 +176,14 @@ static void h1_abort(struct http_request *base)
 	h1_close(of(base)->conn, false);
 }
 
+static void h1_secret(struct http_request *base)
+{
+	struct h1_conn *c = of(base)->conn;
+
+	c->secret = c->in.secret = true;
+	loop_forget(c->conn.server->loop);
+}
+
 static void h1_body_start(struct http_request *base, uint64_t max)
 {
 	struct h1_request *rq = of(base);
@@ -235,6 +243,7 @@ static int h1_upgrade(struct http_request *base, const struct http_response *r, 
 }
 
 const struct http_request_ops h1_request_ops = {
+	.secret = h1_secret,
 	.body_start = h1_body_start,
 	.body_pause = h1_body_pause,
 	.respond = h1_respond,

@@ -18,6 +18,11 @@ void http_request_rests(struct http_request *rq)
 	rq->rests = true;
 }
 
+void http_request_secret(struct http_request *rq)
+{
+	rq->ops->secret(rq);
+}
+
 void http_request_take(struct http_request *rq, struct http_handler *h)
 {
 	assert(!rq->handler || !h);

@@ -8,6 +8,7 @@
 #include "http/server.h"
 
 struct http_request_ops {
+	void (*secret)(struct http_request *rq);
 	void (*body_start)(struct http_request *rq, uint64_t max);
 	void (*body_pause)(struct http_request *rq, bool on);
 	/* The head, and `first` (as much as r->length, or nothing) in the same write. */

@@ -73,6 +73,8 @@ void http_request_take(struct http_request *rq, struct http_handler *h);
 /* Neither a body that stalls nor an answer that is not taken ends this request. */
 void http_request_rests(struct http_request *rq);
 
+void http_request_secret(struct http_request *rq); /* its body is: no memory keeps it afterwards */
+
 /* Begin to read the body: at most `max` bytes, else the answer is 413. This is when a client that
  * asked for it is told to continue. Without a body on_body_end comes all the same. Not started
  * at all, the body is thrown away after the answer. */

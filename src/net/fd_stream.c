@@ -5,7 +5,6 @@
  * A descriptor that fails while OPEN is `broken`: nothing is written any more, but what the other
  * side sent before (an early answer to an upload that was cut off) is delivered if the owner reads,
  * and only then on_fail comes. DEAD ones are freed in the next turn: the close may be ours.
- *
  * `later` is for the last words of a broken stream, the limit of lingering, a dead one.
  */
 /* #syscalls: read fstat newfstatat ioctl getsockopt setsockopt shutdown close */
@@ -222,6 +221,7 @@ static void on_read_bytes(struct fd_stream *f, struct bytes in)
 		f->face.user->ops->on_data(f->face.user, in);
 		return;
 	}
+	loop_forget(f->face.loop); /* it may be secret: nobody is left to say so */
 	f->thrown_away += in.len;
 	if (f->thrown_away > STREAM_LINGER_READ)
 		die(f, true);

@@ -8,14 +8,23 @@
 #include <errno.h>
 #include <signal.h>
 
+#include "base/wipe.h"
 #include "net/fd_stream_inside.h"
 #include "net/loop_inside.h"
 
 enum { LAST_TURNS = 16 }; /* closing one thing may defer another, a few deep */
 
+/* Before it waits for something new to happen, and hardly deeper than loop_run() itself. */
 static void on_turn(uv_prepare_t *count)
 {
-	CONTAINER_OF(count, struct loop, count)->turns++;
+	struct loop *l = CONTAINER_OF(count, struct loop, count);
+
+	l->turns++;
+	if (!l->forgets)
+		return;
+	l->forgets = false;
+	wipe(l->input, sizeof(l->input));
+	wipe_stack();
 }
 
 int loop_open(struct loop **ret, struct err *err)
@@ -93,6 +102,11 @@ void loop_free(struct loop *l)
 		uv_print_all_handles(&l->uv, stderr);
 	assert(rc == 0 && "a handle was not closed");
 	free(l);
+}
+
+void loop_forget(struct loop *l)
+{
+	l->forgets = true;
 }
 
 uint64_t loop_turns(const struct loop *l)

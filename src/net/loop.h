@@ -32,5 +32,9 @@ void loop_stop(struct loop *l); /* from a callback; loop_run() returns after thi
  * (a stream, a timer that runs, a watch, a listener) is a leak and aborts. */
 void loop_free(struct loop *l);
 
+/* What is read and done in this turn is secret: when it is over, the buffer that streams read into
+ * and the stack are wiped. */
+void loop_forget(struct loop *l);
+
 uint64_t loop_turns(const struct loop *l);  /* counts them: the same number, the same turn */
 uint64_t loop_now_ms(const struct loop *l); /* monotonic; the time at which this turn began */

@@ -17,6 +17,7 @@ struct loop {
 	struct timer *top; /* of the heap: the next to fire */
 	uint64_t timer_seq;
 	bool running;
+	bool forgets;                 /* this turn: see loop_forget() */
 	uint64_t linger_ms;           /* STREAM_LINGER_MS, but for tests */
 	struct fd_stream *lingering;  /* closed by their owners, not yet gone */
 	uint8_t input[LOOP_READ_MAX]; /* every stream reads into this one */

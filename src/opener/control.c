@@ -29,10 +29,11 @@ typedef int verb_fn(struct control *c, struct call *call, struct err *err);
 
 static int verb_start(struct control *c, struct call *call, struct err *err)
 {
-	AUTO(secret_done) struct buf text = BUF_MAX(RULES_TEXT_MAX);
+	AUTO(buf_done) struct buf text = BUF_SECRET(RULES_TEXT_MAX);
 
 	if (memory_file_read(call->fd, &text, err) < 0)
 		return -1;
+	loop_forget(c->loop); /* the values it opens are the worker's alone */
 	call->answer = workers_start(&c->workers, &call->rq, buf_view(&text), err);
 	return call->answer < 0 ? -1 : 0;
 }

@@ -8,6 +8,7 @@
 #include "base/folder.h"
 #include "base/log.h"
 #include "base/random.h"
+#include "base/wipe.h"
 #include "wire/json.h"
 
 enum { LABEL_RANDOM = 4, OWN_MODE = 0600 };
@@ -62,7 +63,7 @@ static bool exists(int dir, const char *name)
 
 static int make_root(int dir, struct err *err)
 {
-	AUTO(secret_done) struct buf key = BUF_MAX(AUTHORITY_TEXT_MAX);
+	AUTO(buf_done) struct buf key = BUF_SECRET(AUTHORITY_TEXT_MAX);
 	AUTO(buf_done) struct buf cert = BUF_MAX(AUTHORITY_TEXT_MAX);
 	char label[AUTHORITY_LABEL_MAX + 1], number[2 * LABEL_RANDOM + 1];
 	struct authority *root = NULL;
@@ -85,7 +86,7 @@ static int make_root(int dir, struct err *err)
 
 static int open_root(int dir, struct keys *k, struct err *err)
 {
-	AUTO(secret_done) struct buf key = BUF_MAX(AUTHORITY_TEXT_MAX);
+	AUTO(buf_done) struct buf key = BUF_SECRET(AUTHORITY_TEXT_MAX);
 	AUTO(buf_done) struct buf cert = BUF_MAX(AUTHORITY_TEXT_MAX);
 
 	if (!exists(dir, "root.crt") && make_root(dir, err) < 0)
@@ -109,7 +110,7 @@ static int make_seal_key(int dir, struct err *err)
 	seal_key_free(key);
 	if (rc == 0)
 		rc = write_file(dir, "seal.key", bytes_str(text), err);
-	secret_wipe(text, sizeof(text));
+	wipe(text, sizeof(text));
 	if (rc == 0)
 		log_info("a new key for secrets");
 	return rc;
@@ -117,7 +118,7 @@ static int make_seal_key(int dir, struct err *err)
 
 static int open_seal_key(int dir, struct keys *k, struct err *err)
 {
-	AUTO(secret_done) struct buf text = BUF_MAX(AUTHORITY_TEXT_MAX);
+	AUTO(buf_done) struct buf text = BUF_SECRET(AUTHORITY_TEXT_MAX);
 
 	if (!exists(dir, "seal.key") && make_seal_key(dir, err) < 0)
 		return -1;

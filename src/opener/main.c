@@ -6,7 +6,6 @@
  * forks. None of them makes a connection. Killed at any instant, all workers end with it, their
  * connections are cut, and node asks the next opener anew.
  */
-#include <malloc.h>
 #include <signal.h>
 #include <stdio.h>
 #include <sys/prctl.h>
@@ -60,21 +59,13 @@ static void on_nursery_gone(struct watch *w, unsigned int events)
 	loop_stop(p->loop);
 }
 
-/* Values of secrets pass through JSON. */
-static void wiping_free(void *p)
-{
-	if (p)
-		secret_wipe(p, malloc_usable_size(p));
-	free(p);
-}
-
 static int begin(struct err *err)
 {
 	const struct rlimit none = { 0, 0 };
 
 	json_object_seed(0); /* before there is no /dev/urandom */
 	tzset();             /* OpenSSL asks for the time through it, and would look for its file */
-	json_set_alloc_funcs(malloc, wiping_free);
+	json_wipe_freed();   /* values of secrets pass through it */
 	if (setrlimit(RLIMIT_CORE, &none) < 0 || prctl(PR_SET_DUMPABLE, 0) < 0)
 		return err_set(err, ERR_INTERNAL, 0, "forbid core dumps");
 	return confine_begin(FILES_WANTED, err);

@@ -66,7 +66,7 @@ static int live(const struct worker_tools *tools, const int fds[static ORDER_FDS
 {
 	static const struct worker_ops ops = { on_end };
 	const struct confine limits = { .user = "", .syscalls = syscalls };
-	AUTO(secret_done) struct buf text = BUF_MAX(WORKER_TEXT_MAX);
+	AUTO(buf_done) struct buf text = BUF_SECRET(WORKER_TEXT_MAX);
 	struct life life = { 0 };
 
 	if (hide(parent, err) < 0 || bound(err) < 0 || memory_file_read(fds[1], &text, err) < 0 ||
@@ -76,7 +76,7 @@ static int live(const struct worker_tools *tools, const int fds[static ORDER_FDS
 	if (loop_open(&life.loop, err) < 0 ||
 	    worker_open(&life.worker, life.loop, &ops, tools, fds[0], buf_view(&text), err) < 0)
 		return -1;
-	secret_done(&text);
+	buf_done(&text);
 	loop_run(life.loop);
 	return 0;
 }

@@ -74,7 +74,7 @@ static bool fill_value(struct draft *d, struct bytes header, struct bytes value,
 /* Would a server read this, and only this, as that header? */
 static bool can_be_sent(struct bytes name, struct bytes value)
 {
-	AUTO(secret_done) struct buf line = BUF_MAX(HTTP1_NAME_MAX + RULES_VALUE_MAX + 8);
+	AUTO(buf_done) struct buf line = BUF_SECRET(HTTP1_NAME_MAX + RULES_VALUE_MAX + 8);
 	struct err err;
 
 	return http1_put_field(&line, name, value, &err) == 0;
@@ -82,7 +82,7 @@ static bool can_be_sent(struct bytes name, struct bytes value)
 
 static int add_header(struct draft *d, struct bytes name, struct bytes value, struct err *err)
 {
-	AUTO(secret_done) struct buf filled = BUF_MAX(RULES_VALUE_MAX + 1); /* unseal() wants one */
+	AUTO(buf_done) struct buf filled = BUF_SECRET(RULES_VALUE_MAX + 1); /* unseal() wants one */
 	json_t *text;
 
 	if (!can_be_sent(name, BYTES_LIT("x")) || !http_rewrite_may_set(name))

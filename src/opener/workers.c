@@ -28,7 +28,7 @@ static int make_branch(const struct keys *k, const char *id, const json_t *rules
 static int put_text(const json_t *rules, const struct authority *branch, struct buf *out,
 		    struct err *err)
 {
-	AUTO(secret_done) struct buf key = BUF_MAX(AUTHORITY_TEXT_MAX);
+	AUTO(buf_done) struct buf key = BUF_SECRET(AUTHORITY_TEXT_MAX);
 	AUTO(buf_done) struct buf cert = BUF_MAX(AUTHORITY_TEXT_MAX);
 	AUTO(json_decrefp) json_t *v = NULL;
 
@@ -46,7 +46,7 @@ static int put_text(const json_t *rules, const struct authority *branch, struct 
 static int make_text(struct workers *w, const struct opener_request *rq, struct bytes text,
 		     struct err *err)
 {
-	AUTO(secret_done) struct buf out = BUF_MAX(WORKER_TEXT_MAX);
+	AUTO(buf_done) struct buf out = BUF_SECRET(WORKER_TEXT_MAX);
 	AUTO(json_decrefp) json_t *rules = NULL;
 	struct authority *branch = NULL;
 	int rc;

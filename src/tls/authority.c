@@ -98,7 +98,7 @@ int authority_cert_text(const struct authority *a, struct buf *ret, struct err *
 
 int authority_key_text(const struct authority *a, struct buf *ret, struct err *err)
 {
-	AUTO(own_bio) BIO *text = BIO_new(BIO_s_mem());
+	AUTO(own_bio) BIO *text = BIO_new(BIO_s_secmem()); /* wiped when freed */
 
 	if (!text || PEM_write_bio_PrivateKey(text, a->key, NULL, NULL, 0, NULL, NULL) != 1)
 		return openssl_fail(err, ERR_INTERNAL, "write a key");

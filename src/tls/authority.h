@@ -35,7 +35,7 @@ int authority_branch(const struct authority *root, const char *label, const char
 		     size_t n_hosts, struct authority **ret, struct err *err) NODISCARD;
 
 /* Its certificates, its own first, then those above it; and its key. ret grows; the key's text is
- * to be wiped by the caller: secret_done(). */
+ * secret: BUF_SECRET(). */
 int authority_cert_text(const struct authority *a, struct buf *ret, struct err *err) NODISCARD;
 int authority_key_text(const struct authority *a, struct buf *ret, struct err *err) NODISCARD;
 

@@ -13,9 +13,9 @@
 
 #include <errno.h>
 #include <openssl/core_names.h>
-#include <openssl/crypto.h>
 #include <openssl/params.h>
 
+#include "base/wipe.h"
 #include "tls/openssl_inside.h"
 #include "wire/base64.h"
 
@@ -35,21 +35,9 @@ struct seal_key {
 	uint8_t public_half[HALF_LEN];
 };
 
-void secret_wipe(void *at, size_t n)
-{
-	OPENSSL_cleanse(at, n);
-}
-
-void secret_done(struct buf *b)
-{
-	if (b->ptr)
-		OPENSSL_cleanse(b->ptr, b->cap);
-	buf_done(b);
-}
-
 static int half_text(const uint8_t half[HALF_LEN], char ret[SEAL_KEY_TEXT + 1], struct err *err)
 {
-	AUTO(secret_done) struct buf text = BUF_MAX(SEAL_KEY_TEXT);
+	AUTO(buf_done) struct buf text = BUF_SECRET(SEAL_KEY_TEXT);
 
 	if (base64_encode((struct bytes){ half, HALF_LEN }, &text, err) < 0)
 		return -1;
@@ -59,7 +47,7 @@ static int half_text(const uint8_t half[HALF_LEN], char ret[SEAL_KEY_TEXT + 1], 
 
 static int half_read(struct bytes text, uint8_t ret[HALF_LEN], struct err *err)
 {
-	AUTO(secret_done) struct buf raw = BUF_MAX(HALF_LEN + 1);
+	AUTO(buf_done) struct buf raw = BUF_SECRET(HALF_LEN + 1);
 
 	if (text.len != SEAL_KEY_TEXT || base64_decode(text, &raw, err) < 0 || raw.len != HALF_LEN)
 		return err_set(err, ERR_INVALID, 0, "sealing key: not 32 bytes in base64");
@@ -105,7 +93,7 @@ int seal_key_load(struct bytes text, struct seal_key **ret, struct err *err)
 	if (half_read(text, half, err) < 0)
 		return -1;
 	pair = EVP_PKEY_new_raw_private_key(EVP_PKEY_X25519, NULL, half, sizeof(half));
-	secret_wipe(half, sizeof(half));
+	wipe(half, sizeof(half));
 	if (!pair)
 		return openssl_fail(err, ERR_INVALID, "load the sealing key");
 	return key_of(pair, ret, err);
@@ -120,7 +108,7 @@ int seal_key_text(const struct seal_key *k, char ret[SEAL_KEY_TEXT + 1], struct 
 	if (EVP_PKEY_get_raw_private_key(k->pair, half, &n) != 1 || n != sizeof(half))
 		return openssl_fail(err, ERR_INTERNAL, "write the sealing key");
 	rc = half_text(half, ret, err);
-	secret_wipe(half, sizeof(half));
+	wipe(half, sizeof(half));
 	return rc;
 }
 
@@ -193,7 +181,7 @@ static int draw(EVP_PKEY *mine, const uint8_t theirs[HALF_LEN], const uint8_t he
 	rc = agree(mine, theirs, shared, err);
 	if (rc == 0)
 		rc = stretch(shared, salt, ret, err);
-	secret_wipe(shared, sizeof(shared));
+	wipe(shared, sizeof(shared));
 	return rc;
 }
 
@@ -238,14 +226,14 @@ static int seal_raw(const uint8_t to[HALF_LEN], struct bytes label, struct bytes
 		return err_wrap(err, "seal");
 	done = run_cipher(true, keys, ret, label, value, ret + HEAD_LEN,
 			  ret + HEAD_LEN + value.len);
-	secret_wipe(keys, sizeof(keys));
+	wipe(keys, sizeof(keys));
 	return done ? 0 : openssl_fail(err, ERR_INTERNAL, "seal");
 }
 
 int seal(struct bytes public_text, struct bytes label, struct bytes value, struct buf *ret,
 	 struct err *err)
 {
-	AUTO(secret_done) struct buf raw = BUF_MAX(SEAL_VALUE_MAX + SEAL_OVERHEAD);
+	AUTO(buf_done) struct buf raw = BUF_SECRET(SEAL_VALUE_MAX + SEAL_OVERHEAD);
 	uint8_t to[HALF_LEN], *room;
 
 	openssl_begin();
@@ -271,10 +259,10 @@ static int unseal_raw(const struct seal_key *k, struct bytes label, struct bytes
 		return err_wrap(err, "unseal");
 	memcpy(tag, raw.ptr + raw.len - TAG_LEN, TAG_LEN);
 	done = run_cipher(false, keys, raw.ptr, label, body, ret, tag);
-	secret_wipe(keys, sizeof(keys));
+	wipe(keys, sizeof(keys));
 	if (done)
 		return 0;
-	secret_wipe(ret, body.len); /* what a wrong tag lets through is nobody's */
+	wipe(ret, body.len); /* what a wrong tag lets through is nobody's */
 	return err_set(err, ERR_INVALID, 0, "unseal: changed, or sealed under another label");
 }
 

@@ -20,7 +20,7 @@ struct seal_key; /* the private half */
 
 int seal_key_new(struct seal_key **ret, struct err *err) NODISCARD;
 int seal_key_load(struct bytes text, struct seal_key **ret, struct err *err) NODISCARD;
-/* Texts with a NUL. The private one is to be wiped by the caller: secret_wipe(). */
+/* Texts with a NUL. The private one is to be wiped by the caller: wipe(). */
 int seal_key_text(const struct seal_key *k, char ret[SEAL_KEY_TEXT + 1], struct err *err) NODISCARD;
 int seal_key_public(const struct seal_key *k, char ret[SEAL_KEY_TEXT + 1],
 		    struct err *err) NODISCARD;
@@ -31,12 +31,9 @@ int seal(struct bytes public_text, struct bytes label, struct bytes value, struc
 	 struct err *err) NODISCARD;
 
 /* ERR_MISMATCH: sealed for another key. ERR_INVALID: not a sealed text, another label, changed on
- * the way. ret grows by the value, which is to be wiped by the caller: secret_done();
- * its max is to be a byte more than the value's. */
+ * the way. ret grows by the value, so it is a BUF_SECRET(), and its max a byte more than the
+ * value's. */
 int unseal(const struct seal_key *k, struct bytes label, struct bytes text, struct buf *ret,
 	   struct err *err) NODISCARD;
 
 bool seal_key_fits(struct bytes public_text); /* is it one at all? */
-
-void secret_wipe(void *at, size_t n);
-void secret_done(struct buf *b); /* buf_done() for what nobody may find in memory later */

@@ -3,6 +3,8 @@
 
 #include <assert.h>
 
+#include "base/wipe.h"
+
 /* The nesting of the text, counted without understanding it: brackets outside strings. jansson
  * recurses per level, so the limit must hold before it sees the text. */
 static unsigned int deepest(struct bytes in, unsigned int enough)
@@ -23,6 +25,11 @@ static unsigned int deepest(struct bytes in, unsigned int enough)
 			depth--;
 	}
 	return most;
+}
+
+void json_wipe_freed(void)
+{
+	json_set_alloc_funcs(malloc, wipe_free);
 }
 
 int json_decode(struct bytes in, size_t max_bytes, unsigned int max_depth, json_t **ret,

@@ -12,6 +12,11 @@
 
 enum { JSON_DEPTH_MAX = 64, JSON_NAME_MAX = 64 };
 
+/* In a process through whose JSON secrets pass, before the first value: what jansson frees is
+ * wiped.
+ */
+void json_wipe_freed(void);
+
 /* All of `in`, an object or an array. Refused: over max_bytes, nested deeper than max_depth
  * (at most JSON_DEPTH_MAX), a member given twice, NUL in a string, bytes that are not UTF-8. */
 int json_decode(struct bytes in, size_t max_bytes, unsigned int max_depth, json_t **ret,

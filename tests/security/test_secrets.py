@@ -294,21 +294,35 @@ def test_after_the_death_of_its_worker(server, internet, box, secret):
 # --- and no trace -----------------------------------------------------------------------------
 
 
+def refused_values(server, secret):
+    """Values that came to the gateway and were refused, each for another reason."""
+    values, path = [secrets.token_urlsafe(48) for _ in range(5)], f"/secrets/{secret.id}"
+    nobody, unknown, long, wrong, broken = values
+    for status, target, body, key in ((401, path, {"value": nobody}, "e2b_" + 40 * "0"),
+                                      (404, "/secrets/no-such-name", {"value": unknown}, True),
+                                      (400, path, {"value": long + 8192 * "x"}, True),
+                                      (400, path, {"value": wrong, "metadata": 1}, True),
+                                      (400, path, f'{{"value": "{broken}", '.encode(), True)):
+        answer = server.api("POST", target, body, key=key)
+        assert answer.status == status and not any(value in answer.raw.decode() for value in values), answer.raw
+    return values
+
+
 @pytest.mark.skipif(is_sanitized(), reason="a sanitizer's memory is too large to be searched")
 def test_no_trace_in_memory(server, internet, box, secret):
     """Not of any value it had; in the worker there is, and in the guest of what was put there."""
     mark = secrets.token_urlsafe(48)
     server.write(box, "/home/user/mark", mark.encode())
     assert uses(server, internet, box, secret.value)
-    needles = Needles(*reversed(secret.values))
+    needles = Needles(*reversed(secret.values), *refused_values(server, secret))
     [worker] = workers(server)
     vm = server.vm_pid(box)
     assert needles.in_memory(worker), "the search finds nothing at all"
     assert Needles(mark).in_memory(vm), "the search finds nothing in a guest"
-    pids = {name: pid for name, pid in server.pids.items() if name != "opener"}
-    found = {name: needles.in_memory(pid) for name, pid in {"the guest and its QEMU": vm, **pids}.items()}
+    # the opener hands it to the worker and forgets it, too
+    pids = {"the guest and its QEMU": vm, **server.pids, "nursery": children(server.pids["opener"])[0]}
+    found = {name: needles.in_memory(pid) for name, pid in pids.items()}
     print({name: len(hits) for name, hits in found.items()})
-    print("the opener, which may know it:", len(needles.in_memory(server.pids["opener"])))
     assert not any(found.values()), found
 
 

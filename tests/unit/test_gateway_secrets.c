@@ -24,7 +24,7 @@ static void vault_open(struct vault *v, struct mock *m)
 static void expect_sealed(const struct vault *v, const struct mock *m, const char *name,
 			  const json_t *sealed, const char *value)
 {
-	AUTO(secret_done) struct buf plain = BUF_MAX(SECRET_VALUE_MAX + 1);
+	AUTO(buf_done) struct buf plain = BUF_SECRET(SECRET_VALUE_MAX + 1);
 	struct err err = { 0 };
 	char label[256];
 

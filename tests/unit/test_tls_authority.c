@@ -137,7 +137,7 @@ static void long_names_have_leaves_too(void **state)
 static struct authority *again(const struct authority *a)
 {
 	AUTO(buf_done) struct buf cert = BUF_MAX(AUTHORITY_TEXT_MAX);
-	AUTO(secret_done) struct buf key = BUF_MAX(AUTHORITY_TEXT_MAX);
+	AUTO(buf_done) struct buf key = BUF_SECRET(AUTHORITY_TEXT_MAX);
 	struct authority *ret = NULL;
 	struct err err = { 0 };
 

@@ -38,7 +38,7 @@ static void what_is_sealed_opens_again(void **state)
 	for (size_t i = 0; i < COUNT(lengths); i++) {
 		struct bytes plain = { value, lengths[i] };
 		AUTO(buf_done) struct buf text = sealed(public_text, "team/name", plain);
-		AUTO(secret_done) struct buf again = BUF_MAX(SEAL_VALUE_MAX + 1);
+		AUTO(buf_done) struct buf again = BUF_SECRET(SEAL_VALUE_MAX + 1);
 		struct err err = { 0 };
 
 		assert_true(text.len <= SEAL_TEXT_MAX);
@@ -69,7 +69,7 @@ static void a_key_survives_as_text(void **state)
 	char again_text[SEAL_KEY_TEXT + 1];
 	struct seal_key *k = new_key(public_text), *again = NULL;
 	AUTO(buf_done) struct buf text = sealed(public_text, "l", BYTES_LIT("value"));
-	AUTO(secret_done) struct buf plain = BUF_MAX(64);
+	AUTO(buf_done) struct buf plain = BUF_SECRET(64);
 	struct err err = { 0 };
 
 	(void)state;
