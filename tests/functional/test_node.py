@@ -13,7 +13,7 @@ TEAM, OTHER = "team-one", "team-two"
 
 @pytest.fixture(scope="module")
 def host():
-    with NodeHost(pool=0) as h:
+    with NodeHost(pool=0, own_template=True) as h:
         h.wait_template()
         yield h
 

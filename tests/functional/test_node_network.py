@@ -93,7 +93,7 @@ def opener():
 @pytest.fixture(scope="module")
 def host(service, opener):
     settings = {"network": "allowlist", "allow": "known.example", "services": f"echo={ADDRESS}:{service.port}", "resolvers": f"{ADDRESS}:53"}
-    with NodeHost(pool=1, opener_socket=opener.path, egress_settings=settings, egress_within=service.within) as h:
+    with NodeHost(pool=1, own_template=True, opener_socket=opener.path, egress_settings=settings, egress_within=service.within) as h:
         h.wait_template()
         yield h
 

@@ -62,7 +62,7 @@ def authorities(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def host(authorities):
-    with NodeHost(guest_ca=authorities[0], extra_ca=authorities[1]) as h:
+    with NodeHost(own_template=True, guest_ca=authorities[0], extra_ca=authorities[1]) as h:
         h.wait_template()
         yield h
 

@@ -17,6 +17,7 @@ import subprocess
 import refused_calls
 from engine import disk_path, guest_settings, kernel_path
 from node_client import Gone, NodeClient, NodeError
+from shared_template import SharedTemplate
 from warden import build_dir, wait_for
 from warden_fixtures import Watched
 
@@ -75,7 +76,8 @@ def run(sock, command, token=None, user="root", seconds=120):
 
 
 class NodeHost:
-    def __init__(self, egress=None, egress_settings=None, egress_within=(), **settings):
+    def __init__(self, egress=None, egress_settings=None, egress_within=(), own_template=False, **settings):
+        """`own_template`: it is built here, whatever other tests have (shared_template.py)."""
         self.warden = Watched(vms_max=512, client_uid=NODE_UID, client_gid=NODE_UID, **guest_settings())
         self.base = self.warden.base
         self.socket_path = self.base / "node.sock"
@@ -89,6 +91,10 @@ class NodeHost:
                          "user": NODE_UID, "kernel": kernel_path(), "disk": disk_path(), "starts_max": 2,
                          "memory_reserve_mib": 64, "sandboxes_max": 256, "cgroup": self.warden.cgroup}
         self.settings.update(settings)
+        own_template = own_template or self.settings.get("opener_socket")  # its authority is a part of it
+        files = [self.settings[name] for name in ("kernel", "disk", "guest_ca", "extra_ca") if self.settings.get(name)]
+        self.shared = SharedTemplate(self.warden, () if own_template else files,
+                                     [self.settings.get("vcpus", 1), self.settings.get("memory_mib", 512)])
 
     @property
     def egress_path(self):
@@ -97,6 +103,7 @@ class NodeHost:
     def __enter__(self):
         try:
             self.warden.start()
+            self.shared.take()
             self.start_egress()
             self.start_node()
         except BaseException:
@@ -120,6 +127,7 @@ class NodeHost:
         self.warden.remove()
 
     def remove_processes(self):
+        self.shared.release()
         self.kill_node()
         self.end_egress()
         with contextlib.suppress(Exception):
@@ -194,6 +202,7 @@ class NodeHost:
             return base["buildStatus"] == "ready"
 
         wait_for(ready, "the template is ready", seconds, every=0.2)
+        self.shared.give(self.client.templates()[0]["templateID"])
 
     def wait_status(self, name, wanted, seconds=60):
         wait_for(lambda: self.client.status()[name] == wanted, f"{name} is {wanted}", seconds, every=0.05)

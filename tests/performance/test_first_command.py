@@ -27,7 +27,7 @@ COMMAND = "true"
 
 @pytest.fixture(scope="module")
 def server():
-    with Server(node={"slots": 4}) as s:
+    with Server(node={"slots": 4}, own_template=True) as s:
         yield s
 
 

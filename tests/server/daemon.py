@@ -1,6 +1,5 @@
 """daemon.py - one of the programs of a server, with its configuration; warden has a class of its own."""
 
-import os
 import signal
 import socket
 import subprocess
@@ -16,15 +15,6 @@ def free_port():
     with socket.socket() as s:
         s.bind(("127.0.0.1", 0))
         return s.getsockname()[1]
-
-
-def link_or_copy(source, to):
-    """The guest's files where a daemon's user may read them: a cache is often closed to others."""
-    try:
-        os.link(source, to)
-    except OSError:
-        subprocess.run(["cp", "--sparse=always", "--reflink=auto", source, to], check=True)
-    return to
 
 
 class Daemon:

@@ -12,7 +12,8 @@
 Each daemon runs under a user of its own, from HOTCELL_BUILD, with folders, control group and uids that no other
 run shares. Leaving the block ends every sandbox and asks leaks.py whether anything is left.
 
-A template is built at the start, which takes half a minute or more without KVM: one Server per module.
+Its template is that of another test if there is one (shared_template.py), or built at the start, which takes half a
+minute or more without KVM: one Server per module.
 """
 
 import base64
@@ -28,9 +29,10 @@ import time
 import leaks
 import refused_calls
 from asking import ApiError, UnixConnection, ask, frames, output_of
-from daemon import CALL_SECONDS, Daemon, free_port, link_or_copy
+from daemon import CALL_SECONDS, Daemon, free_port
 from engine import disk_path, guest_settings, kernel_path
 from internet import RESOLVER
+from shared_template import SharedTemplate
 from warden import is_alive, is_sanitized, wait_for
 from warden_fixtures import Watched
 
@@ -42,9 +44,11 @@ TEMPLATE = "base"
 
 
 class Server:
-    def __init__(self, vms_max=512, warden=None, egress=None, opener=None, node=None, gateway=None, internet=None):
+    def __init__(self, vms_max=512, warden=None, egress=None, opener=None, node=None, gateway=None, internet=None,
+                 own_template=False):
         """`internet`: an Internet (tests/internet), in which egress lives. Without one nobody is let out.
-        `opener`: its settings, {} if need be; without them there is none."""
+        `opener`: its settings, {} if need be; without them there is none.
+        `own_template`: it is built here, whatever others have."""
         self.kernel, self.disk = kernel_path(), disk_path()  # may take minutes, or fail
         self.warden = Watched(vms_max=vms_max, **guest_settings(), **(warden or {}))
         self.base = self.warden.base
@@ -63,6 +67,13 @@ class Server:
         if opener is not None:
             self.daemons["opener"] = self.daemon("opener", self.opener_settings(), opener)
         self.team = self.key = None
+        self.shared = self.shared_template(own_template)
+
+    def shared_template(self, own):
+        settings = self.daemons["node"].settings
+        files = [settings[name] for name in ("kernel", "disk", "guest_ca", "extra_ca") if settings.get(name)]
+        return SharedTemplate(self.warden, () if own else files, [settings["vcpus"], settings["memory_mib"]],
+                              self.base / "opener" if "opener" in self.names else None)
 
     def daemon(self, name, settings, changes):
         where = ["unshare", "--net"] if name == "opener" else ()  # it needs none
@@ -96,9 +107,8 @@ class Server:
                 "socket": self.base / "node/node.sock", "warden_socket": self.warden.socket_path,
                 "egress_socket": self.base / "egress/egress.sock", "user": self.users["node"],
                 "gateway_uid": self.users["gateway"], "gateway_gid": self.users["gateway"],
-                "kernel": link_or_copy(self.kernel, self.base / "vmlinux"),
-                "disk": link_or_copy(self.disk, self.base / "disk.raw"),
-                "cgroup": self.warden.cgroup, "vcpus": 1, "memory_mib": 512, "pool": 0, "slots": 2,
+                "kernel": self.kernel, "disk": self.disk, "cgroup": self.warden.cgroup,
+                "vcpus": 1, "memory_mib": 512, "pool": 0, "slots": 2,
                 "sandboxes_max": self.warden.uids - 16}
 
     def gateway_settings(self):
@@ -285,8 +295,11 @@ class Server:
 
     def __enter__(self):
         try:
-            self.start()
+            self.start("warden")
+            self.shared.take()
+            self.start(*self.names[1:])
             self.wait_template()
+            self.shared.give(self.admin("GET", "/admin/templates").json[0]["templateID"])
             self.team, self.key = self.new_team("test")
         except BaseException:
             self.remove()
@@ -374,6 +387,7 @@ class Server:
             print(f"--- {name}\n{daemon.log()[-6000:]}")
 
     def remove(self):
+        self.shared.release()
         for name in reversed(self.names[1:]):
             self.daemons[name].kill()
         self.warden.kill()
