@@ -9,6 +9,7 @@ enum {
 	TLS_RECORD_LAST = 24,
 	EMPTY_LINES_MAX = 64,
 	METHOD_LIKE = 3, /* letters: no method is shorter */
+	FIRST_LINE_MAX = HTTP1_TARGET_MAX + HTTP1_METHOD_MAX + 16,
 };
 
 /* What a method may be made of (RFC 9110). */
@@ -70,37 +71,51 @@ static bool is_request(struct bytes line)
 	       next_word(&rest).len == 0;
 }
 
-/* No line yet. Some servers take any byte in a target, so what has the method of a request is not
- * taken for another protocol, though no client would send that. */
-static enum peek_kind no_line(struct bytes in, size_t method)
+static size_t first_control(struct bytes line)
 {
-	size_t controls = 0, letters = 0;
+	size_t n = 0;
 
-	for (size_t i = 0; i < in.len; i++) {
-		uint8_t c = in.ptr[i] | 0x20;
+	while (n < line.len && !is_control(line.ptr[n]))
+		n++;
+	return n;
+}
 
-		controls += is_control(in.ptr[i]);
-		letters += i < method && c >= 'a' && c <= 'z';
+/* A control character comes behind this. Some servers take any byte in a target, so what has the
+ * method of a request, or a version, is not taken for another protocol, though no client would send
+ * that. What is behind does not count: it may not have arrived. */
+static enum peek_kind before_control(struct bytes line, size_t method)
+{
+	size_t letters = 0;
+
+	for (size_t i = 0; i < method; i++) {
+		uint8_t c = line.ptr[i] | 0x20;
+
+		letters += c >= 'a' && c <= 'z';
 	}
-	if (controls == 0)
-		return PEEK_MORE;
-	return method >= METHOD_LIKE && letters == method ? PEEK_BROKEN : PEEK_OTHER;
+	if ((method >= METHOD_LIKE && letters == method) || has_word(line, BYTES_LIT("HTTP/")))
+		return PEEK_BROKEN;
+	return PEEK_OTHER;
 }
 
 /* METHOD target HTTP/x: a first line that some server would read as a request. Whether it is one
  * is decided with its whole head, which is read strictly. */
 static enum peek_kind first_line(struct bytes in)
 {
-	const uint8_t *end = memchr(in.ptr, '\n', in.len);
-	size_t line = end ? (size_t)(end - in.ptr) : in.len, method = 0;
+	struct bytes seen = bytes_head(in, FIRST_LINE_MAX), line;
+	const uint8_t *end = memchr(seen.ptr, '\n', seen.len);
+	size_t method = 0, control;
 
-	while (method < line && is_token(in.ptr[method]))
+	line = bytes_head(seen, end ? (size_t)(end - seen.ptr) : seen.len);
+	while (method < line.len && is_token(line.ptr[method]))
 		method++;
-	if (method < line && (method == 0 || !is_blank(in.ptr[method])))
+	if (method < line.len && (method == 0 || !is_blank(line.ptr[method])))
 		return PEEK_OTHER;
+	control = first_control(line);
+	if (control < line.len)
+		return before_control(bytes_head(line, control), method);
 	if (!end)
-		return no_line(in, method);
-	return is_request(bytes_head(in, line)) ? PEEK_HTTP : PEEK_OTHER;
+		return in.len >= FIRST_LINE_MAX ? PEEK_BROKEN : PEEK_MORE;
+	return is_request(line) ? PEEK_HTTP : PEEK_OTHER;
 }
 
 /* Servers pass over empty lines and blanks before a request, and records before a greeting. What is
@@ -116,8 +131,10 @@ static enum peek_kind behind_something(struct bytes in)
 		n++;
 	if (n == 0)
 		return PEEK_OTHER;
+	if (n >= EMPTY_LINES_MAX)
+		return PEEK_BROKEN;
 	if (n == in.len)
-		return n < EMPTY_LINES_MAX ? PEEK_MORE : PEEK_BROKEN;
+		return PEEK_MORE;
 	line = first_line(bytes_tail(in, n));
 	return line == PEEK_HTTP ? PEEK_BROKEN : line;
 }
@@ -172,7 +189,5 @@ enum peek_kind peek_read(struct bytes so_far, struct peek *ret)
 	line = first_line(so_far);
 	if (line == PEEK_OTHER)
 		line = behind_something(so_far);
-	if (line == PEEK_MORE && so_far.len >= HTTP1_TARGET_MAX + HTTP1_METHOD_MAX + 16)
-		return PEEK_BROKEN;
 	return line == PEEK_HTTP ? read_request(so_far, ret) : line;
 }
