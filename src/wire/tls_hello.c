@@ -182,7 +182,8 @@ enum tls_hello_verdict tls_hello_read(struct bytes so_far, struct tls_hello *ret
 	}
 	if (message == TLS_HELLO_MORE)
 		return so_far.len >= TLS_HELLO_MAX ? TLS_HELLO_BROKEN : TLS_HELLO_MORE;
-	if (message == TLS_HELLO_BROKEN) /* records behind it may be early data */
+	/* records behind it may be early data, but its own must end with it */
+	if (message == TLS_HELLO_BROKEN || record == TLS_HELLO_MORE)
 		return TLS_HELLO_BROKEN;
 	return read_message((struct bytes){ m.bytes + MESSAGE_HEADER, end - MESSAGE_HEADER }, ret)
 		       ? TLS_HELLO_WHOLE
