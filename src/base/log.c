@@ -7,13 +7,18 @@
 
 enum { LINE_MAX_BYTES = 1024 };
 
-static const char *log_component = "hotcell";
+static const char *log_name = "hotcell";
 static enum log_level log_least = LOG_INFO;
 
 void log_init(const char *component, enum log_level least)
 {
-	log_component = component;
+	log_name = component;
 	log_least = least;
+}
+
+const char *log_component(void)
+{
+	return log_name;
 }
 
 static size_t stamp(char *line, size_t size, enum log_level level)
@@ -28,7 +33,7 @@ static size_t stamp(char *line, size_t size, enum log_level level)
 	gmtime_r(&now.tv_sec, &utc);
 	n = strftime(line, size, "%Y-%m-%dT%H:%M:%S", &utc);
 	more = snprintf(line + n, size - n, ".%03ldZ %s %s: ", now.tv_nsec / 1000000, names[level],
-			log_component);
+			log_name);
 	return more > 0 ? n + (size_t)more : n;
 }
 

@@ -10,6 +10,7 @@ enum log_level { LOG_DEBUG, LOG_INFO, LOG_WARN, LOG_ERROR };
 
 /* `component` must outlive the process: a literal. */
 void log_init(const char *component, enum log_level least);
+const char *log_component(void);
 
 /* Control characters in the text come out as '?', so a guest cannot forge a line. */
 void log_line(enum log_level level, const char *fmt, ...) PRINTF(2, 3);

@@ -18,7 +18,7 @@ struct confine {
 	const struct confine_path *paths; /* all that Landlock leaves of the file system */
 	size_t n_paths;
 	const char *const *syscalls; /* names, ends with NULL: generated from #syscalls comments.
-				      * NULL: no filter yet, for who forks those that have one */
+				      * NULL: no filter yet, see confine_calls.h */
 };
 
 /* The first thing a daemon does, before it opens a loop: no_new_privs, `files` descriptors

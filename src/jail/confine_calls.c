@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <sched.h>
 #include <seccomp.h>
+#include <signal.h>
 #include <sys/ioctl.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
@@ -13,6 +14,9 @@
 #include "jail/confine_watch.h"
 #include "jail/sanitized.h"
 
+/* What libc's fork() asks for. */
+enum { FORK_FLAGS = CLONE_CHILD_CLEARTID | CLONE_CHILD_SETTID | SIGCHLD };
+
 /* Calls that are more than one: when they are named, they are allowed under these conditions, any
  * of them. A call without a line here is allowed as it is. */
 struct condition {
@@ -20,9 +24,19 @@ struct condition {
 	struct scmp_arg_cmp arg;
 };
 
+/* Names of ours for some of what a call can do. */
+static const struct {
+	const char *name, *call;
+} ours[] = {
+	{ "fork", "clone" },
+	/* of whoever it forks, to itself: their own filters know who that is */
+	{ "tgkill_forked", "tgkill" },
+};
+
 static const struct condition conditions[] = {
 	/* threads, not processes */
 	{ "clone", SCMP_A0(SCMP_CMP_MASKED_EQ, CLONE_THREAD, CLONE_THREAD) },
+	{ "fork", SCMP_A0(SCMP_CMP_EQ, FORK_FLAGS) },
 	{ "socket", SCMP_A0(SCMP_CMP_EQ, AF_UNIX) },
 	{ "socket", SCMP_A0(SCMP_CMP_EQ, AF_INET) },
 	/* no new code */
@@ -33,11 +47,20 @@ static const struct condition conditions[] = {
 	{ "ioctl", SCMP_A1(SCMP_CMP_EQ, FIONREAD) },
 	{ "ioctl", SCMP_A1(SCMP_CMP_EQ, TIOCOUTQ) }, /* SIOCOUTQ: what a closing stream waits for */
 	{ "prctl", SCMP_A0(SCMP_CMP_EQ, PR_SET_NAME) },
+	{ "prctl", SCMP_A0(SCMP_CMP_EQ, PR_SET_PDEATHSIG) },
 };
+
+static int number_of(const char *name)
+{
+	for (size_t i = 0; i < COUNT(ours); i++)
+		if (strcmp(ours[i].name, name) == 0)
+			return seccomp_syscall_resolve_name(ours[i].call);
+	return seccomp_syscall_resolve_name(name);
+}
 
 static int allow(scmp_filter_ctx ctx, const char *name, struct err *err)
 {
-	int number = seccomp_syscall_resolve_name(name), rc = 0;
+	int number = number_of(name), rc = 0;
 	size_t found = 0;
 
 	if (number == __NR_SCMP_ERROR)
@@ -62,7 +85,9 @@ static int fill(scmp_filter_ctx ctx, const char *const *names, struct err *err)
 {
 	int rc = seccomp_attr_set(ctx, SCMP_FLTATR_ACT_BADARCH, SCMP_ACT_KILL_PROCESS);
 
-	/* all threads; what was refused stands in the kernel's audit log */
+	/* all threads; what was refused stands in the kernel's audit log; no_new_privs is set */
+	if (rc == 0)
+		rc = seccomp_attr_set(ctx, SCMP_FLTATR_CTL_NNP, 0);
 	if (rc == 0)
 		rc = seccomp_attr_set(ctx, SCMP_FLTATR_CTL_TSYNC, 1);
 	if (rc == 0)

@@ -5,12 +5,13 @@
 #include <errno.h>
 #include <seccomp.h>
 #include <signal.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <ucontext.h>
 #include <unistd.h>
 
-static const char without[] = "without:";
+#include "base/log.h"
 
 static const char *asked(void)
 {
@@ -26,8 +27,10 @@ uint32_t confine_watch_refusal(void)
 
 bool confine_watch_leaves_out(const char *name)
 {
-	return strncmp(asked(), without, strlen(without)) == 0 &&
-	       strcmp(asked() + strlen(without), name) == 0;
+	char one[128];
+
+	snprintf(one, sizeof(one), "without:%s:%s", log_component(), name);
+	return strcmp(asked(), one) == 0;
 }
 
 /* Wherever the process is: nothing here allocates or formats. Without write(2) it dies of it. */

@@ -3,7 +3,8 @@
  *
  * In a release build it is nothing. Built with -Dfaults=true, the environment's HOTCELL_SYSCALLS
  * is looked at: `told` writes each call that is refused to stderr, which still fails with EPERM;
- * `without:NAME` does the same, and leaves NAME out of the filter.
+ * `without:WHO:NAME` does the same, and leaves NAME out of the filter of WHO, which is what stands
+ * before its lines of the log.
  */
 #pragma once
 

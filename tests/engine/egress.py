@@ -97,8 +97,7 @@ class Egress:
         with open(self.base / "log", "ab") as log:
             self.process = subprocess.Popen([*self.inside, build_dir() / "src/egress/hotcell-egress", config],
                                             stdin=subprocess.DEVNULL, stdout=log, stderr=log,
-                                            env=refused_calls.environment(
-                                                self.tells, os.environ.get(refused_calls.LESS, "told")))
+                                            env=refused_calls.environment(self.tells))
         wait_for(self.connect, "egress serves")
         self.call(RESET)  # answered: it is confined
         return self

@@ -9,13 +9,13 @@ import ctypes
 import os
 import re
 
-LESS = "HOTCELL_EGRESS_SYSCALLS"  # for test_needed_calls.py: how egress's filter shall be instead
+LESS = "HOTCELL_FEWER_SYSCALLS"  # for test_needed_calls.py: without:WHO:CALL, of whose filter which call is left out
 TOLD = re.compile(r"refused system call (\d+)")
 
 
-def environment(told=True, how="told"):
+def environment(told=True):
     """For a daemon."""
-    return {**os.environ, **({"HOTCELL_SYSCALLS": how} if told else {})}
+    return {**os.environ, **({"HOTCELL_SYSCALLS": os.environ.get(LESS, "told")} if told else {})}
 
 
 def name_of(number):

@@ -46,6 +46,13 @@ def memory_file(text):
     return fd
 
 
+def wait_until(done, what):
+    end = time.monotonic() + PATIENCE
+    while not done():
+        assert time.monotonic() < end, what
+        time.sleep(0.02)
+
+
 class Refused(Exception):
     pass
 

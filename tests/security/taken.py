@@ -8,6 +8,7 @@ Like code of an attacker it has the process's user, network, descriptors and fil
 """
 
 import ctypes
+import errno
 import os
 import signal
 
@@ -21,7 +22,9 @@ NUMBERS = {"open": 2, "connect": 42, "socket": 41, "sendto": 44, "fork": 57, "ex
            "prctl": 157, "mmap": 9, "mprotect": 10, "openat": 257, "unshare": 272, "setns": 308,
            "process_vm_readv": 310, "execveat": 322, "memfd_create": 319, "getpid": 39, "openat2": 437,
            "pidfd_open": 434, "pidfd_getfd": 438, "bind": 49, "clone": 56, "clone3": 435, "io_uring_setup": 425,
-           "setuid": 105, "readlink": 89, "stat": 4, "mount": 165, "bpf": 321, "keyctl": 250, "listen": 50}
+           "setuid": 105, "readlink": 89, "stat": 4, "mount": 165, "bpf": 321, "keyctl": 250, "listen": 50,
+           "epoll_wait": 232, "epoll_pwait": 281, "fstat": 5, "newfstatat": 262, "clock_gettime": 228, "futex": 202,
+           "mremap": 25, "munmap": 11, "write": 1}
 NAMES = ("r15 r14 r13 r12 rbp rbx r11 r10 r9 r8 rax rcx rdx rsi rdi orig_rax rip cs eflags rsp ss fs_base gs_base ds es "
          "fs gs").split()
 
@@ -107,6 +110,16 @@ class Taken:
         if got < 0:
             raise OSError(ctypes.get_errno(), "pidfd_getfd")
         return got
+
+
+def may_make(pid, *names):
+    """Its filter allows them: whatever the kernel says to arguments that mean nothing, it is not that."""
+    with Taken(pid) as taken:
+        for name in names:
+            try:
+                taken.call(name, -1)
+            except OSError as failed:
+                assert failed.errno != errno.EPERM, f"{name} is refused"
 
 
 def libc_base(pid):

@@ -5,7 +5,6 @@ import pathlib
 import signal
 import ssl
 import subprocess
-import time
 
 import opener
 import pytest
@@ -46,13 +45,6 @@ def trusting(it):
     context.load_verify_locations(cadata=it.facts()["ca"])
     context.set_alpn_protocols(["h2", "http/1.1"])
     return context
-
-
-def until(done, what):
-    end = time.monotonic() + opener.PATIENCE
-    while not done():
-        assert time.monotonic() < end, what
-        time.sleep(0.02)
 
 
 def request(stream, path="/", host=HOST, extra=""):
@@ -186,7 +178,7 @@ def test_a_new_worker_ends_the_one_before(it, server):
     assert channel.sock.recv(1) == b""
     sock.close()
     it.ask(opener.RESET)
-    until(lambda: it.processes()[1] == [], "a worker is left")
+    opener.wait_until(lambda: it.processes()[1] == [], "a worker is left")
 
 
 def test_a_worker_that_dies_is_told(it):
@@ -194,13 +186,13 @@ def test_a_worker_that_dies_is_told(it):
     (pid,) = it.processes()[1]
     os.kill(pid, signal.SIGKILL)
     assert channel.sock.recv(1) == b""
-    until(lambda: it.facts() and 7 in it.notes, "nobody said so")
+    opener.wait_until(lambda: it.facts() and 7 in it.notes, "nobody said so")
 
 
 def test_a_channel_that_ends_ends_its_worker(it):
     channel = it.worker(RULES, slot=3)
     channel.sock.close()
-    until(lambda: it.facts() and 3 in it.notes, "the worker lives on")
+    opener.wait_until(lambda: it.facts() and 3 in it.notes, "the worker lives on")
 
 
 def test_garbage_on_the_channel_ends_the_worker(it):
@@ -215,7 +207,7 @@ def test_nobody_is_left_when_the_opener_is_killed(it):
     it.process.kill()
     it.process.wait()
     assert channel.sock.recv(1) == b""
-    until(lambda: not any(pathlib.Path(f"/proc/{pid}").exists() for pid in [nursery, *workers]), "somebody is left")
+    opener.wait_until(lambda: not any(pathlib.Path(f"/proc/{pid}").exists() for pid in [nursery, *workers]), "somebody is left")
 
 
 def test_keys_are_made_once_and_kept(it):

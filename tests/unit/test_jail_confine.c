@@ -5,6 +5,8 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <pthread.h>
+#include <sched.h>
+#include <signal.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/socket.h>
@@ -14,6 +16,7 @@
 
 #include "base/bytes.h"
 #include "jail/confine.h"
+#include "jail/confine_calls.h"
 #include "jail/sanitized.h"
 
 enum { NOBODY = 65534, BROKEN = 99 };
@@ -119,6 +122,51 @@ static void threads_can_start_and_are_confined_too(void **state)
 	assert_int_equal(in_child(try_thread, &c), 0);
 }
 
+/* A child of one that may fork takes a filter of its own, and is left with less. */
+static int try_child(void)
+{
+	static const char *const fewer[] = { "write",   "getpid",     "gettid", "tgkill",
+					     "getppid", "exit_group", NULL };
+	struct err err;
+
+	EXPECT(confine_calls(fewer, &err) == 0);
+	EXPECT(refused(syscall(SYS_getuid), EPERM));
+	EXPECT(refused(syscall(SYS_getppid), EPERM)); /* its parent's has it not */
+	EXPECT(refused(fork(), EPERM));
+	EXPECT(syscall(SYS_tgkill, getpid(), gettid(), 0) == 0);
+	EXPECT(refused(syscall(SYS_tgkill, 1, 1, 0), EPERM));
+	return 0;
+}
+
+static int try_fork(const struct confine *c)
+{
+	pid_t pid = fork();
+	int status = 0;
+
+	(void)c;
+	if (pid == 0)
+		_exit(try_child());
+	EXPECT(pid > 0 && waitpid(pid, &status, 0) == pid && WIFEXITED(status));
+	EXPECT(refused(syscall(SYS_clone, SIGCHLD | CLONE_NEWUSER, 0, 0, 0, 0), EPERM));
+	EXPECT(refused(syscall(SYS_vfork), EPERM));
+	return WEXITSTATUS(status);
+}
+
+static void one_that_forks_allows_no_more_than_that(void **state)
+{
+	static const char *const forks[] = {
+		"fork",   "set_robust_list", "tgkill_forked", "write", "wait4",  "getpid",
+		"gettid", "seccomp",         "brk",           "mmap",  "munmap", "rt_sigprocmask",
+		"getuid", "exit_group",      "rseq",          NULL
+	};
+	const struct confine c = { .user = "", .syscalls = forks };
+
+	(void)state;
+	if (SANITIZED)
+		skip();
+	assert_int_equal(in_child(try_fork, &c), 0);
+}
+
 static int try_user(const struct confine *c)
 {
 	(void)c;
@@ -207,6 +255,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(what_is_not_named_is_refused),
 		cmocka_unit_test(threads_can_start_and_are_confined_too),
+		cmocka_unit_test(one_that_forks_allows_no_more_than_that),
 		cmocka_unit_test(root_becomes_the_user),
 		cmocka_unit_test(files_outside_are_out_of_reach),
 		cmocka_unit_test(mistakes_are_told),

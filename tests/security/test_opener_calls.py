@@ -1,0 +1,147 @@
+"""test_opener_calls.py - the opener, its nursery and its workers do all they do with the system calls they have.
+
+None that they make is refused, or the fixture says so; test_needed_calls.py runs this with one call less each time, for
+each of the three, and each must be missed here. What happens too seldom to be waited for is made to happen.
+"""
+
+import os
+import pathlib
+import platform
+import signal
+import ssl
+
+import opener
+import pytest
+from taken import Taken, may_make
+from warden import is_sanitized
+
+HOST = "api.example.com"
+RULES = {HOST: [{"transform": {"headers": {"Authorization": "Bearer 12345"}}}]}
+# As in test_egress_calls.py; and a worker has a line for the log only when something is wrong with it.
+SELDOM = ("epoll_wait", "epoll_pwait", "fstat", "newfstatat", "clock_gettime", "futex", "mremap", "munmap", "write")
+
+pytestmark = pytest.mark.skipif(is_sanitized(), reason="a build with sanitizers allows what they need")
+known_registers = pytest.mark.skipif(platform.machine() != "x86_64", reason="its registers are not known here")
+
+
+@pytest.fixture(scope="module")
+def cert(tmp_path_factory):
+    return opener.certificate(tmp_path_factory.mktemp("cert"), HOST)
+
+
+@pytest.fixture(name="it")
+def fixture_it(cert):
+    it = opener.Opener(extra_ca=cert[1]).start()
+    try:
+        yield it
+    finally:
+        it.end()
+
+
+@pytest.fixture(name="server")
+def fixture_server(cert):
+    server = opener.Server(cert[0])
+    yield server
+    server.close()
+
+
+def say(stream, method, body=b""):
+    stream.write(f"{method} / HTTP/1.1\r\nHost: {HOST}\r\nContent-Length: {len(body)}\r\n\r\n".encode() + body)
+    stream.flush()
+    status, length = stream.readline(), 0
+    while (line := stream.readline()) not in (b"\r\n", b""):
+        if line.lower().startswith(b"content-length:"):
+            length = int(line.split(b":")[1])
+    return status, stream.read(length)
+
+
+def open_tls(it, channel, server):
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+    context.load_verify_locations(cadata=it.facts()["ca"])
+    return context.wrap_socket(channel.hand(HOST, server.address), server_hostname=HOST)
+
+
+def has_ended(pid):
+    """Its nursery waits for nobody."""
+    return not pathlib.Path(f"/proc/{pid}").exists()
+
+
+def test_a_connection_is_opened(it, server):
+    channel = it.worker(RULES)
+    with open_tls(it, channel, server) as sock, sock.makefile("rwb") as stream:
+        assert b" 200 " in say(stream, "GET")[0]
+    assert channel.over()[3] == ""
+    assert "Authorization: Bearer 12345" in server.heads[0]
+
+
+def test_much_passes(it, server):
+    channel, body = it.worker(RULES), os.urandom(2 << 20)
+    with open_tls(it, channel, server) as sock, sock.makefile("rwb") as stream:
+        assert say(stream, "POST", body)[1][:len(body)] == body
+
+
+def test_a_server_that_is_gone(it, server):
+    channel = it.worker(RULES)
+    with channel.hand(HOST, server.address, tls=False) as guest:
+        guest.sendall(b"no request\r\n\r\n")
+        while guest.recv(1000):
+            pass
+    assert channel.over()[3]
+
+
+def test_a_worker_ends_with_its_channel_and_its_slot(it):
+    channel = it.worker(RULES)
+    (pid,) = it.processes()[1]
+    channel.sock.close()
+    opener.wait_until(lambda: has_ended(pid), "a worker outlives its channel")
+    channel = it.worker(RULES, slot=1)
+    it.ask(opener.STOP, slot=1)
+    assert channel.sock.recv(1) == b""
+
+
+def test_there_is_room_for_long_rules(it):
+    headers = {f"X-{i}": "x" * 700 for i in range(30)}
+    it.worker({f"{i}.example.com": [{"transform": {"headers": headers}}] for i in range(60)})
+
+
+@known_registers
+def test_what_libraries_do_elsewhere_is_allowed(it):
+    it.worker(RULES)
+    _nursery, (worker,) = it.processes()
+    for pid in (worker, it.process.pid):
+        may_make(pid, *SELDOM)
+
+
+@known_registers
+@pytest.mark.parametrize("who", ["opener", "nursery", "worker"])
+def test_a_bug_ends_it_as_a_bug(it, who):
+    """abort(), as a failed assertion calls it: nothing is refused on the way, and that is all that ends."""
+    it.worker(RULES)
+    nursery, (worker,) = it.processes()
+    pid = {"opener": it.process.pid, "nursery": nursery, "worker": worker}[who]
+    with Taken(pid) as taken:
+        taken.go_on_at("abort")
+    if who == "opener":
+        assert it.process.wait(opener.PATIENCE) == -signal.SIGABRT
+    else:
+        opener.wait_until(lambda: has_ended(pid) or is_dead(pid), f"the {who} goes on")
+    if who == "nursery":
+        assert it.process.wait(opener.PATIENCE) == 1  # its supervisor starts it anew
+
+
+def is_dead(pid):
+    try:
+        return "\nState:\tZ" in pathlib.Path(f"/proc/{pid}/status").read_text()
+    except FileNotFoundError:
+        return True
+
+
+def test_a_nursery_that_does_not_answer_is_given_up(it):
+    nursery, _workers = it.processes()
+    os.kill(nursery, signal.SIGSTOP)
+    try:
+        with pytest.raises(opener.Refused, match="nursery"):
+            it.worker(RULES)
+    finally:
+        os.kill(nursery, signal.SIGKILL)
+    assert it.process.wait(opener.PATIENCE) == 1
