@@ -145,6 +145,7 @@ static enum peek_kind read_request(struct bytes in, struct peek *ret)
 	struct http1_head h;
 	struct err err;
 	size_t scanned = 0, used;
+	uint16_t port;
 	bool is_name;
 
 	switch (http1_head_end(in, &scanned, &used, &err)) {
@@ -159,8 +160,9 @@ static enum peek_kind read_request(struct bytes in, struct peek *ret)
 	if (http1_parse_request(bytes_head(in, used), &h, &err) < 0 ||
 	    http1_check_host(&h, &err) < 0)
 		return PEEK_BROKEN;
-	if (!http_guard_host(&h, host, &is_name, &ret->port))
+	if (!http_guard_host(&h, host, &is_name, &port))
 		return PEEK_BROKEN;
+	ret->port = port;
 	if (is_name)
 		memcpy(ret->name, host, sizeof(ret->name));
 	return PEEK_HTTP;
