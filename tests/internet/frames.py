@@ -73,7 +73,12 @@ def six(text, protocol, to="ff02::1", source="fe80::48:43ff:fe00:2"):
             socket.inet_pton(socket.AF_INET6, to) + text)
 
 
+def to_near(to, source=OWN):
+    return packet(to, UDP, datagram(to, 7070, b"hello", source), source)
+
+
 ALL = b"\xff" * 6
+NEIGHBOURS = ("169.254.77.6", "10.77.0.6", "45.33.32.7")  # what a guest beside us calls itself, see neighbour.py
 FRAMES = {  # what is sent, and what an answer would have in it
     "plain question": ([ether(IP4, ask("frameplain"))], b"frameplain"),
     "source of somebody else": ([ether(IP4, ask("framesource", source="10.9.9.9"))], b"framesource"),
@@ -102,6 +107,24 @@ FRAMES = {  # what is sent, and what an answer would have in it
     "ARP: I am the host": ([arp(2, OWN_MAC, HOST, ALL, HOST, ALL), arp(1, OWN_MAC, HOST, bytes(6), OWN, ALL)], b"no answer is due"),
     "ARP: the guest is elsewhere": ([arp(2, OTHER_MAC, OWN, HOST_MAC, HOST, HOST_MAC)], b"no answer is due"),
     "ARP: who is everybody": ([arp(1, OWN_MAC, OWN, bytes(6), "8.8.4.4", ALL)], struct.pack(">H", 2) + HOST_MAC + ip("8.8.4.4")),
+    # to a neighbour, which would answer "reached"
+    **{f"neighbour: {title}": (sent, b"reached") for title, sent in {
+        "datagram, its hardware": [ether(IP4, to_near(to), OTHER_MAC) for to in NEIGHBOURS],
+        "datagram, our hardware": [ether(IP4, to_near(to), OWN_MAC) for to in (*NEIGHBOURS, OWN)],  # all guests have the same
+        "datagram to all": [ether(IP4, to_near(to), ALL) for to in (*NEIGHBOURS, OWN)],
+        "datagram to the host's hardware": [ether(IP4, to_near(to)) for to in NEIGHBOURS],
+        "datagram as from the host": [ether(IP4, to_near(to, HOST), OWN_MAC, HOST_MAC) for to in (*NEIGHBOURS, OWN)],
+        "connection, its hardware": [ether(IP4, packet(to, TCP, syn(to, 7070, OWN, 48433)), OTHER_MAC) for to in NEIGHBOURS],
+        "connection to all": [ether(IP4, packet(to, TCP, syn(to, 7070, OWN, 48434)), ALL) for to in (*NEIGHBOURS, OWN)],
+        "connection as from the host": [ether(IP4, packet(OWN, TCP, syn(OWN, 7070, HOST, 48435), HOST), to, HOST_MAC)
+                                        for to in (OWN_MAC, ALL)],
+        "ARP, who are you": [arp(1, OWN_MAC, OWN, bytes(6), to, ALL) for to in (*NEIGHBOURS, OWN)],
+        "ARP, I am you": [arp(2, OWN_MAC, to, ALL, to, ALL) for to in NEIGHBOURS],
+        "ARP, I am your host": [arp(2, OWN_MAC, HOST, to, OWN, to) for to in (OWN_MAC, ALL)],
+        "with a VLAN": [ether(VLAN, struct.pack(">HH", 7, IP4) + to_near(to), ALL) for to in NEIGHBOURS],
+        "of an unknown kind": [ether(0x88b5, b"hello, neighbours" * 4, to) for to in (ALL, OWN_MAC, OTHER_MAC)],
+        "IPv6 to all": [ether(IP6, six(b"\x80\0\0\0HC\0\1hello", 58), bytes.fromhex("333300000001"))],
+    }.items()},
     "broadcast": ([ether(IP4, packet("255.255.255.255", UDP, datagram("255.255.255.255", 9999, b"to all")), to=ALL)], b"reached"),
 }
 

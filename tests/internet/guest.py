@@ -4,6 +4,8 @@ import json
 import pathlib
 
 import matrix
+import neighbour
+from warden import wait_for
 
 HERE = pathlib.Path(__file__).resolve().parent
 PROBE_SECONDS = 900
@@ -12,7 +14,7 @@ KNOWN = {title: matrix.MUST_PASS[title] for title in ("HTTP by name", "HTTP belo
 
 
 def prepare(server, box):
-    for name in ("probes.py", "frames.py", "names.py"):
+    for name in ("probes.py", "frames.py", "names.py", "neighbour.py"):
         server.write(box, f"/home/user/{name}", (HERE / name).read_bytes())
 
 
@@ -51,6 +53,32 @@ def check_fails(server, box, probes, rounds=1):
     show("must fail", results)
     passed = {title: got for title, got in results.items() if not matrix.is_refusal(got)}
     assert not passed, passed
+
+
+class Neighbour:
+    """A sandbox of its own that listens, see neighbour.py."""
+
+    def __init__(self, server, box):
+        self.server, self.box, self.seen = server, box, 0
+        prepare(server, box)
+        server.run(box, "cd /home/user; setsid nohup python3 neighbour.py heard >neighbour.log 2>&1 </dev/null & exit 0",
+                   user="root")
+        wait_for(lambda: "yes" in server.run(box, "cd /home/user && test -e heard && echo yes || cat neighbour.log"),
+                 "the neighbour listens", PROBE_SECONDS / 10, 0.2)
+
+    def heard(self):
+        """Who came since it was last asked."""
+        lines = self.server.read(self.box, "/home/user/heard").splitlines()
+        self.seen, new = len(lines), lines[self.seen:]
+        return [json.loads(line) for line in new]
+
+    def check_hears(self):
+        """Each of its ears works: its owner comes through the gateway, and a datagram from nearby."""
+        answer = self.server.api("GET", "/", key=None, headers={"E2b-Sandbox-Id": self.box["sandboxID"],
+                                                               "E2b-Sandbox-Port": str(neighbour.PORT)})
+        assert neighbour.ANSWER in answer.raw, answer.raw
+        assert one(self.server, self.box, "udp", {"to": neighbour.NEAR, "port": neighbour.PORT}) == "77.77.77.77:7070"
+        assert {h["what"] for h in self.heard()} == {"tcp", "udp", "frame"}
 
 
 def check_heard(internet, services=()):

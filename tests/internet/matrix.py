@@ -4,6 +4,8 @@ MUST_PASS says who must answer. What is in MUST_FAIL must be answered by nobody,
 finds in what the internet heard whatever RULES does not explain.
 """
 
+import frames
+import neighbour
 from names import AAAA, ALL_INSIDE, ANY, EVIL, GOOD, HTTPS, INSIDE, METADATA, MOVED, NULL, OTHER, RANGE, SERVICE, SRV, TXT
 from probes import REFUSALS
 
@@ -197,6 +199,36 @@ MUST_FAIL = {
         "IPv6 question to all", "IPv6 echo to all", "DHCP", "ARP: I am the host", "ARP: the guest is elsewhere",
         "ARP: who is everybody", "broadcast")},
 }
+
+# Of a guest beside ours, which has these addresses, RANGE of the internet, too, and listens (neighbour.py).
+NEAR = neighbour.PORT
+NEIGHBOUR_FAIL = {
+    **{f"{kind} {NEAR} to {to}": (kind, {"to": to, "port": NEAR})
+       for to in (neighbour.NEAR, neighbour.FAR, neighbour.SIX, frames.OWN, DOOR) for kind in ("http", "tls", "say", "udp")},
+    **{f"ping of {to}": ("ping", {"to": to}) for to in (neighbour.NEAR, neighbour.FAR, neighbour.BOUGHT)},
+    f"UDP {NEAR} to an address it shares with the internet": ("udp", {"to": neighbour.BOUGHT, "port": NEAR}),
+    **{f"HTTP to {to}": ("http", {"to": to}) for to in (neighbour.NEAR, neighbour.FAR)},
+    **{f"as a resolver, {to}": ("dns", {"server": to, "name": "evil.test"}) for to in (neighbour.NEAR, neighbour.FAR)},
+    "put on the link by hand": ("command", {"words": ["sh", "-c", f"""
+        ip address add 169.254.77.9/29 dev {frames.LINK}
+        ip neighbour replace {neighbour.LINKED} lladdr 02:48:43:00:00:02 dev {frames.LINK} nud permanent
+        ip route replace {neighbour.LINKED}/32 dev {frames.LINK} src 169.254.77.9
+        curl -sS --max-time 5 --noproxy '*' http://{neighbour.LINKED}:{NEAR}/"""]}),
+    **{f"frame: {how}": ("frame", {"how": how}) for how in frames.FRAMES if how.startswith("neighbour: ")},
+}
+
+
+SHARED = {title: MUST_PASS[title] for title in ("HTTP to an allowed range", "TLS without a name to an allowed range")}
+
+
+def by_gateway(gateways, box):
+    """The same neighbour as those see it who come from outside: through Hotcell's own gateway."""
+    name, named = f"{NEAR}-{box}.localhost", f"E2b-Sandbox-Id: {box}\r\nE2b-Sandbox-Port: {NEAR}\r\n"
+    return {f"{title} at {to}:{port}": ("http", {"to": to, "port": port, **how}) for to, port in gateways
+            for title, how in (("by host", {"host": name}), ("by headers", {"more": named}))} | {
+        "by host, at an allowed address": ("http", {"to": GOOD, "host": name}),
+        "its name": ("dns", {"server": DOOR, "name": name})}
+
 
 def is_refusal(result):
     return result.startswith(REFUSALS)

@@ -14,7 +14,7 @@ import threading
 import pytest
 
 import matrix
-from guest import KNOWN, check_fails, check_heard, check_passes, one, prepare, probe, show
+from guest import KNOWN, Neighbour, check_fails, check_heard, check_passes, one, prepare, probe, show
 from internet import Internet
 from names import INSIDE, MOVED
 from server import Server, wait_for
@@ -83,6 +83,22 @@ def test_the_host_hears_nothing(server, internet, box):
         with pytest.raises(BlockingIOError):
             door.accept()
     check_heard(internet)
+
+
+def test_a_neighbour_hears_nothing(server, internet, box):
+    """One that listens, has addresses by which it might be found, and says that it is everybody else."""
+    other = server.create(network=matrix.RULES)
+    neighbour = Neighbour(server, other)
+    neighbour.check_hears()
+    gateways = [(to, server.port) for to in [*host_addresses(), "127.0.0.1", matrix.DOOR]]
+    check_fails(server, box, {**matrix.NEIGHBOUR_FAIL, **matrix.by_gateway(gateways, other["sandboxID"])})
+    assert neighbour.heard() == []
+    check_fails(server, other, {title: how for title, how in matrix.MUST_FAIL.items() if "ARP" in title})
+    check_passes(server, box, {**KNOWN, **matrix.SHARED})
+    assert neighbour.heard() == []
+    neighbour.check_hears()
+    check_heard(internet)
+    server.delete(other)
 
 
 def test_an_address_that_moves_inside_is_not_followed(server, internet, box):
