@@ -107,8 +107,7 @@ FRAMES = {  # what is sent, and what an answer would have in it
     "ARP: I am the host": ([arp(2, OWN_MAC, HOST, ALL, HOST, ALL), arp(1, OWN_MAC, HOST, bytes(6), OWN, ALL)], b"no answer is due"),
     "ARP: the guest is elsewhere": ([arp(2, OTHER_MAC, OWN, HOST_MAC, HOST, HOST_MAC)], b"no answer is due"),
     "ARP: who is everybody": ([arp(1, OWN_MAC, OWN, bytes(6), "8.8.4.4", ALL)], struct.pack(">H", 2) + HOST_MAC + ip("8.8.4.4")),
-    # to a neighbour, which would answer "reached"
-    **{f"neighbour: {title}": (sent, b"reached") for title, sent in {
+    **{f"neighbour: {title}": (sent, b"77.77.77.77") for title, sent in {
         "datagram, its hardware": [ether(IP4, to_near(to), OTHER_MAC) for to in NEIGHBOURS],
         "datagram, our hardware": [ether(IP4, to_near(to), OWN_MAC) for to in (*NEIGHBOURS, OWN)],  # all guests have the same
         "datagram to all": [ether(IP4, to_near(to), ALL) for to in (*NEIGHBOURS, OWN)],
@@ -125,7 +124,7 @@ FRAMES = {  # what is sent, and what an answer would have in it
         "of an unknown kind": [ether(0x88b5, b"hello, neighbours" * 4, to) for to in (ALL, OWN_MAC, OTHER_MAC)],
         "IPv6 to all": [ether(IP6, six(b"\x80\0\0\0HC\0\1hello", 58), bytes.fromhex("333300000001"))],
     }.items()},
-    "broadcast": ([ether(IP4, packet("255.255.255.255", UDP, datagram("255.255.255.255", 9999, b"to all")), to=ALL)], b"reached"),
+    "broadcast": ([ether(IP4, packet("255.255.255.255", UDP, datagram("255.255.255.255", 9999, b"to all")), to=ALL)], b"9999to all"),
 }
 
 

@@ -6,7 +6,7 @@ finds in what the internet heard whatever RULES does not explain.
 
 import frames
 import neighbour
-from names import AAAA, ALL_INSIDE, ANY, EVIL, GOOD, HTTPS, INSIDE, METADATA, MOVED, NULL, OTHER, RANGE, SERVICE, SRV, TXT
+from names import AAAA, ALL_INSIDE, ANY, BEHIND, EVIL, GOOD, HTTPS, INSIDE, METADATA, MOVED, NULL, OTHER, PROXY, PROXY_PORT, RANGE, SERVICE, SRV, TXT
 from probes import REFUSALS
 
 NAMES = ("good.test", "flip.test", "inside.test", "meta.test", "loop.test", "host.test", "mixed.test")
@@ -230,6 +230,18 @@ def by_gateway(gateways, box):
         "its name": ("dns", {"server": DOOR, "name": name})}
 
 
+# With a proxy of the operator's: names are told to it, and addresses stand for them.
+PROXY_PASS = {title: how for title, how in MUST_PASS.items() if how[1] not in ("resolve", "dns") or how[0] == "nodata"}
+PROXY_FAIL = {
+    **{title: how for title, how in MUST_FAIL.items() if title != "resolver: a name that leads inside"},  # nobody knows yet
+    **{f"the proxy itself, {title}": ("say", {"to": PROXY, "port": PROXY_PORT, "parts": [text]}) for title, text in (
+        ("a foreign name", "CONNECT evil.test:80 HTTP/1.1\r\nHost: evil.test:80\r\n\r\n" + get("evil.test")),
+        ("an allowed one", "CONNECT good.test:80 HTTP/1.1\r\nHost: good.test:80\r\n\r\n" + get("good.test")))},
+    "an allowed name's own address, SSH": ("say", {"to": GOOD, "port": 22}),
+    "an address that stands for nothing": ("say", {"to": "198.19.255.254", "port": 22}),
+}
+
+
 def is_refusal(result):
     return result.startswith(REFUSALS)
 
@@ -255,6 +267,17 @@ def is_expected(h, services=()):
     if h["proto"] == "http":
         return is_allowed(h["host"]) and (h["target"].startswith("/") or "good.test" in h["target"])
     return True
+
+
+def is_proxied(h):
+    """Does a proxy explain it? Nobody is asked for a name, and nobody else is dialled but by it."""
+    host, _, port = h.get("target", "").rpartition(":")
+    if (h["to"], h["port"]) == (PROXY, PROXY_PORT):
+        return h["proto"] == "tcp" or (h["method"] == "CONNECT" and port.isdigit() and (
+            is_allowed(host) or host.startswith("45.33.32.")))
+    if h["proto"] in ("dns", "udp") or h.get("peer", BEHIND) != BEHIND:
+        return False
+    return is_expected(h)
 
 
 def strangers(heard, services=()):

@@ -4,6 +4,7 @@ import struct
 
 GOOD, OTHER, EVIL, RANGE = "93.184.216.34", "93.184.216.35", "8.8.4.4", "45.33.32.7"
 INSIDE, SERVICE, METADATA = "10.0.0.1", "10.1.2.3", "169.254.169.254"
+PROXY, PROXY_PORT, BEHIND = "10.9.8.7", 3129, "127.0.0.99"  # the operator's, and whom it is taken for by those it dials
 MOVED = "93.184.216.40"  # where flip.test is at first
 ALL_INSIDE = (INSIDE, "172.16.0.1", "192.168.1.1", "100.100.100.200", "168.63.129.16", METADATA, "127.0.0.1")
 

@@ -13,6 +13,7 @@ import base64
 import collections
 import contextlib
 import hashlib
+import ipaddress
 import json
 import logging
 import pathlib
@@ -168,6 +169,30 @@ async def serve_http(reader, writer, to, port, sni=None):
         await writer.drain()
 
 
+async def pass_on(reader, writer):
+    with contextlib.suppress(OSError):
+        while data := await reader.read(65536):
+            writer.write(data)
+            await writer.drain()
+        writer.write_eof()
+
+
+async def serve_proxy(reader, writer, to, port):
+    """CONNECT, as a company has it: it resolves names itself, and leads nobody inside."""
+    method, target, _ = await read_request(reader)
+    host, _, number = target.rpartition(":")
+    note("proxy", to, port, method=method, target=target)
+    ips = [host] if host.replace(".", "").isdigit() else names.addresses(host)
+    ips = [ip for ip in ips if ipaddress.ip_address(ip).is_global]
+    if method != "CONNECT" or not ips:
+        respond(writer, b"not there", "403 Forbidden")
+        return
+    server = await asyncio.open_connection(ips[0], int(number), local_addr=(names.BEHIND, 0))
+    writer.write(b"HTTP/1.1 200 Connected\r\n\r\n")
+    await asyncio.gather(pass_on(reader, server[1]), pass_on(server[0], writer))
+    server[1].close()
+
+
 async def serve_tls(reader, writer, to, port, context):
     await writer.start_tls(context)
     tls = writer.get_extra_info("ssl_object")
@@ -193,7 +218,7 @@ def taken(serve, *more):
     async def accept(reader, writer):
         to, port = writer.get_extra_info("sockname")[:2]
         to = to.removeprefix("::ffff:")
-        note("tcp", to, port)
+        note("tcp", to, port, peer=writer.get_extra_info("peername")[0].removeprefix("::ffff:"))
         with contextlib.suppress(OSError, EOFError, ValueError, ssl.SSLError):
             await serve(reader, writer, to, port, *more)
             await writer.drain()
@@ -242,6 +267,7 @@ async def main(folder):
              **{p: (serve_tls, context) for p in TLS_PORTS}}
     for port, how in ports.items():
         await asyncio.start_server(taken(*how), None, port, backlog=1024, limit=1 << 20)  # both families
+    await asyncio.start_server(taken(serve_proxy), names.PROXY, names.PROXY_PORT, backlog=1024)
     for port in UDP_PORTS:
         s = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
         s.setsockopt(socket.IPPROTO_IP, IP_PKTINFO, 1)

@@ -16,11 +16,12 @@ import pytest
 import matrix
 from guest import KNOWN, Neighbour, check_fails, check_heard, check_passes, one, prepare, probe, show
 from internet import Internet
-from names import INSIDE, MOVED
+from names import INSIDE, MOVED, PROXY, PROXY_PORT, RANGE
 from server import Server, wait_for
 
 DEATHS = int(os.environ.get("HOTCELL_EGRESS_DEATHS", "5"))
 AGAIN_SECONDS = 60
+NOBODYS_PORT = 9
 QUICK = {title: how for title, how in matrix.MUST_FAIL.items() if how[0] in ("http", "tls", "say", "odd_hello", "dns_tcp")}
 
 
@@ -147,3 +148,33 @@ def test_nothing_gets_out_while_egress_dies(server, internet, box):
     wait_ruled(server, box)
     check_passes(server, box, KNOWN)
     check_heard(internet)
+
+
+@pytest.fixture
+def proxied(server, box):
+    """Egress, with the operator's proxy; or with one at that port, where nobody is."""
+    def proxied(port):
+        server.restart("egress", proxy=f"{PROXY}:{port}")
+    yield proxied
+    server.restart("egress")
+    wait_ruled(server, box)
+
+
+def test_everything_goes_by_the_operators_proxy(server, internet, box, proxied):
+    proxied(PROXY_PORT)
+    wait_ruled(server, box)
+    internet.heard()
+    check_fails(server, box, matrix.PROXY_FAIL)
+    check_passes(server, box, matrix.PROXY_PASS)
+    heard = internet.heard()
+    around = [h for h in heard if not matrix.is_proxied(h)]
+    assert not around, around
+    assert {"good.test:80", "good.test:443", "good.test:22", f"{RANGE}:80"} <= {h.get("target") for h in heard}
+
+
+def test_without_its_proxy_nobody_gets_out(server, internet, box, proxied):
+    proxied(NOBODYS_PORT)
+    wait_for(lambda: one(server, box, "resolve", {"name": "good.test"}).startswith("198.1"), "its names are told", AGAIN_SECONDS)
+    internet.heard()
+    check_fails(server, box, {title: how for title, (_, *how) in matrix.PROXY_PASS.items() if how[0] not in ("dns", "frame")})
+    assert internet.heard() == []
