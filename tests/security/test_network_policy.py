@@ -6,6 +6,7 @@ network is there for keys that have it. Printed: how long a change took.
 """
 
 import time
+import urllib.parse
 
 import pytest
 
@@ -157,6 +158,33 @@ def test_copies_have_the_same_rules(server, internet, make):
     check_passes(server, answer["sandbox"], KNOWN)
     server.delete(answer["sandbox"])
     check_heard(internet)
+
+
+def test_one_made_from_a_snapshot_has_the_network_it_asks_for(server, internet, make):
+    """As with E2B: lists are the create's own, not those of what the snapshot was taken of. What the guest knows of names
+    it goes on knowing, where they are allowed."""
+    source = make(network=matrix.RULES)
+    check_passes(server, source, KNOWN)
+    made = server.must("POST", f"/sandboxes/{source['sandboxID']}/snapshots", {"name": "ruled"}, seconds=600)["snapshotID"]
+    check_same(server, internet, source)
+    put(server, source, {"allow_internet_access": False})  # no longer its business
+    same = make(templateID=made, network=matrix.RULES)
+    check_same(server, internet, same)
+    other = make(templateID=made, network={"allowOut": ["a.wild.test"], "denyOut": ["0.0.0.0/0"]})
+    check_fails(server, other, {title: how for title, (_, *how) in {**BY_ADDRESS, "by name": KNOWN["HTTP by name"]}.items()})
+    assert by_http(server, other, "a.wild.test") == f"{OTHER}:80"
+    check_heard(internet)
+    closed = make(templateID=made, allow_internet_access=False)
+    check_fails(server, closed, {title: how for title, (_, *how) in {**BY_ADDRESS, **KNOWN}.items()})
+    assert internet.heard() == []
+    free = make(templateID=made)
+    assert by_http(server, free, "evil.test") == REACHED["evil"] and by_http(server, free, METADATA).startswith("no: ")
+    internet.heard()
+    shown = [server.must("GET", f"/sandboxes/{box['sandboxID']}").get("network") or {} for box in (same, free)]
+    assert shown[0]["allowOut"] == matrix.RULES["allowOut"] and not shown[1].get("allowOut")
+    for box in (source, same, other, closed, free):
+        server.delete(box)
+    assert server.api("DELETE", f"/templates/{urllib.parse.quote(made, safe='')}").status == 204
 
 
 def test_a_sandbox_narrows_what_the_operator_allows(server, internet, make):
