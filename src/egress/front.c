@@ -58,6 +58,10 @@ static void settle(struct front *f, struct bytes early)
 
 	f->silent = false;
 	timer_stop(&f->late);
+	if (!v.yes) { /* what it has said since hides a name */
+		front_turn_away(f, &v);
+		return;
+	}
 	front_told(f, &v);
 	if (f->server)
 		front_begin(f, TAKE(f->server), early);

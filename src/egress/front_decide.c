@@ -8,9 +8,18 @@ static void towards(struct front *f, uint32_t ip)
 	f->found = (struct dns_addresses){ .ip = { ip }, .n = 1 };
 }
 
+static const struct policy_verdict hidden = { .why = "its true name is encrypted (ECH)" };
+
+/* Where an address is good for the sake of a name, nobody may hide another one. */
 struct policy_verdict front_by_address(const struct front *f)
 {
-	return reach_address(&f->outlet->policy, &f->outlet->known, f->ip, f->port);
+	const struct policy *p = &f->outlet->policy;
+	struct policy_verdict v = reach_address(p, &f->outlet->known, f->ip, f->port);
+
+	if (v.yes && f->hides && policy_minds_names(p) && !policy_address(p, f->ip).yes &&
+	    !policy_service_at(p, f->ip, f->port))
+		return hidden;
+	return v;
 }
 
 static void decide_by_address(struct front *f)
@@ -54,7 +63,7 @@ static void decide_by_name(struct front *f)
 	struct err err;
 
 	if (v.yes && f->hides && policy_minds_names(&o->policy))
-		v = (struct policy_verdict){ .why = "its true name is encrypted (ECH)" };
+		v = hidden;
 	if (s && v.yes && s->port == f->port) {
 		towards(f, s->ip);
 		front_let_out(f, &v);

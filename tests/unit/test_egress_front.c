@@ -72,6 +72,55 @@ static void a_greeting_that_hides_a_name_is_refused_where_names_count(void **sta
 	assert_true(until(w, at_good));
 }
 
+/* The same without a name outside: what is inside may be any at an allowed name's address. */
+static const char nameless_hello[] = "\x16\x03\x01\x00\x34\x01\x00\x00\x30\x03\x03"
+				     "0123456789abcdef0123456789abcdef"
+				     "\x00\x00\x02\x13\x01\x01\x00\x00\x05\xfe\x0d\x00\x01\x00";
+
+static void a_greeting_that_hides_its_only_name_is_refused_too(void **state)
+{
+	struct world *w = *state;
+	struct dns_addresses given = { { GOOD }, 1, 60 };
+
+	rule(w, ONLY_GOOD);
+	known_names_add(&w->outlet.known, "good.com", &given);
+	go(w, GOOD, NULL);
+	assert_int_equal(send(w->guest, nameless_hello, sizeof(nameless_hello) - 1, MSG_NOSIGNAL),
+			 sizeof(nameless_hello) - 1);
+	assert_true(until(w, nobody_left));
+	assert_false(came(&w->good));
+	assert_int_equal(w->outlet.counts.tcp_refused, 1);
+}
+
+static void it_is_refused_when_said_late(void **state)
+{
+	struct world *w = *state;
+	struct dns_addresses given = { { GOOD }, 1, 60 };
+	char got;
+
+	rule(w, ONLY_GOOD);
+	known_names_add(&w->outlet.known, "good.com", &given);
+	go(w, GOOD, NULL);
+	assert_true(until(w, at_good)); /* dialled, for it said nothing */
+	assert_int_equal(send(w->guest, nameless_hello, sizeof(nameless_hello) - 1, MSG_NOSIGNAL),
+			 sizeof(nameless_hello) - 1);
+	assert_true(until(w, nobody_left));
+	assert_true(recv(w->good.fd, &got, 1, MSG_DONTWAIT) <= 0);
+	assert_int_equal(w->outlet.counts.tcp_refused, 1);
+}
+
+/* A range that is allowed is allowed for whatever is said there. */
+static void it_passes_to_a_range_that_is_allowed(void **state)
+{
+	struct world *w = *state;
+
+	rule(w, "{\"network\":{\"allowOut\":[\"93.184.216.34\"],\"denyOut\":[\"0.0.0.0/0\"]}}");
+	go(w, GOOD, NULL);
+	assert_int_equal(send(w->guest, nameless_hello, sizeof(nameless_hello) - 1, MSG_NOSIGNAL),
+			 sizeof(nameless_hello) - 1);
+	assert_true(until(w, at_good));
+}
+
 static void it_passes_where_they_do_not(void **state)
 {
 	struct world *w = *state;
@@ -243,6 +292,9 @@ int main(void)
 		TEST(without_rules_nobody_gets_out),
 		TEST(a_name_that_leads_inside_leads_nowhere),
 		TEST(a_greeting_that_hides_a_name_is_refused_where_names_count),
+		TEST(a_greeting_that_hides_its_only_name_is_refused_too),
+		TEST(it_is_refused_when_said_late),
+		TEST(it_passes_to_a_range_that_is_allowed),
 		TEST(it_passes_where_they_do_not),
 		TEST(a_second_request_for_another_host_is_cut),
 		TEST(an_upgrade_needs_the_servers_word),
