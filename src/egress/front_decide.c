@@ -42,7 +42,9 @@ static void on_found(struct lookup *l, enum dns_reading reading, const struct dn
 	struct policy_verdict v = { .why = "the name has no address" }, one;
 
 	f->found.n = 0;
-	for (size_t i = 0; reading == DNS_ANSWERED && i < found->n; i++) {
+	if (!f->outlet->ruled) /* any more */
+		snprintf(v.why, sizeof(v.why), "no rules yet");
+	for (size_t i = 0; f->outlet->ruled && reading == DNS_ANSWERED && i < found->n; i++) {
 		one = policy_answer(&f->outlet->policy, f->name, found->ip[i]);
 		if (!v.yes)
 			v = one;

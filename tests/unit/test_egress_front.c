@@ -1,6 +1,8 @@
 /* test_egress_front.c - connections of a guest: whom they mean, whether that may be, and bytes. */
 #include "tests/unit/egress_world.h"
 
+#include "egress/front_inside.h"
+
 static void a_name_decides_and_its_own_address_is_dialled(void **state)
 {
 	struct world *w = *state;
@@ -270,6 +272,48 @@ static void a_service_is_reached_by_its_name_and_port(void **state)
 	must_arrive(w, w->inside.fd, "\1\2\3\4");
 }
 
+/* Rules that cannot be read leave nobody out, also who waits for the address of his name. */
+static void without_rules_a_name_that_is_found_leads_nowhere(void **state)
+{
+	struct world *w = *state;
+	struct err err;
+
+	rule(w, "{}");
+	go(w, GOOD, GET("good.com"));
+	while (!w->outlet.fronts->lookup.name)
+		(void)loop_turn(w->loop);
+	assert_int_equal(outlet_rule(&w->outlet, BYTES_LIT("["), &err), -1);
+	assert_true(until(w, nobody_left));
+	assert_false(came(&w->good));
+}
+
+/* Nobody has said anything, and yet somebody was dialled. */
+static void who_leaves_without_a_word_is_told_of(void **state)
+{
+	struct world *w = *state;
+
+	rule(w, "{}");
+	go(w, GOOD, NULL);
+	assert_true(until(w, is_silent));
+	close(take_fd(&w->guest));
+	assert_true(until(w, nobody_left));
+	assert_int_equal(w->outlet.counts.tcp_allowed, 1);
+	assert_int_equal(w->outlet.audit.n, 1);
+}
+
+static void a_server_that_hangs_up_without_a_word_is_told_of(void **state)
+{
+	struct world *w = *state;
+
+	rule(w, "{}");
+	go(w, GOOD, NULL);
+	assert_true(until(w, is_silent));
+	close(take_fd(&w->good.fd));
+	assert_true(until(w, nobody_left));
+	assert_int_equal(w->outlet.counts.tcp_allowed, 1);
+	assert_int_equal(w->outlet.audit.n, 1);
+}
+
 static void new_rules_cut_what_they_do_not_allow(void **state)
 {
 	struct world *w = *state;
@@ -304,6 +348,9 @@ int main(void)
 		TEST(a_late_request_goes_where_its_name_is),
 		TEST(new_rules_hold_for_whom_nobody_has_heard_yet),
 		TEST(a_service_is_reached_by_its_name_and_port),
+		TEST(without_rules_a_name_that_is_found_leads_nowhere),
+		TEST(who_leaves_without_a_word_is_told_of),
+		TEST(a_server_that_hangs_up_without_a_word_is_told_of),
 		TEST(new_rules_cut_what_they_do_not_allow),
 	};
 
