@@ -121,9 +121,21 @@ static void on_data(struct stream_user *u, struct bytes in)
 		front_decide(f);
 }
 
+/* Somebody was dialled, even if not a word was said. */
+static void leave(struct front *f)
+{
+	struct policy_verdict v;
+
+	if (f->silent && f->out) {
+		v = front_by_address(f);
+		front_told(f, &v);
+	}
+	front_free(f);
+}
+
 static void on_end(struct stream_user *u)
 {
-	front_free(CONTAINER_OF(u, struct front, user));
+	leave(CONTAINER_OF(u, struct front, user));
 }
 
 static void on_drain(struct stream_user *u)
@@ -134,7 +146,7 @@ static void on_drain(struct stream_user *u)
 static void on_fail(struct stream_user *u, const struct err *err)
 {
 	(void)err;
-	front_free(CONTAINER_OF(u, struct front, user));
+	leave(CONTAINER_OF(u, struct front, user));
 }
 
 static const struct stream_user_ops peeks = { on_data, on_end, on_drain, on_fail };
@@ -169,13 +181,13 @@ static void on_server_end(struct stream_user *u)
 	struct front *f = CONTAINER_OF(u, struct front, server_user);
 
 	stream_close(TAKE(f->guest));
-	front_free(f);
+	leave(f);
 }
 
 static void on_server_fail(struct stream_user *u, const struct err *err)
 {
 	(void)err;
-	front_free(CONTAINER_OF(u, struct front, server_user));
+	leave(CONTAINER_OF(u, struct front, server_user));
 }
 
 static const struct stream_user_ops server_waits = { on_server_data, on_server_end, on_drain,
