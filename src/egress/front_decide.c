@@ -82,7 +82,8 @@ static void decide_by_name(struct front *f)
 	} else if (o->house->proxy) {
 		towards(f, STAND_IN_FIRST); /* any: the name is told, and resolved there */
 		front_let_out(f, &v);
-	} else if (resolver_ask(o->house->resolver, &f->lookup, f->name, on_found, &err) < 0) {
+	} else if (resolver_ask(o->house->resolver, &f->lookup, &o->asker, f->name, on_found,
+				&err) < 0) {
 		f->outlet->counts.tcp_failed++;
 		outlet_failed(o, f->kind, err.msg, f->name, 0, f->port);
 		front_refuse(f, 502, err.msg);

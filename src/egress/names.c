@@ -112,7 +112,7 @@ static void look_up(struct outlet *o, int udp, struct bytes in, const char *name
 	n->prev = &o->asked;
 	o->asked = n;
 	o->n_asked++;
-	if (resolver_ask(o->house->resolver, &n->lookup, name, on_found, &err) < 0) {
+	if (resolver_ask(o->house->resolver, &n->lookup, &o->asker, name, on_found, &err) < 0) {
 		refuse(udp, who, &n->query, DNS_SERVFAIL);
 		asked_free(n);
 	}

@@ -53,6 +53,7 @@ void outlet_forget(struct outlet *o)
 	hand_over_close(TAKE(o->opener));
 	fronts_cut(o);
 	names_cut(o);
+	resolver_leave(o->house->resolver, &o->asker);
 	drop_rules(o);
 	known_names_done(&o->known);
 	audit_done(&o->audit, o->id);

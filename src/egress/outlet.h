@@ -28,6 +28,7 @@ struct outlet {
 	size_t n_fronts, n_handed;
 	struct name_asked *asked;
 	size_t n_asked;
+	struct asker asker; /* of names, those of connections too */
 	struct share share;
 	struct egress_counts counts;
 };

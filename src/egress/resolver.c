@@ -9,6 +9,7 @@ struct resolver_name {
 	struct resolver *resolver;
 	char text[DOMAIN_SIZE];
 	struct question question;
+	struct asker *asker; /* who began it; NULL: nobody, any more */
 	bool asking, known, telling;
 	enum dns_reading reading;
 	struct dns_addresses found;
@@ -65,6 +66,16 @@ static void enter_order(struct resolver_name *n)
 	r->newest = n;
 }
 
+/* Its question is over. */
+static void no_more_asking(struct resolver_name *n)
+{
+	n->resolver->asking--;
+	n->asking = false;
+	if (n->asker)
+		n->asker->asking--;
+	n->asker = NULL;
+}
+
 static void forget(struct resolver_name *n)
 {
 	struct resolver *r = n->resolver;
@@ -75,7 +86,7 @@ static void forget(struct resolver_name *n)
 	*at = n->in_bucket;
 	leave_order(n);
 	if (n->asking)
-		r->asking--;
+		no_more_asking(n);
 	question_cancel(&n->question);
 	timer_stop(&n->told);
 	r->n--;
@@ -138,8 +149,7 @@ static void on_answer(struct question *q, enum dns_reading reading,
 	struct resolver_name *n = CONTAINER_OF(q, struct resolver_name, question);
 	uint64_t now = loop_now_ms(n->resolver->loop);
 
-	n->asking = false;
-	n->resolver->asking--;
+	no_more_asking(n);
 	n->known = true;
 	n->reading = reading;
 	n->found = *found;
@@ -173,16 +183,27 @@ static struct resolver_name *add(struct resolver *r, const char *text, struct er
 	return n;
 }
 
-static int begin(struct resolver_name *n, struct err *err)
+/* What one sandbox asks for takes nothing from the others. */
+static int may_begin(const struct resolver *r, const struct asker *who, struct err *err)
 {
-	struct resolver *r = n->resolver;
-
+	if (who->asking >= RESOLVER_OF_ONE_MAX)
+		return err_set(err, ERR_EXHAUSTED, 0,
+			       "%d names of this sandbox are being asked for", RESOLVER_OF_ONE_MAX);
 	if (r->asking >= RESOLVER_ASKING_MAX)
 		return err_set(err, ERR_EXHAUSTED, 0, "%d questions are under way",
 			       RESOLVER_ASKING_MAX);
+	return 0;
+}
+
+static int begin(struct resolver_name *n, struct asker *who, struct err *err)
+{
+	struct resolver *r = n->resolver;
+
 	if (question_start(&n->question, r->loop, &r->servers, n->text, on_answer, err) < 0)
 		return -1;
 	r->asking++;
+	who->asking++;
+	n->asker = who;
 	n->asking = true;
 	n->known = false;
 	leave_order(n);
@@ -202,24 +223,38 @@ static void wait_for(struct resolver_name *n, struct lookup *l)
 	*at = l;
 }
 
-int resolver_ask(struct resolver *r, struct lookup *l, const char *name,
+int resolver_ask(struct resolver *r, struct lookup *l, struct asker *who, const char *name,
 		 void (*on_done)(struct lookup *l, enum dns_reading reading,
 				 const struct dns_addresses *found),
 		 struct err *err)
 {
 	struct resolver_name *n = find(r, name);
 
+	bool fresh = n && n->known && n->until_ms > loop_now_ms(r->loop);
+	bool asks = !fresh && !(n && n->asking);
+
+	if (asks && may_begin(r, who, err) < 0)
+		return -1;
 	if (!n)
 		n = add(r, name, err);
-	if (!n)
+	if (!n || (asks && begin(n, who, err) < 0))
 		return -1;
-	if (n->known && n->until_ms > loop_now_ms(r->loop))
+	if (fresh)
 		timer_start(&n->told, 0);
-	else if (!n->asking && begin(n, err) < 0)
-		return -1;
 	*l = (struct lookup){ .on_done = on_done };
 	wait_for(n, l);
 	return 0;
+}
+
+void resolver_leave(struct resolver *r, struct asker *who)
+{
+	if (who->asking == 0)
+		return;
+	for (struct resolver_name *n = r->oldest; n; n = n->newer)
+		if (n->asker == who) {
+			n->asker = NULL;
+			who->asking--;
+		}
 }
 
 /* --- open and close ----------------------------------------------------------------------- */

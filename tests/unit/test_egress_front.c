@@ -314,6 +314,40 @@ static void a_server_that_hangs_up_without_a_word_is_told_of(void **state)
 	assert_int_equal(w->outlet.audit.n, 1);
 }
 
+/* Names that nobody answers for, said on connections that are given up at once. */
+static void one_sandbox_does_not_use_up_the_resolver(void **state)
+{
+	struct world *w = *state;
+	struct outlet other;
+	struct err err;
+	char says[64];
+
+	rule(w, "{}");
+	watch_set(&w->dns_ready, 0);
+	for (int i = 0; i < RESOLVER_ASKING_MAX; i++) {
+		snprintf(says, sizeof(says), "GET / HTTP/1.1\r\nHost: n%d.com\r\n\r\n", i);
+		go(w, GOOD, says);
+		while (w->outlet.fronts && !w->outlet.fronts->lookup.name)
+			(void)loop_turn(w->loop);
+		fronts_cut(&w->outlet);
+	}
+	outlet_open(&other, &w->house);
+	assert_int_equal(outlet_rule(&other, BYTES_LIT("{}"), &err), 0);
+	{
+		int pair[2];
+
+		assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK, 0, pair), 0);
+		assert_int_equal(front_start(&other, pair[1], EVIL, PORT, &err), 0);
+		assert_true(send(pair[0], GET("good.com"), strlen(GET("good.com")), 0) > 0);
+		watch_set(&w->dns_ready, WATCH_READ);
+		while (other.fronts && !came(&w->good))
+			(void)loop_turn(w->loop);
+		assert_true(w->good.fd >= 0);
+		close(pair[0]);
+	}
+	outlet_forget(&other);
+}
+
 static void new_rules_cut_what_they_do_not_allow(void **state)
 {
 	struct world *w = *state;
@@ -351,6 +385,7 @@ int main(void)
 		TEST(without_rules_a_name_that_is_found_leads_nowhere),
 		TEST(who_leaves_without_a_word_is_told_of),
 		TEST(a_server_that_hangs_up_without_a_word_is_told_of),
+		TEST(one_sandbox_does_not_use_up_the_resolver),
 		TEST(new_rules_cut_what_they_do_not_allow),
 	};
 

@@ -26,6 +26,7 @@ struct upstream {
 struct world {
 	struct loop *loop;
 	struct resolver *resolver;
+	struct asker asker;
 	struct upstream up[SERVERS];
 	struct question_servers servers;
 	unsigned int told;
@@ -187,7 +188,7 @@ static void ask(struct world *w, struct asked *a, const char *name)
 	struct err err = { 0 };
 
 	a->world = w;
-	assert_int_equal(resolver_ask(w->resolver, &a->lookup, name, on_found, &err), 0);
+	assert_int_equal(resolver_ask(w->resolver, &a->lookup, &w->asker, name, on_found, &err), 0);
 }
 
 static void wait_told(struct world *w, unsigned int n)
@@ -311,6 +312,36 @@ static void names_beyond_the_limit_push_out_old_ones(void **state)
 	assert_int_equal(w->up[0].asked + w->up[1].asked, RESOLVER_NAMES_MAX + 2);
 }
 
+/* What it asked for and has no use for any more counts as well. */
+static void one_who_asks_much_takes_nothing_from_others(void **state)
+{
+	struct world *w = *state;
+	struct asked a = { .world = w }, b = { .world = w };
+	struct asker other = { 0 };
+	struct err err;
+
+	w->up[0].mood = w->up[1].mood = SILENT;
+	for (unsigned int i = 0; i < RESOLVER_OF_ONE_MAX; i++) {
+		char name[32];
+
+		snprintf(name, sizeof(name), "n%u.com", i);
+		ask(w, &a, name);
+		lookup_cancel(&a.lookup);
+	}
+	assert_int_equal(
+		resolver_ask(w->resolver, &a.lookup, &w->asker, "more.com", on_found, &err), -1);
+	assert_int_equal(err.code, ERR_EXHAUSTED);
+	ask(w, &a, "n0.com"); /* is being asked for */
+	lookup_cancel(&a.lookup);
+	assert_int_equal(resolver_ask(w->resolver, &b.lookup, &other, "more.com", on_found, &err),
+			 0);
+	w->up[0].mood = w->up[1].mood = ANSWERS;
+	wait_told(w, 1);
+	assert_int_equal(other.asking, 0);
+	resolver_leave(w->resolver, &w->asker);
+	assert_int_equal(w->asker.asking, 0);
+}
+
 #define TEST(f) cmocka_unit_test_setup_teardown(f, set_up, tear_down)
 
 int main(void)
@@ -323,6 +354,7 @@ int main(void)
 		TEST(no_name_is_remembered),
 		TEST(when_all_fail_it_says_so),
 		TEST(who_went_is_not_told),
+		TEST(one_who_asks_much_takes_nothing_from_others),
 		TEST(names_beyond_the_limit_push_out_old_ones),
 	};
 
