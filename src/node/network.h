@@ -26,7 +26,7 @@ struct network { /* of a sandbox; all zero: nothing told */
 	/* Who waits until it is told; NULL: nobody */
 	void (*on_rules)(struct sandbox *s, const struct err *refused);
 	struct err refused; /* by egress: its rules make no sense. ERR_NONE: they were not */
-	uint64_t changes;   /* by NODE_NETWORK */
+	uint64_t changes;   /* of its rules, or of a secret they name */
 	struct daemon_call learn;
 	void (*on_learned)(struct sandbox *s); /* NULL: nobody waits */
 	char *known; /* what it knew of names when it was saved last; NULL: nothing */

@@ -41,31 +41,44 @@ static int ask_egress(struct network_telling *t, int rules, int worker, struct e
 
 /* --- the opener --------------------------------------------------------------------------- */
 
-static bool still_there(const struct network_telling *t, struct err *err)
+static struct sandbox *still_there(const struct network_telling *t, struct err *err)
 {
-	const struct sandbox *s = table_find(&t->node->table, t->id);
+	struct sandbox *s = table_find(&t->node->table, t->id);
 
 	if (s && s->slot == t->slot && s->state != SANDBOX_ENDING)
-		return true;
+		return s;
 	requests_not_found(t->id, err);
-	return false;
+	return NULL;
+}
+
+/* Takes both. */
+static int go_on(struct network_telling *t, int rules, int worker, struct err *err)
+{
+	AUTO(auto_close) int old_rules = rules;
+	AUTO(auto_close) int old_worker = worker;
+	struct sandbox *s = still_there(t, err);
+
+	if (!s)
+		return -1;
+	if (s->network.changes != t->changes)
+		return network_telling_begin(t, s, s->text, t->on_done, err);
+	return ask_egress(t, take_fd(&old_rules), take_fd(&old_worker), err);
 }
 
 static void on_opened(struct daemon_call *c, const struct err *failed)
 {
 	struct network_telling *t = CONTAINER_OF(c, struct network_telling, open);
-	int rules = take_fd(&t->rules), worker = take_fd(c->came);
+	int rules = take_fd(&t->rules);
 	struct err err;
 
 	if (failed)
 		log_warn("%s: hosts with rules stay closed: %s", t->id, failed->msg);
-	if (failed && failed->code == ERR_INVALID)
+	if (failed && failed->code == ERR_INVALID) {
+		close(rules);
 		err = *failed;
-	else if (still_there(t, &err) &&
-		 ask_egress(t, take_fd(&rules), take_fd(&worker), &err) == 0)
+	} else if (go_on(t, rules, take_fd(c->came), &err) == 0) {
 		return;
-	auto_close(&rules);
-	auto_close(&worker);
+	}
 	t->on_done(t, &err);
 }
 
@@ -93,9 +106,11 @@ int network_telling_begin(struct network_telling *t, struct sandbox *s, const ch
 	AUTO(buf_done) struct buf opened = BUF_MAX(NETWORK_RULES_MAX);
 	int rules;
 
-	*t = (struct network_telling){
-		.node = s->node, .slot = s->slot, .rules = -1, .on_done = on_done
-	};
+	*t = (struct network_telling){ .node = s->node,
+				       .slot = s->slot,
+				       .changes = s->network.changes,
+				       .rules = -1,
+				       .on_done = on_done };
 	memcpy(t->id, s->info.id, sizeof(t->id));
 	if (network_text_opened(text, &opened, err) < 0)
 		return -1;

@@ -92,6 +92,7 @@ static void take_back(struct sandbox *s, struct network_job *j)
 		return;
 	free(s->text);
 	s->text = TAKE(j->was);
+	s->network.changes++;
 	network_retell(s);
 }
 

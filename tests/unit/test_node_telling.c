@@ -1,0 +1,259 @@
+/* test_node_telling.c - a sandbox's rules on their way to the opener and to egress, while they are
+ * changed again. */
+#include "tests/unit/check.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+
+#include "base/memory_file.h"
+#include "jail/fdmsg.h"
+#include "node/network_text.h"
+#include "node/node.h"
+
+enum { GUARD_MS = 20000, SLOT = 3 };
+
+struct fake { /* one of the two daemons; it answers at once, or when it is let */
+	char path[64];
+	int door, sock;
+	struct watch at_door, at_sock;
+	bool holds;
+	uint64_t held; /* a tag; 0: none */
+};
+
+static struct scene {
+	struct node *n;
+	struct sandbox *box;
+	struct timer guard;
+	struct fake egress, opener;
+	struct buf rules; /* the last that egress was told */
+	int done;
+} s;
+
+static void on_guard(struct timer *t)
+{
+	(void)t;
+	fail_msg("nothing more happened in %d ms", GUARD_MS);
+}
+
+#define UNTIL(condition)     \
+	while (!(condition)) \
+	assert_true(loop_turn(s.n->loop))
+
+/* --- egress ------------------------------------------------------------------------------- */
+
+static void on_egress_asked(struct watch *w, unsigned int events)
+{
+	struct egress_reply r = { 0 };
+	struct egress_request rq;
+	int fds[EGRESS_DOORS];
+	size_t n = 0;
+	struct err err;
+
+	(void)w, (void)events;
+	if (fdmsg_recv(s.egress.sock, &rq, sizeof(rq), fds, EGRESS_DOORS, &n, &err) < 0)
+		return;
+	if (rq.verb == EGRESS_RULE) {
+		buf_clear(&s.rules);
+		assert_int_equal(memory_file_read(fds[0], &s.rules, &err), 0);
+	}
+	while (n > 0)
+		close(fds[--n]);
+	r.tag = rq.tag;
+	assert_int_equal(fdmsg_send(s.egress.sock, &r, sizeof(r), NULL, 0, &err), 0);
+}
+
+/* --- the opener --------------------------------------------------------------------------- */
+
+static void opener_answers(uint64_t tag, int fd)
+{
+	struct opener_reply r = { .tag = tag };
+	struct err err;
+
+	assert_int_equal(fdmsg_send(s.opener.sock, &r, sizeof(r), &fd, fd >= 0, &err), 0);
+	auto_close(&fd);
+}
+
+static void on_opener_asked(struct watch *w, unsigned int events)
+{
+	struct opener_request rq;
+	struct err err;
+	int fd = -1;
+	size_t n = 0;
+
+	(void)w, (void)events;
+	if (fdmsg_recv(s.opener.sock, &rq, sizeof(rq), &fd, 1, &n, &err) < 0)
+		return;
+	auto_close(&fd);
+	if (rq.verb == OPENER_FACTS)
+		opener_answers(rq.tag, memory_file_make(
+					       "facts",
+					       BYTES_LIT("{\"ca\":\"\",\"sealKey\":\"k\"}"), &err));
+	else if (rq.verb == OPENER_START && s.opener.holds)
+		s.opener.held = rq.tag;
+	else
+		opener_answers(rq.tag, rq.verb == OPENER_START
+					       ? open("/dev/null", O_RDONLY | O_CLOEXEC)
+					       : -1);
+}
+
+/* --- the scene ---------------------------------------------------------------------------- */
+
+static void knocked(struct fake *f, void (*on_asked)(struct watch *w, unsigned int events))
+{
+	struct err err;
+
+	f->sock = accept4(f->door, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
+	assert_true(f->sock >= 0);
+	assert_int_equal(watch_open(&f->at_sock, s.n->loop, f->sock, WATCH_READ, on_asked, &err),
+			 0);
+}
+
+static void on_egress_knock(struct watch *w, unsigned int events)
+{
+	(void)w, (void)events;
+	knocked(&s.egress, on_egress_asked);
+}
+
+static void on_opener_knock(struct watch *w, unsigned int events)
+{
+	(void)w, (void)events;
+	knocked(&s.opener, on_opener_asked);
+}
+
+static void fake_open(struct fake *f, const char *name,
+		      void (*on_knock)(struct watch *w, unsigned int events))
+{
+	struct sockaddr_un at = { .sun_family = AF_UNIX };
+	struct err err;
+
+	snprintf(f->path, sizeof(f->path), "/tmp/hotcell-telling-%s-%d", name, (int)getpid());
+	unlink(f->path);
+	memcpy(at.sun_path, f->path, sizeof(f->path));
+	f->door = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
+	assert_int_equal(bind(f->door, (struct sockaddr *)&at, sizeof(at)), 0);
+	assert_int_equal(listen(f->door, 4), 0);
+	assert_int_equal(watch_open(&f->at_door, s.n->loop, f->door, WATCH_READ, on_knock, &err),
+			 0);
+}
+
+static void fake_close(struct fake *f)
+{
+	watch_close(&f->at_door);
+	watch_close(&f->at_sock);
+	close(f->door);
+	close(f->sock);
+	unlink(f->path);
+}
+
+static void nothing(struct daemon_keep *k)
+{
+	(void)k;
+}
+
+static void nothing_either(struct opener_keep *k)
+{
+	(void)k;
+}
+
+static int set_up(void **state)
+{
+	static const struct daemon_keep_ops egress_ops = { nothing, nothing, NULL };
+	static const struct opener_keep_ops opener_ops = { nothing_either, network_worker_gone,
+							   NULL };
+	struct err err;
+
+	(void)state;
+	s = (struct scene){ .n = calloc(1, sizeof(*s.n)),
+			    .box = calloc(1, sizeof(*s.box)),
+			    .rules = BUF_MAX(NETWORK_RULES_MAX) };
+	assert_int_equal(loop_open(&s.n->loop, &err), 0);
+	timer_init(&s.guard, s.n->loop, on_guard);
+	timer_start(&s.guard, GUARD_MS);
+	fake_open(&s.egress, "egress", on_egress_knock);
+	fake_open(&s.opener, "opener", on_opener_knock);
+	egress_keep_open(&s.n->egress, s.n->loop, s.egress.path, &egress_ops);
+	opener_keep_open(&s.n->opener, s.n->loop, s.opener.path, &opener_ops);
+	s.box->node = s.n;
+	s.box->slot = SLOT;
+	snprintf(s.box->info.id, sizeof(s.box->info.id), "box");
+	snprintf(s.box->info.team, sizeof(s.box->info.team), "team");
+	table_add(&s.n->table, s.box);
+	s.box->state = SANDBOX_RUNNING;
+	UNTIL(s.n->egress.up && s.n->opener.seal_key);
+	return 0;
+}
+
+static int tear_down(void **state)
+{
+	(void)state;
+	timer_stop(&s.guard);
+	network_done(s.box);
+	daemon_keep_close(&s.n->egress);
+	opener_keep_close(&s.n->opener);
+	fake_close(&s.egress);
+	fake_close(&s.opener);
+	buf_done(&s.rules);
+	free(s.box->text);
+	loop_free(s.n->loop);
+	free(s.box);
+	free(s.n);
+	return 0;
+}
+
+static void on_done(struct network_telling *t, const struct err *err)
+{
+	(void)t;
+	assert_null(err);
+	s.done++;
+}
+
+static void change(const char *text)
+{
+	free(s.box->text);
+	s.box->text = strdup(text);
+	s.box->network.changes++;
+}
+
+static bool egress_has(const char *text)
+{
+	return s.rules.len > 0 && memmem(s.rules.ptr, s.rules.len, text, strlen(text));
+}
+
+#define WIDE   "{\"network\":{\"allowOut\":[\"a.test\"],\"rules\":{\"a.test\":[]}}}"
+#define NARROW "{\"network\":{\"denyOut\":[\"0.0.0.0/0\"]}}"
+
+/* --- the tests ---------------------------------------------------------------------------- */
+
+/* The first has to wait for a worker, the second has not: what was said last counts. */
+static void rules_of_before_do_not_come_after_those_of_now(void **state)
+{
+	struct network_telling first = { 0 }, second = { 0 };
+	struct err err;
+
+	(void)state;
+	s.opener.holds = true;
+	change(WIDE);
+	assert_int_equal(network_telling_begin(&first, s.box, s.box->text, on_done, &err), 0);
+	UNTIL(s.opener.held);
+	change(NARROW);
+	assert_int_equal(network_telling_begin(&second, s.box, s.box->text, on_done, &err), 0);
+	UNTIL(s.done == 1);
+	assert_true(egress_has("denyOut"));
+	opener_answers(s.opener.held, open("/dev/null", O_RDONLY | O_CLOEXEC));
+	UNTIL(s.done == 2);
+	assert_true(egress_has("denyOut"));
+	assert_false(egress_has("a.test"));
+}
+
+#define TEST(f) cmocka_unit_test_setup_teardown(f, set_up, tear_down)
+
+int main(void)
+{
+	static const struct CMUnitTest tests[] = {
+		TEST(rules_of_before_do_not_come_after_those_of_now),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
