@@ -150,7 +150,8 @@ void network_worker_gone(struct opener_keep *k, uint32_t slot)
 	struct node *n = CONTAINER_OF(k, struct node, opener);
 
 	for (struct sandbox *s = n->table.all; s; s = s->next) {
-		if (s->slot != slot || !s->network.opened || s->state == SANDBOX_ENDING)
+		if (s->slot != slot || !s->network.opened || s->state == SANDBOX_ENDING ||
+		    s->network.again.active) /* of one that came in between */
 			continue;
 		log_warn("%s: its worker ended; there will be another", s->info.id);
 		timer_init(&s->network.again, n->loop, on_again);

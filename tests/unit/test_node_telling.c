@@ -247,12 +247,23 @@ static void rules_of_before_do_not_come_after_those_of_now(void **state)
 	assert_false(egress_has("a.test"));
 }
 
+static void a_worker_that_ends_twice_is_missed_once(void **state)
+{
+	(void)state;
+	s.box->network.opened = true;
+	network_worker_gone(&s.n->opener, SLOT);
+	network_worker_gone(&s.n->opener, SLOT);
+	network_cancel(s.box);
+	assert_false(s.box->network.again.active); /* and no timer is left in the loop */
+}
+
 #define TEST(f) cmocka_unit_test_setup_teardown(f, set_up, tear_down)
 
 int main(void)
 {
 	static const struct CMUnitTest tests[] = {
 		TEST(rules_of_before_do_not_come_after_those_of_now),
+		TEST(a_worker_that_ends_twice_is_missed_once),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
