@@ -12,6 +12,7 @@
 struct secret_job {
 	struct node *node;
 	struct door_asked *asked;
+	char team[NODE_ID_MAX + 1];
 	json_t *said; /* owns what follows */
 	const char *name;
 	json_t *sealed;               /* NULL: it is gone */
@@ -148,14 +149,28 @@ static void on_look(struct timer *t)
 
 /* --- the beginning ------------------------------------------------------------------------ */
 
+/* Those who are still at it go on with the newest value: whoever comes to a sandbox last, it is the
+ * same. */
+static void outdate(struct secret_job *j)
+{
+	for (struct secret_job *old = j->next; old; old = old->next) {
+		if (strcmp(old->team, j->team) != 0 || strcmp(old->name, j->name) != 0)
+			continue;
+		json_decref(old->said);
+		old->said = json_incref(j->said);
+		old->name = j->name;
+		old->sealed = j->sealed;
+	}
+}
+
 /* Those who wait for a sandbox have none in the table yet. */
-static void change_creates(const struct secret_job *j, const char *team)
+static void change_creates(const struct secret_job *j)
 {
 	for (struct create *c = j->node->creates.all; c; c = c->all_next) {
 		char *next = NULL;
 		struct err err;
 
-		if (strcmp(c->team, team) != 0)
+		if (strcmp(c->team, j->team) != 0)
 			continue;
 		if (network_text_secret(c->text, j->name, j->sealed, NODE_TEXT_MAX, &next, &err) <
 		    0)
@@ -167,13 +182,13 @@ static void change_creates(const struct secret_job *j, const char *team)
 	}
 }
 
-static int list(struct secret_job *j, const char *team, struct err *err)
+static int list(struct secret_job *j, struct err *err)
 {
 	j->ids = calloc(j->node->table.n + 1, sizeof(*j->ids));
 	if (!j->ids)
 		return err_set(err, ERR_EXHAUSTED, ENOMEM, "change a secret");
 	for (const struct sandbox *s = j->node->table.all; s; s = s->next)
-		if (strcmp(s->info.team, team) == 0)
+		if (strcmp(s->info.team, j->team) == 0)
 			memcpy(j->ids[j->n++], s->info.id, sizeof(s->info.id));
 	return 0;
 }
@@ -203,17 +218,19 @@ void secrets_ask(struct node *n, struct door_asked *a, const struct node_request
 		return;
 	}
 	*j = (struct secret_job){ .node = n, .asked = a, .next = n->secret_jobs };
+	memcpy(j->team, rq->team, sizeof(j->team));
 	if (j->next)
 		j->next->prev = &j->next;
 	j->prev = &n->secret_jobs;
 	n->secret_jobs = j;
 	timer_init(&j->look, n->loop, on_look);
 	j->until_ms = loop_now_ms(n->loop) + SECRETS_WAIT_MS;
-	if (read_text(j, text, &err) < 0 || list(j, rq->team, &err) < 0) {
+	if (read_text(j, text, &err) < 0 || list(j, &err) < 0) {
 		finish(j, &err);
 		return;
 	}
-	change_creates(j, rq->team);
+	outdate(j);
+	change_creates(j);
 	turn(j);
 }
 

@@ -1,0 +1,366 @@
+/* test_node_secrets.c - new values of secrets on their way: the newest is the last to arrive. */
+#include "tests/unit/check.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+
+#include "base/memory_file.h"
+#include "jail/fdmsg.h"
+#include "node/network_secrets.h"
+#include "node/node.h"
+
+enum { GUARD_MS = 60000, SLOT = 3, WAITS_MAX = 8 };
+
+#define SECRET(value)                                                                  \
+	"{\"sealed\":{\"key\":\"" value "\"},\"network\":{\"rules\":{\"a.example\":[{" \
+	"\"transform\":{\"headers\":{\"k\":\"${e2b.secrets.key}\"}}}]}}}"
+
+struct daemon { /* one that is played here */
+	char path[64];
+	int door, sock;
+	struct watch at_door, at_sock;
+};
+
+static struct scene {
+	struct loop *loop;
+	struct timer guard;
+	struct daemon egress, opener;
+	struct node *node;
+	struct sandbox *sandbox;
+	uint64_t waits[WAITS_MAX]; /* tags of those that the opener keeps waiting */
+	size_t n_waits, n_rules;
+	char last[256];   /* rules that egress was given */
+	char opened[512]; /* what the opener was */
+	char dir[64], door_path[80], journal_path[80];
+	int gateway; /* its end at the door; -1: not open */
+	size_t n_asked;
+	struct timer later;
+} s;
+
+static void on_guard(struct timer *t)
+{
+	(void)t;
+	fail_msg("nothing more happened in %d ms", GUARD_MS);
+}
+
+#define UNTIL(condition)     \
+	while (!(condition)) \
+	assert_true(loop_turn(s.loop))
+
+/* --- the daemons -------------------------------------------------------------------------- */
+
+static void hang_up(struct daemon *d)
+{
+	watch_close(&d->at_sock);
+	if (d->sock >= 0)
+		close(take_fd(&d->sock));
+}
+
+static void egress_asked(struct watch *w, unsigned int events)
+{
+	AUTO(buf_done) struct buf rules = BUF_MAX(sizeof(s.last) - 1);
+	struct egress_reply reply = { .code = ERR_NONE };
+	struct egress_request rq;
+	int fds[2] = { -1, -1 };
+	struct err err = { 0 };
+	size_t n = 0;
+
+	(void)w, (void)events;
+	if (fdmsg_recv(s.egress.sock, &rq, sizeof(rq), fds, 2, &n, &err) < 0) {
+		if (err.sys != EAGAIN)
+			hang_up(&s.egress);
+		return;
+	}
+	if (rq.verb == EGRESS_RULE) {
+		assert_int_equal(rq.slot, SLOT);
+		assert_int_equal(memory_file_read(fds[0], &rules, &err), 0);
+		assert_true(bytes_to_str(buf_view(&rules), s.last, sizeof(s.last)));
+		s.n_rules++;
+	}
+	auto_close(&fds[0]);
+	auto_close(&fds[1]);
+	reply.tag = rq.tag;
+	assert_int_equal(fdmsg_send(s.egress.sock, &reply, sizeof(reply), NULL, 0, &err), 0);
+}
+
+static void opener_answers(uint64_t tag, int fd)
+{
+	const struct opener_reply reply = { .tag = tag };
+	struct err err;
+
+	assert_int_equal(fdmsg_send(s.opener.sock, &reply, sizeof(reply), &fd, fd >= 0, &err), 0);
+	auto_close(&fd);
+}
+
+static void opener_asked(struct watch *w, unsigned int events)
+{
+	AUTO(buf_done) struct buf opened = BUF_MAX(sizeof(s.opened) - 1);
+	struct opener_request rq;
+	struct err err = { 0 };
+	int fd = -1;
+	size_t n = 0;
+
+	(void)w, (void)events;
+	if (fdmsg_recv(s.opener.sock, &rq, sizeof(rq), &fd, 1, &n, &err) < 0) {
+		if (err.sys != EAGAIN)
+			hang_up(&s.opener);
+		return;
+	}
+	if (rq.verb == OPENER_START) {
+		assert_int_equal(memory_file_read(fd, &opened, &err), 0);
+		assert_true(bytes_to_str(buf_view(&opened), s.opened, sizeof(s.opened)));
+	}
+	auto_close(&fd);
+	if (rq.verb == OPENER_FACTS)
+		opener_answers(rq.tag,
+			       memory_file_make("facts",
+						BYTES_LIT("{\"ca\":\"\",\"sealKey\":\"\"}"), &err));
+	else if (rq.verb == OPENER_START)
+		s.waits[s.n_waits++] = rq.tag;
+	else
+		opener_answers(rq.tag, -1);
+}
+
+static void knock(struct daemon *d, void (*asked)(struct watch *w, unsigned int events))
+{
+	struct err err;
+
+	hang_up(d);
+	d->sock = accept4(d->door, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
+	assert_true(d->sock >= 0);
+	assert_int_equal(watch_open(&d->at_sock, s.loop, d->sock, WATCH_READ, asked, &err), 0);
+}
+
+static void at_egress(struct watch *w, unsigned int events)
+{
+	(void)w, (void)events;
+	knock(&s.egress, egress_asked);
+}
+
+static void at_opener(struct watch *w, unsigned int events)
+{
+	(void)w, (void)events;
+	knock(&s.opener, opener_asked);
+}
+
+static void play(struct daemon *d, const char *name,
+		 void (*on_knock)(struct watch *w, unsigned int events))
+{
+	struct sockaddr_un at = { .sun_family = AF_UNIX };
+	struct err err;
+
+	d->sock = -1;
+	snprintf(d->path, sizeof(d->path), "/tmp/hotcell-secrets-%d-%s", (int)getpid(), name);
+	unlink(d->path);
+	memcpy(at.sun_path, d->path, sizeof(d->path));
+	d->door = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
+	assert_int_equal(bind(d->door, (struct sockaddr *)&at, sizeof(at)), 0);
+	assert_int_equal(listen(d->door, 4), 0);
+	assert_int_equal(watch_open(&d->at_door, s.loop, d->door, WATCH_READ, on_knock, &err), 0);
+}
+
+static void play_no_more(struct daemon *d)
+{
+	hang_up(d);
+	watch_close(&d->at_door);
+	close(d->door);
+	unlink(d->path);
+}
+
+/* --- the scene ---------------------------------------------------------------------------- */
+
+static void nothing(struct daemon_keep *k)
+{
+	(void)k;
+}
+
+static void nothing_opened(struct opener_keep *k)
+{
+	(void)k;
+}
+
+static void scene_open(void)
+{
+	static const struct daemon_keep_ops ops = { nothing, nothing, NULL };
+	static const struct opener_keep_ops opener_ops = { nothing_opened, network_worker_gone,
+							   NULL };
+	struct err err;
+
+	s = (struct scene){ 0 };
+	assert_int_equal(loop_open(&s.loop, &err), 0);
+	timer_init(&s.guard, s.loop, on_guard);
+	timer_start(&s.guard, GUARD_MS);
+	play(&s.egress, "egress", at_egress);
+	play(&s.opener, "opener", at_opener);
+	s.node = calloc(1, sizeof(*s.node));
+	s.sandbox = calloc(1, sizeof(*s.sandbox));
+	assert_true(s.node && s.sandbox);
+	s.node->loop = s.loop;
+	egress_keep_open(&s.node->egress, s.loop, s.egress.path, &ops);
+	opener_keep_open(&s.node->opener, s.loop, s.opener.path, &opener_ops);
+	s.sandbox->node = s.node;
+	s.sandbox->slot = SLOT;
+	snprintf(s.sandbox->info.id, sizeof(s.sandbox->info.id), "box");
+	snprintf(s.sandbox->info.team, sizeof(s.sandbox->info.team), "team");
+	table_add(&s.node->table, s.sandbox);
+	UNTIL(s.node->egress.up && s.node->opener.seal_key);
+}
+
+static void scene_end(void)
+{
+	timer_stop(&s.guard);
+	opener_keep_close(&s.node->opener);
+	daemon_keep_close(&s.node->egress);
+	table_remove(&s.node->table, s.sandbox);
+	free(s.sandbox);
+	free(s.node);
+	play_no_more(&s.egress);
+	play_no_more(&s.opener);
+	loop_free(s.loop);
+}
+
+static void let_in(size_t i)
+{
+	opener_answers(s.waits[i], open("/dev/null", O_RDONLY | O_CLOEXEC));
+}
+
+/* --- secrets ------------------------------------------------------------------------------ */
+
+static void on_request(struct door_user *u, struct door_asked *a, const struct node_request *rq,
+		       struct bytes text)
+{
+	(void)u;
+	s.n_asked++;
+	secrets_ask(s.node, a, rq, text);
+}
+
+static void open_door(void)
+{
+	static const struct door_user_ops ops = { on_request };
+	struct sockaddr_un at = { .sun_family = AF_UNIX };
+	struct err err;
+
+	memcpy(s.dir, "/tmp/hotcell-secrets-XXXXXX", 28);
+	assert_non_null(mkdtemp(s.dir));
+	snprintf(s.journal_path, sizeof(s.journal_path), "%s/journal.db", s.dir);
+	snprintf(s.door_path, sizeof(s.door_path), "%s/door", s.dir);
+	assert_int_equal(journal_open(s.loop, s.journal_path, &s.node->journal, &err), 0);
+	s.node->door_user.ops = &ops;
+	assert_int_equal(door_open(s.loop, s.door_path, geteuid(), getegid(), &s.node->door_user,
+				   &s.node->door, &err),
+			 0);
+	memcpy(at.sun_path, s.door_path, sizeof(s.door_path));
+	s.gateway = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
+	assert_int_equal(connect(s.gateway, (struct sockaddr *)&at, sizeof(at)), 0);
+}
+
+static void close_door(void)
+{
+	static const char *const names[] = { "journal.db", "journal.db-wal", "journal.db-shm" };
+	char path[160];
+
+	close(s.gateway);
+	secrets_close(s.node);
+	door_close(TAKE(s.node->door));
+	journal_close(TAKE(s.node->journal));
+	for (size_t i = 0; i < COUNT(names); i++) {
+		snprintf(path, sizeof(path), "%s/%s", s.dir, names[i]);
+		unlink(path);
+	}
+	rmdir(s.dir);
+}
+
+static void say_secret(const char *text)
+{
+	struct node_request rq = { .version = NODE_VERSION,
+				   .verb = NODE_SECRET,
+				   .tag = s.n_asked + 1,
+				   .team = "team",
+				   .text_len = (uint32_t)strlen(text) };
+	size_t before = s.n_asked;
+	struct err err;
+
+	assert_int_equal(fdmsg_send_pair(s.gateway, (struct bytes){ (uint8_t *)&rq, sizeof(rq) },
+					 bytes_str(text), NULL, 0, &err),
+			 0);
+	UNTIL(s.n_asked > before);
+}
+
+static void enter(enum sandbox_state last)
+{
+	static const enum sandbox_state way[] = { SANDBOX_SLOT, SANDBOX_STARTING, SANDBOX_RESTORING,
+						  SANDBOX_WAITING, SANDBOX_NAMING };
+
+	for (size_t i = 0; i < COUNT(way) && s.sandbox->state != last; i++)
+		sandbox_enter(&s.node->table, s.sandbox, way[i]);
+}
+
+static void passed(struct timer *t)
+{
+	(void)t;
+}
+
+static void pause_ms(uint64_t ms)
+{
+	timer_init(&s.later, s.loop, passed);
+	timer_start(&s.later, ms);
+	UNTIL(!s.later.active);
+}
+
+/* Both wait until it has come to rest, and the one that was asked first looks last. */
+static void a_secret_of_before_does_not_come_back(void **state)
+{
+	(void)state;
+	scene_open();
+	open_door();
+	s.sandbox->text = strdup(SECRET("v1"));
+	sandbox_enter(&s.node->table, s.sandbox, SANDBOX_WAKING);
+	say_secret("{\"name\":\"key\",\"sealed\":\"v2\"}");
+	pause_ms(SECRETS_LOOK_MS / 2);
+	say_secret("{\"name\":\"key\",\"sealed\":\"v3\"}");
+	pause_ms(SECRETS_LOOK_MS / 2 + SECRETS_LOOK_MS / 5);
+	sandbox_enter(&s.node->table, s.sandbox, SANDBOX_PARKING);
+	UNTIL(!s.node->secret_jobs);
+	assert_non_null(strstr(s.sandbox->text, "\"v3\""));
+	free(s.sandbox->text);
+	close_door();
+	scene_end();
+}
+
+/* It has its worker, and is not answered yet. */
+static void one_that_is_being_claimed_gets_a_new_secret(void **state)
+{
+	struct create create = { .team = "team", .text = strdup(SECRET("v1")) };
+
+	(void)state;
+	scene_open();
+	open_door();
+	create.node = s.node;
+	s.node->creates.all = &create;
+	s.sandbox->create = &create;
+	enter(SANDBOX_NAMING);
+	network_retell(s.sandbox);
+	UNTIL(s.n_waits == 1);
+	let_in(0);
+	UNTIL(s.n_rules == 1);
+	assert_non_null(strstr(s.opened, "\"v1\""));
+	say_secret("{\"name\":\"key\",\"sealed\":\"v2\"}");
+	UNTIL(s.n_waits == 2);
+	assert_non_null(strstr(s.opened, "\"v2\""));
+	network_cancel(s.sandbox);
+	free(create.text);
+	close_door();
+	scene_end();
+}
+
+int main(void)
+{
+	static const struct CMUnitTest tests[] = {
+		cmocka_unit_test(a_secret_of_before_does_not_come_back),
+		cmocka_unit_test(one_that_is_being_claimed_gets_a_new_secret),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
