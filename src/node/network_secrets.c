@@ -163,7 +163,15 @@ static void outdate(struct secret_job *j)
 	}
 }
 
-/* Those who wait for a sandbox have none in the table yet. */
+/* Whoever has it already was told of the old value. */
+static void retell_claimed(const struct node *n, const struct create *c)
+{
+	for (struct sandbox *s = n->table.all; s; s = s->next)
+		if (s->create == c && s->state == SANDBOX_NAMING)
+			network_retell(s);
+}
+
+/* Those who wait for a sandbox have none in the table yet, or one that has no text of its own. */
 static void change_creates(const struct secret_job *j)
 {
 	for (struct create *c = j->node->creates.all; c; c = c->all_next) {
@@ -179,6 +187,7 @@ static void change_creates(const struct secret_job *j)
 			continue;
 		free(c->text);
 		c->text = next;
+		retell_claimed(j->node, c);
 	}
 }
 
