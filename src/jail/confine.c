@@ -85,10 +85,12 @@ int confine_folder(const char *path, const char *user, struct err *err)
 	return 0;
 }
 
-/* Who is not root has nothing to drop, and may not even try to. */
+/* Who is not root has nothing to drop, and may not even try to. Who is, and wants no cores of
+ * itself, would get what fs.suid_dumpable says: 2 where cores are collected. */
 static int become(const char *user, struct err *err)
 {
 	struct credentials who = { .uid = getuid(), .gid = getgid() };
+	bool hidden = prctl(PR_GET_DUMPABLE, 0, 0, 0, 0) == 0;
 
 	if (geteuid() != 0)
 		return prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) < 0
@@ -100,6 +102,8 @@ static int become(const char *user, struct err *err)
 		return -1;
 	if (SANITIZED) /* it reads its own /proc folder at the end */
 		prctl(PR_SET_DUMPABLE, 1, 0, 0, 0);
+	else if (hidden && prctl(PR_SET_DUMPABLE, 0, 0, 0, 0) < 0)
+		return err_set(err, ERR_INTERNAL, errno, "stay hidden");
 	return 0;
 }
 

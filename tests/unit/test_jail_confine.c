@@ -187,6 +187,26 @@ static void root_becomes_the_user(void **state)
 	assert_int_equal(in_child(try_user, &missing), BROKEN);
 }
 
+static int try_hidden(const struct confine *c)
+{
+	(void)c;
+	EXPECT(prctl(PR_GET_DUMPABLE, 0, 0, 0, 0) == 0);
+	return 0;
+}
+
+/* Bites where fs.suid_dumpable is not 0: the change of user makes it that. */
+static void who_has_no_cores_has_none_as_another(void **state)
+{
+	const struct confine c = { .user = "65534" };
+
+	(void)state;
+	if (getuid() != 0 || SANITIZED)
+		skip();
+	assert_int_equal(prctl(PR_SET_DUMPABLE, 0, 0, 0, 0), 0);
+	assert_int_equal(in_child(try_hidden, &c), 0);
+	assert_int_equal(prctl(PR_SET_DUMPABLE, 1, 0, 0, 0), 0);
+}
+
 static bool has_landlock(void)
 {
 	return syscall(SYS_landlock_create_ruleset, NULL, 0, 1) > 0;
@@ -257,6 +277,7 @@ int main(void)
 		cmocka_unit_test(threads_can_start_and_are_confined_too),
 		cmocka_unit_test(one_that_forks_allows_no_more_than_that),
 		cmocka_unit_test(root_becomes_the_user),
+		cmocka_unit_test(who_has_no_cores_has_none_as_another),
 		cmocka_unit_test(files_outside_are_out_of_reach),
 		cmocka_unit_test(mistakes_are_told),
 	};
