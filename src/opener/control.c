@@ -33,7 +33,7 @@ static int verb_start(struct control *c, struct call *call, struct err *err)
 
 	if (memory_file_read(call->fd, &text, err) < 0)
 		return -1;
-	loop_forget(c->loop); /* the values it opens are the worker's alone */
+	loop_forget(c->socket.loop); /* the values it opens are the worker's alone */
 	call->answer = workers_start(&c->workers, &call->rq, buf_view(&text), err);
 	return call->answer < 0 ? -1 : 0;
 }
