@@ -5,6 +5,7 @@
 
 #include "base/log.h"
 #include "node/create_text.h"
+#include "node/network_secrets.h"
 #include "node/node.h"
 #include "node/requests.h"
 #include "node/snapshot_take.h"
@@ -40,6 +41,13 @@ void forks_close(struct node *n)
 {
 	while (n->forks)
 		fork_free(n->forks);
+}
+
+void forks_change_secret(struct node *n, const struct secret_change *change)
+{
+	for (struct fork *f = n->forks; f; f = f->next)
+		if (strcmp(f->request.team, change->team) == 0)
+			(void)secret_change_text(change, &f->text);
 }
 
 static void finish(struct fork *f)

@@ -18,6 +18,7 @@ struct sandbox;
 struct slots;
 struct node;
 struct door_asked;
+struct secret_change;
 
 struct network { /* of a sandbox; all zero: nothing told */
 	struct network_telling telling;
@@ -69,4 +70,5 @@ void network_explain_ask(struct node *n, struct door_asked *a, const struct node
 			 struct bytes text);
 void network_log_ask(struct node *n, struct door_asked *a, const struct node_request *rq,
 		     struct bytes text);
+void network_jobs_change_secret(struct node *n, const struct secret_change *change);
 void network_jobs_close(struct node *n);

@@ -5,17 +5,17 @@
 
 #include "base/log.h"
 #include "node/create_text.h"
+#include "node/fork.h"
 #include "node/network_text.h"
 #include "node/node.h"
 #include "node/requests.h"
+#include "node/waits.h"
 
 struct secret_job {
 	struct node *node;
 	struct door_asked *asked;
-	char team[NODE_ID_MAX + 1];
-	json_t *said; /* owns what follows */
-	const char *name;
-	json_t *sealed;               /* NULL: it is gone */
+	json_t *said; /* owns what is in `change` */
+	struct secret_change change;
 	char (*ids)[NODE_ID_MAX + 1]; /* who may use it, n of them */
 	size_t n, at;
 	uint64_t until_ms;
@@ -93,7 +93,8 @@ static void on_noted(struct journal_write *w, const struct err *failed)
 static bool change(struct secret_job *j, struct sandbox *s, struct err *err)
 {
 	char *next = NULL;
-	int rc = network_text_secret(s->text, j->name, j->sealed, NODE_TEXT_MAX, &next, err);
+	int rc = network_text_secret(s->text, j->change.name, j->change.sealed, NODE_TEXT_MAX,
+				     &next, err);
 
 	if (rc == 0 && !next)
 		return false;
@@ -154,12 +155,12 @@ static void on_look(struct timer *t)
 static void outdate(struct secret_job *j)
 {
 	for (struct secret_job *old = j->next; old; old = old->next) {
-		if (strcmp(old->team, j->team) != 0 || strcmp(old->name, j->name) != 0)
+		if (strcmp(old->change.team, j->change.team) != 0 ||
+		    strcmp(old->change.name, j->change.name) != 0)
 			continue;
 		json_decref(old->said);
 		old->said = json_incref(j->said);
-		old->name = j->name;
-		old->sealed = j->sealed;
+		old->change = j->change;
 	}
 }
 
@@ -171,24 +172,34 @@ static void retell_claimed(const struct node *n, const struct create *c)
 			network_retell(s);
 }
 
-/* Those who wait for a sandbox have none in the table yet, or one that has no text of its own. */
-static void change_creates(const struct secret_job *j)
+bool secret_change_text(const struct secret_change *c, char **text)
 {
-	for (struct create *c = j->node->creates.all; c; c = c->all_next) {
-		char *next = NULL;
-		struct err err;
+	char *next = NULL;
+	struct err err;
 
-		if (strcmp(c->team, j->team) != 0)
-			continue;
-		if (network_text_secret(c->text, j->name, j->sealed, NODE_TEXT_MAX, &next, &err) <
-		    0)
-			log_error("a create with a secret: %s", err.msg);
-		if (!next)
-			continue;
-		free(c->text);
-		c->text = next;
-		retell_claimed(j->node, c);
-	}
+	if (network_text_secret(*text, c->name, c->sealed, NODE_TEXT_MAX, &next, &err) < 0)
+		log_error("what is to have a secret: %s", err.msg);
+	if (!next)
+		return false;
+	free(*text);
+	*text = next;
+	return true;
+}
+
+/* What becomes a sandbox's text later is in no row yet. */
+static void change_waiting(const struct secret_job *j)
+{
+	struct node *n = j->node;
+
+	for (struct create *c = n->creates.all; c; c = c->all_next)
+		if (strcmp(c->team, j->change.team) == 0 &&
+		    secret_change_text(&j->change, &c->text))
+			retell_claimed(n, c);
+	forks_change_secret(n, &j->change);
+	network_jobs_change_secret(n, &j->change);
+	for (struct sandbox *s = n->table.all; s; s = s->next)
+		if (strcmp(s->info.team, j->change.team) == 0)
+			waits_change_secret(s, &j->change);
 }
 
 static int list(struct secret_job *j, struct err *err)
@@ -197,20 +208,22 @@ static int list(struct secret_job *j, struct err *err)
 	if (!j->ids)
 		return err_set(err, ERR_EXHAUSTED, ENOMEM, "change a secret");
 	for (const struct sandbox *s = j->node->table.all; s; s = s->next)
-		if (strcmp(s->info.team, j->team) == 0)
+		if (strcmp(s->info.team, j->change.team) == 0)
 			memcpy(j->ids[j->n++], s->info.id, sizeof(s->info.id));
 	return 0;
 }
 
 static int read_text(struct secret_job *j, struct bytes text, struct err *err)
 {
+	struct secret_change *c = &j->change;
+
 	if (json_decode(text, NODE_TEXT_MAX, CREATE_TEXT_DEPTH, &j->said, err) < 0)
 		return -1;
-	j->name = json_string_value(json_object_get(j->said, "name"));
-	j->sealed = json_object_get(j->said, "sealed");
-	if (json_is_null(j->sealed))
-		j->sealed = NULL;
-	if (!j->name || (j->sealed && !json_is_string(j->sealed)))
+	c->name = json_string_value(json_object_get(j->said, "name"));
+	c->sealed = json_object_get(j->said, "sealed");
+	if (json_is_null(c->sealed))
+		c->sealed = NULL;
+	if (!c->name || (c->sealed && !json_is_string(c->sealed)))
 		return err_set(err, ERR_INVALID, 0, "a secret has a name and a sealed value");
 	return 0;
 }
@@ -227,19 +240,19 @@ void secrets_ask(struct node *n, struct door_asked *a, const struct node_request
 		return;
 	}
 	*j = (struct secret_job){ .node = n, .asked = a, .next = n->secret_jobs };
-	memcpy(j->team, rq->team, sizeof(j->team));
 	if (j->next)
 		j->next->prev = &j->next;
 	j->prev = &n->secret_jobs;
 	n->secret_jobs = j;
 	timer_init(&j->look, n->loop, on_look);
 	j->until_ms = loop_now_ms(n->loop) + SECRETS_WAIT_MS;
+	memcpy(j->change.team, rq->team, sizeof(j->change.team));
 	if (read_text(j, text, &err) < 0 || list(j, &err) < 0) {
 		finish(j, &err);
 		return;
 	}
 	outdate(j);
-	change_creates(j);
+	change_waiting(j);
 	turn(j);
 }
 

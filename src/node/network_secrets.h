@@ -1,8 +1,8 @@
 /* network_secrets.h - sealed values that rules of headers name: another one, or none any more. */
 #pragma once
 
-#include "base/bytes.h"
 #include "node/protocol.h"
+#include "wire/json.h"
 
 enum {
 	SECRETS_LOOK_MS = 50,        /* one is on its way to another state: how often to look */
@@ -12,8 +12,19 @@ enum {
 struct node;
 struct door_asked;
 
+struct secret_change {
+	char team[NODE_ID_MAX + 1];
+	const char *name;
+	json_t *sealed; /* NULL: it is gone */
+};
+
+/* Of a create, a fork or a change of rules that is under way; may be NULL. False: it needed none.
+ */
+bool secret_change_text(const struct secret_change *c, char **text);
+
 /* NODE_SECRET: answered when every sandbox of the team that uses it has it in its row, and those
- * that run have a worker that knows it. */
+ * that run have a worker that knows it. Snapshots have no rules: who is made of one has those of
+ * its create, and a fork those of its source. */
 void secrets_ask(struct node *n, struct door_asked *a, const struct node_request *rq,
 		 struct bytes text);
 /* NODE_SEAL_KEY */

@@ -5,6 +5,7 @@
 #include "base/memory_file.h"
 #include "node/create_text.h"
 #include "node/network.h"
+#include "node/network_secrets.h"
 #include "node/network_text.h"
 #include "node/node.h"
 #include "node/requests.h"
@@ -62,6 +63,13 @@ void network_jobs_close(struct node *n)
 {
 	while (n->network_jobs)
 		job_free(n->network_jobs);
+}
+
+void network_jobs_change_secret(struct node *n, const struct secret_change *change)
+{
+	for (struct network_job *j = n->network_jobs; j; j = j->next)
+		if (j->request.verb == NODE_NETWORK && strcmp(j->request.team, change->team) == 0)
+			(void)secret_change_text(change, &j->text);
 }
 
 static void refuse(struct network_job *j, const struct err *err)

@@ -3,6 +3,7 @@
 
 #include <errno.h>
 
+#include "node/network_secrets.h"
 #include "node/node.h"
 
 struct sandbox_wait { /* asked meanwhile; asked again when it has come to rest */
@@ -110,6 +111,13 @@ void waits_resumed(struct sandbox *s)
 			append(s, w);
 		}
 	}
+}
+
+void waits_change_secret(struct sandbox *s, const struct secret_change *change)
+{
+	for (struct sandbox_wait *w = s->waits; w; w = w->next)
+		if (w->request.verb == NODE_NETWORK)
+			(void)secret_change_text(change, &w->text);
 }
 
 void waits_forget(struct sandbox *s)

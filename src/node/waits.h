@@ -4,6 +4,8 @@
 #include "base/bytes.h"
 #include "node/sandbox.h"
 
+struct secret_change;
+
 enum { WAITS_MAX = 1024 }; /* of one sandbox */
 
 /* Asked again when it has come to rest. */
@@ -17,4 +19,6 @@ void waits_refuse(struct sandbox *s, enum node_verb verb, const struct err *why)
 void waits_refuse_all(struct sandbox *s, const struct err *why);
 /* It has been resumed: those who wanted that are answered. */
 void waits_resumed(struct sandbox *s);
+/* For network_secrets.c: of changes of rules that wait. */
+void waits_change_secret(struct sandbox *s, const struct secret_change *change);
 void waits_forget(struct sandbox *s); /* at node's own end */

@@ -8,6 +8,7 @@ it in the one process that holds it, and finds in the guest what was put there.
 A server that sends back what it was sent is out of scope: rules are for hosts one trusts with the secret.
 """
 
+import concurrent.futures
 import json
 import os
 import pathlib
@@ -57,9 +58,9 @@ with context.wrap_socket(socket.create_connection((sys.argv[1], 443), 90), serve
 class Secret:
     """One of the team's, with a value nobody else knows."""
 
-    def __init__(self, server):
+    def __init__(self, server, name=NAME):
         self.server, self.values, self.since = server, [], time.time() - 1
-        made = server.must("POST", "/secrets", {"name": NAME, "value": self.draw()})
+        made = server.must("POST", "/secrets", {"name": name, "value": self.draw()})
         assert self.values[0] not in json.dumps(made)
         self.id = made["secretID"]
 
@@ -266,6 +267,44 @@ def test_in_a_fork(server, internet, box, secret):
     assert uses(server, internet, box, secret.value)
     assert server.delete(copy) == 204
     assert uses(server, internet, box, secret.value)
+
+
+def while_renewed(secret, act):
+    """What it returns; when it has begun, and most likely before it is done, there is a new version."""
+    with concurrent.futures.ThreadPoolExecutor(1) as pool:
+        done = pool.submit(act)
+        secret.renew()
+        return done.result()
+
+
+def test_in_what_is_made_meanwhile(server, internet, box):
+    """Of a snapshot that is older than the value, and as a fork: each begins with the newest."""
+    often = Secret(server, "often")
+    network = {**NETWORK, "rules": {HOST: [{"transform": {"headers": {"Authorization": "Bearer ${e2b.secrets.often}"}}}]}}
+    create = {"network": network, "timeout": 3600}
+    server.must("POST", f"/sandboxes/{box['sandboxID']}/snapshots", {"name": "older"}, seconds=600)
+    often.renew()
+    boxes = [while_renewed(often, lambda: server.must("POST", "/sandboxes", {"templateID": "older", **create}, seconds=600))]
+    assert uses(server, internet, boxes[0], often.value)
+    copies = while_renewed(often, lambda: server.must("POST", f"/sandboxes/{boxes[0]['sandboxID']}/fork",
+                                                      {"count": 2, "timeout": 3600}, seconds=600))
+    boxes += [copy["sandbox"] for copy in copies]
+    for one in boxes:
+        assert uses(server, internet, one, often.value)
+    with_rules = server.must("POST", f"/sandboxes/{boxes[0]['sandboxID']}/snapshots", {}, seconds=600)
+    while_renewed(often, lambda: server.must("POST", f"/sandboxes/{boxes[0]['sandboxID']}/pause", seconds=600))
+    often.renew()
+    while_renewed(often, lambda: server.must("POST", f"/sandboxes/{boxes[0]['sandboxID']}/connect", {"timeout": 3600}))
+    boxes.append(server.must("POST", "/sandboxes", {"templateID": with_rules["snapshotID"], **create}))
+    for one in (boxes[0], boxes[-1]):
+        assert uses(server, internet, one, often.value)
+    often.delete()
+    boxes.append(server.must("POST", "/sandboxes", {"templateID": with_rules["snapshotID"], **create}))
+    for one in boxes:
+        assert curl(server, one, f"https://{HOST}/") == "403"
+        assert server.delete(one) == 204
+    for snapshot in ("older", with_rules["snapshotID"]):
+        assert server.api("DELETE", f"/templates/{snapshot}").status in (200, 204)
 
 
 @pytest.mark.parametrize("name", ["egress", "opener", "node", "gateway"])

@@ -1,6 +1,7 @@
 /* test_node_network.c - from what was said about a sandbox to the rules of its network. */
 #include "tests/unit/check.h"
 
+#include "node/network_secrets.h"
 #include "node/network_text.h"
 
 enum { TEXT_MAX = 48 * 1024 };
@@ -213,6 +214,8 @@ static void a_secret_is_replaced_where_it_is_named(void **state)
 	FOR_ROWS(row, rows) {
 		AUTO(json_decrefp) json_t *sealed = row->sealed ? json_string(row->sealed) : NULL;
 		AUTO(auto_free) char *got = NULL;
+		AUTO(auto_free) char *text = row->text ? strdup(row->text) : NULL;
+		const struct secret_change change = { .name = "k", .sealed = sealed };
 		struct err err;
 
 		if (network_text_secret(row->text, "k", sealed, TEXT_MAX, &got, &err) < 0)
@@ -221,6 +224,10 @@ static void a_secret_is_replaced_where_it_is_named(void **state)
 			assert_json(bytes_str(got), row->expected);
 		else
 			assert_null(got);
+		assert_int_equal(secret_change_text(&change, &text), !!row->expected);
+		if (text)
+			assert_json(bytes_str(text), row->expected ? row->expected : row->text);
+		assert_false(secret_change_text(&change, &text)); /* it has it */
 	}
 }
 
