@@ -221,7 +221,7 @@ static void on_read_bytes(struct fd_stream *f, struct bytes in)
 		f->face.user->ops->on_data(f->face.user, in);
 		return;
 	}
-	loop_forget(f->face.loop); /* it may be secret: nobody is left to say so */
+	explicit_bzero(f->face.loop->input, in.len); /* nobody says any more if it is secret */
 	f->thrown_away += in.len;
 	if (f->thrown_away > STREAM_LINGER_READ)
 		die(f, true);
