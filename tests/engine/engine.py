@@ -47,6 +47,11 @@ def disk_path():
     return artefact("image", build_dir() / "src/agent/hotcell-agent")
 
 
+def tools_disk_path():
+    """With Node, npm and Java, too (guest/tools)."""
+    return artefact("tools-image", build_dir() / "src/agent/hotcell-agent")
+
+
 def guest_settings():
     """What warden must know of the guest, and which accelerator is asked for."""
     kernel = TOP / "guest/kernel"

@@ -16,6 +16,7 @@ import hashlib
 import ipaddress
 import json
 import logging
+import mimetypes
 import pathlib
 import socket
 import ssl
@@ -89,10 +90,12 @@ def respond(writer, text, status="200 OK", *fields):
 
 
 def respond_file(writer, target):
-    """Of the test's own, below FOLDER/files."""
+    """Of the test's own, below FOLDER/files; of a folder its index.html."""
     path = pathlib.Path(sys.argv[1] + target)
+    path = path / "index.html" if path.is_dir() else path
     if path.is_file():
-        respond(writer, path.read_bytes())
+        kind = mimetypes.guess_type(path.name)[0] or "application/octet-stream"
+        respond(writer, path.read_bytes(), "200 OK", f"Content-Type: {kind}")
     else:
         respond(writer, b"", "404 Not Found")
 

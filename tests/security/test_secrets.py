@@ -9,25 +9,21 @@ A server that sends back what it was sent is out of scope: rules are for hosts o
 """
 
 import concurrent.futures
-import json
 import os
-import pathlib
 import secrets
 import signal
 import subprocess
-import time
 
 import pytest
 
 from internet import Internet
 from names import GOOD
 from names import OTHER as OTHER_ADDRESS
-from search import Needles
+from secret_use import NAME, Secret, check_files, check_memory, heard, workers
 from server import Server, wait_for
 from warden import is_sanitized
 
 AGAIN_SECONDS = 120
-NAME = "api-key"
 HOST, OTHER = "good.test", "a.wild.test"
 NETWORK = {"allowOut": [HOST, "*.wild.test"], "denyOut": ["0.0.0.0/0"], "rules": {
     HOST: [{"transform": {"headers": {"Authorization": "Bearer ${e2b.secrets.%s}" % NAME, "X-Plain": "as it is"}}}],
@@ -55,30 +51,6 @@ with context.wrap_socket(socket.create_connection((sys.argv[1], 443), 90), serve
 """
 
 
-class Secret:
-    """One of the team's, with a value nobody else knows."""
-
-    def __init__(self, server, name=NAME):
-        self.server, self.values, self.since = server, [], time.time() - 1
-        made = server.must("POST", "/secrets", {"name": name, "value": self.draw()})
-        assert self.values[0] not in json.dumps(made)
-        self.id = made["secretID"]
-
-    def draw(self):
-        self.values.append(secrets.token_urlsafe(48))
-        return self.values[-1]
-
-    @property
-    def value(self):
-        return self.values[-1]
-
-    def renew(self):
-        self.server.must("POST", f"/secrets/{self.id}", {"value": self.draw()})
-
-    def delete(self):
-        assert self.server.api("DELETE", f"/secrets/{self.id}").status in (200, 204)
-
-
 @pytest.fixture(scope="module")
 def internet():
     with Internet() as i:
@@ -101,11 +73,6 @@ def box(server, secret):
     box = server.create(network=NETWORK)
     yield box
     server.delete(box)
-
-
-def heard(internet, protos=("http", "https")):
-    """What was asked of the internet's servers since this was last called."""
-    return [one for one in internet.heard() if one["proto"] in protos]
 
 
 def curl(server, box, words):
@@ -315,15 +282,6 @@ def test_after_a_death(server, internet, box, secret, name):
     assert uses(server, internet, box, secret.value)
 
 
-def children(pid):
-    return [int(child) for child in pathlib.Path(f"/proc/{pid}/task/{pid}/children").read_text().split()]
-
-
-def workers(server):
-    [nursery] = children(server.pids["opener"])
-    return children(nursery)
-
-
 def test_after_the_death_of_its_worker(server, internet, box, secret):
     [worker] = workers(server)
     os.kill(worker, signal.SIGKILL)
@@ -349,33 +307,9 @@ def refused_values(server, secret):
 
 @pytest.mark.skipif(is_sanitized(), reason="a sanitizer's memory is too large to be searched")
 def test_no_trace_in_memory(server, internet, box, secret):
-    """Not of any value it had; in the worker there is, and in the guest of what was put there."""
-    mark = secrets.token_urlsafe(48)
-    server.write(box, "/home/user/mark", mark.encode())
     assert uses(server, internet, box, secret.value)
-    needles = Needles(*reversed(secret.values), *refused_values(server, secret))
-    [worker] = workers(server)
-    vm = server.vm_pid(box)
-    assert needles.in_memory(worker), "the search finds nothing at all"
-    assert Needles(mark).in_memory(vm), "the search finds nothing in a guest"
-    # the opener hands it to the worker and forgets it, too
-    pids = {"the guest and its QEMU": vm, **server.pids, "nursery": children(server.pids["opener"])[0]}
-    found = {name: needles.in_memory(pid) for name, pid in pids.items()}
-    print({name: len(hits) for name, hits in found.items()})
-    assert not any(found.values()), found
+    check_memory(server, box, secret, *refused_values(server, secret))
 
 
 def test_no_trace_in_files(server, box, secret):
-    """Its memory and its disk saved, twice; logs, databases, templates."""
-    mark = secrets.token_urlsafe(48)
-    server.write(box, "/home/user/mark", mark.encode())
-    snapshot = server.must("POST", f"/sandboxes/{box['sandboxID']}/snapshots", {}, seconds=600)
-    server.must("POST", f"/sandboxes/{box['sandboxID']}/pause")
-    _, found = Needles(mark).in_folder(server.base, secret.since)
-    places = {hit[1].split("/")[-2] for hit in found}
-    assert len(places) >= 2, f"the search finds nothing in what was saved: {places}"
-    files, found = Needles(*reversed(secret.values)).in_folder(server.base, secret.since)
-    print(files, "files looked at")
-    assert files > 10 and not found, found
-    server.must("POST", f"/sandboxes/{box['sandboxID']}/connect", {"timeout": 3600})
-    assert server.api("DELETE", f"/templates/{snapshot['snapshotID']}").status in (200, 204)
+    check_files(server, box, secret)

@@ -45,11 +45,12 @@ TEMPLATE = "base"
 
 class Server:
     def __init__(self, vms_max=512, warden=None, egress=None, opener=None, node=None, gateway=None, internet=None,
-                 own_template=False):
+                 own_template=False, disk=None):
         """`internet`: an Internet (tests/internet), in which egress lives. Without one nobody is let out.
         `opener`: its settings, {} if need be; without them there is none.
-        `own_template`: it is built here, whatever others have."""
-        self.kernel, self.disk = kernel_path(), disk_path()  # may take minutes, or fail
+        `own_template`: it is built here, whatever others have; `disk`: of another image than base's."""
+        self.kernel, self.disk = kernel_path(), disk or disk_path()  # may take minutes, or fail
+        self.template_seconds = TEMPLATE_SECONDS * (3 if disk else 1)  # more tools, more to ask and to write
         self.warden = Watched(vms_max=vms_max, **guest_settings(), **(warden or {}))
         self.base = self.warden.base
         self.port = free_port()
@@ -198,7 +199,7 @@ class Server:
         return False
 
     def wait_template(self):
-        wait_for(self.has_template, "the template is ready", TEMPLATE_SECONDS, 0.25)
+        wait_for(self.has_template, "the template is ready", self.template_seconds, 0.25)
 
     # --- asking ---
 
