@@ -16,6 +16,7 @@ static void must_be_usable(const struct taken *t, size_t len, size_t n_fds)
 
 	MUST(n_fds == OPENER_HAND_FDS && len >= sizeof(t->hand) && len <= sizeof(*t));
 	MUST(t->hand.first_len == len - sizeof(t->hand) && t->hand.first_len <= OPENER_FIRST_MAX);
+	MUST(t->hand.bytes_per_s <= OPENER_RATE_MAX);
 	MUST(memchr(t->hand.name, 0, sizeof(t->hand.name)));
 	MUST(domain_normal(bytes_str(t->hand.name), name) && strcmp(name, t->hand.name) == 0);
 }

@@ -45,11 +45,8 @@ static void conclude(struct hand_over *w, struct handed **at, const struct opene
 
 	*at = h->next;
 	o->n_handed--;
-	if (over) {
-		o->counts.bytes_out += over->bytes_out;
-		o->counts.bytes_in += over->bytes_in;
+	if (over)
 		snprintf(no.why, sizeof(no.why), "%.*s", (int)sizeof(over->why), over->why);
-	}
 	if (no.why[0])
 		outlet_audit(o, h->kind, &no, h->name, h->ip, h->port);
 	let_go(h);
@@ -68,11 +65,16 @@ static void hang_up(struct hand_over *w)
 
 static void tell(struct hand_over *w, const struct opener_over *over)
 {
-	for (struct handed **at = &w->all; *at; at = &(*at)->next)
-		if ((*at)->tag == over->tag) {
-			conclude(w, at, over);
-			return;
-		}
+	struct handed **at = &w->all;
+
+	while (*at && (*at)->tag != over->tag)
+		at = &(*at)->next;
+	if (!*at)
+		return;
+	w->outlet->counts.bytes_out += over->bytes_out;
+	w->outlet->counts.bytes_in += over->bytes_in;
+	if (!over->goes_on)
+		conclude(w, at, over);
 }
 
 static int send_it(struct hand_over *w, const struct handed *h, struct err *err)
@@ -80,6 +82,7 @@ static int send_it(struct hand_over *w, const struct handed *h, struct err *err)
 	struct opener_hand m = { .version = OPENER_VERSION,
 				 .tls = h->kind == OUTLET_TLS,
 				 .tag = h->tag,
+				 .bytes_per_s = w->outlet->house->limits.bytes_per_s,
 				 .port = h->port,
 				 .first_len = (uint32_t)h->first.len };
 

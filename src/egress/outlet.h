@@ -8,7 +8,7 @@
 #include "egress/house.h"
 #include "egress/known_names.h"
 #include "egress/protocol.h"
-#include "egress/share.h"
+#include "net/share.h"
 
 enum { OUTLET_NAMES_MAX = 64 }; /* its questions under way; more are not heard */
 

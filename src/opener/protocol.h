@@ -8,13 +8,15 @@
 #include <stdint.h>
 
 enum {
-	OPENER_VERSION = 1,
+	OPENER_VERSION = 2,
 	OPENER_ID_MAX = 63,
 	OPENER_NAME_MAX = 253,
 	OPENER_FIRST_MAX = 96 * 1024, /* what the guest said before it was handed over */
 	OPENER_HAND_FDS = 2,
 	OPENER_SLOTS_MAX = 2048,
 };
+
+#define OPENER_RATE_MAX (1ull << 40) /* bytes in a second */
 
 /* --- node to opener ----------------------------------------------------------------------- */
 
@@ -53,15 +55,17 @@ struct opener_hand {
 	uint32_t version;
 	uint32_t tls; /* 0: plain HTTP */
 	uint64_t tag;
+	uint64_t bytes_per_s; /* of all connections of this worker together; 0: no limit */
 	uint32_t port;
 	uint32_t first_len;
 	char name[OPENER_NAME_MAX + 1]; /* that was said and decided */
 };
 
-/* Back, when that connection is over. */
+/* Back, when that connection is over, and before that now and then. */
 struct opener_over {
 	uint64_t tag;
-	uint64_t bytes_out, bytes_in;
+	uint64_t bytes_out, bytes_in; /* since the last of these */
 	uint32_t requests;
-	char why[128]; /* empty: it ended as such things do */
+	uint32_t goes_on; /* not 0: it is not over yet, and this is all it says */
+	char why[128];    /* empty: it ended as such things do */
 };

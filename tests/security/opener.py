@@ -1,6 +1,7 @@
 """opener.py - a hotcell-opener for a test, spoken to as node and egress do (src/opener/protocol.h)."""
 
 import array
+import collections
 import json
 import os
 import pathlib
@@ -17,12 +18,12 @@ import time
 import refused_calls
 
 BUILD = pathlib.Path(os.environ["HOTCELL_BUILD"])
-VERSION = 1
+VERSION = 2
 START, STOP, RESET, FACTS = range(4)
 REQUEST = struct.Struct("=IIQI64s64s4x")
 REPLY = struct.Struct("=QII128s")
-HAND = struct.Struct("=IIQII254s2x")
-OVER = struct.Struct("=QQQI128s4x")
+HAND = struct.Struct("=IIQQII254s2x")
+OVER = struct.Struct("=QQQII128s")
 USER = 46231  # nobody's
 PATIENCE = 60
 
@@ -51,6 +52,9 @@ def wait_until(done, what):
     while not done():
         assert time.monotonic() < end, what
         time.sleep(0.02)
+
+
+Note = collections.namedtuple("Note", "tag out into requests goes_on why")
 
 
 class Refused(Exception):
@@ -150,7 +154,7 @@ class Channel:
         self.sock = socket.socket(fileno=fd)
         self.sock.setblocking(True)
         self.sock.settimeout(PATIENCE)
-        self.tag = 0
+        self.tag = self.bytes_per_s = 0
         self.lock = threading.Lock()
 
     def hand(self, name, server, tls=True, port=443):
@@ -181,14 +185,22 @@ class Channel:
         first = ours.recv(16384)
         with self.lock:
             self.tag += 1
-            send_with(self.sock, HAND.pack(VERSION, tls, self.tag, port, len(first), name.encode()) + first,
+            send_with(self.sock, HAND.pack(VERSION, tls, self.tag, self.bytes_per_s, port, len(first), name.encode()) + first,
                       [ours.fileno(), to.fileno()])
         ours.close()
         to.close()
 
     def over(self):
-        _tag, out, into, requests, why = OVER.unpack(self.sock.recv(OVER.size))
-        return out, into, requests, why.split(b"\0")[0].decode()
+        """What the next connection to end moved, if it was the only one, and why it ended."""
+        out = into = 0
+        while True:
+            note = self.note()
+            out, into = out + note.out, into + note.into
+            if not note.goes_on:
+                return out, into, note.requests, note.why.split(b"\0")[0].decode()
+
+    def note(self):
+        return Note(*OVER.unpack(self.sock.recv(OVER.size)))
 
 
 class Server:

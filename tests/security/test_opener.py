@@ -1,10 +1,12 @@
 """test_opener.py - TLS is opened for hosts with a rule, and for them alone; what is added is in no other process."""
 
+import concurrent.futures
 import os
 import pathlib
 import signal
 import ssl
 import subprocess
+import time
 
 import opener
 import pytest
@@ -160,6 +162,33 @@ def test_a_large_body_passes_both_ways(it, server):
         while stream.readline() != b"\r\n":
             pass
         assert stream.read(len(body)) == body
+
+
+def test_its_connections_have_one_rate_together(it, server):
+    """Both directions count, as they do in egress; what goes on is told of meanwhile."""
+    channel = it.worker(RULES)
+    channel.bytes_per_s = rate = 2 << 20
+    body, connections = os.urandom(2 << 20), 2
+    ends = [open_tls(it, channel, server) for _ in range(connections)]
+
+    def post(ends):
+        with ends[0], ends[1] as stream:
+            stream.write(f"POST / HTTP/1.1\r\nHost: {HOST}\r\nContent-Length: {len(body)}\r\n\r\n".encode() + body)
+            stream.flush()
+            while stream.readline() != b"\r\n":
+                pass
+            return stream.read(len(body)) == body
+
+    begun = time.monotonic()
+    with concurrent.futures.ThreadPoolExecutor(connections) as pool:
+        assert all(pool.map(post, ends))
+    took, moved = time.monotonic() - begun, 2 * connections * len(body)
+    assert took > 0.75 * moved / rate, f"{moved} bytes in {took:.1f} s"
+    told = [channel.note() for _ in range(connections)]
+    while sum(not note.goes_on for note in told) < connections:
+        told.append(channel.note())
+    assert any(note.goes_on for note in told)
+    assert moved <= sum(note.out + note.into for note in told) < 1.1 * moved
 
 
 def test_a_certificate_is_for_hosts_with_rules_only(it, server):

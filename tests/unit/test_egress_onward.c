@@ -26,8 +26,14 @@ static bool none_is_handed(struct world *w)
 	return w->outlet.n_handed == 0;
 }
 
+static bool something_moved(struct world *w)
+{
+	return w->outlet.counts.bytes_out > 0;
+}
+
 /* What the worker is given: both ends are in `fds`. */
-static uint64_t take_handed(int worker, int fds[static OPENER_HAND_FDS], const char *first)
+static uint64_t take_handed(const struct world *w, int worker, int fds[static OPENER_HAND_FDS],
+			    const char *first)
 {
 	struct {
 		struct opener_hand hand;
@@ -45,24 +51,29 @@ static uint64_t take_handed(int worker, int fds[static OPENER_HAND_FDS], const c
 	assert_string_equal(got.hand.name, "good.com");
 	assert_int_equal(got.hand.port, PORT);
 	assert_int_equal(got.hand.tls, 0);
+	assert_int_equal(got.hand.bytes_per_s, w->house.limits.bytes_per_s);
 	return got.hand.tag;
 }
 
 static void a_host_with_a_rule_is_handed_over(void **state)
 {
 	struct world *w = *state;
-	struct opener_over over = { .bytes_out = 10, .bytes_in = 20, .requests = 1 };
+	struct opener_over over = { .bytes_out = 4, .bytes_in = 20, .goes_on = 1 };
 	int worker = with_opener(w), fds[OPENER_HAND_FDS];
 
 	rule(w, WITH_RULE);
 	go(w, EVIL, GET("good.com")); /* the guest's address means nothing here, either */
 	assert_true(until(w, was_handed));
 	assert_true(until(w, at_good));
-	over.tag = take_handed(worker, fds, GET("good.com"));
+	over.tag = take_handed(w, worker, fds, GET("good.com"));
 	assert_int_equal(write(fds[0], "to the guest", 12), 12);
 	must_arrive(w, w->guest, "to the guest");
 	assert_int_equal(write(fds[1], "to the server", 13), 13);
 	must_arrive(w, w->good.fd, "to the server");
+	assert_int_equal(write(worker, &over, sizeof(over)), sizeof(over));
+	assert_true(until(w, something_moved));
+	assert_int_equal(w->outlet.n_handed, 1);
+	over = (struct opener_over){ .tag = over.tag, .bytes_out = 6, .requests = 1 };
 	assert_int_equal(write(worker, &over, sizeof(over)), sizeof(over));
 	assert_true(until(w, none_is_handed));
 	assert_int_equal(w->outlet.counts.bytes_out, 10);
@@ -124,7 +135,7 @@ static void a_busy_opener_is_waited_for(void **state)
 
 		while (poll(&ready, 1, 0) == 0)
 			(void)loop_turn(w->loop);
-		tag = take_handed(worker, fds, GET("good.com"));
+		tag = take_handed(w, worker, fds, GET("good.com"));
 		assert_true(tag <= MANY && !seen[tag]);
 		seen[tag] = true;
 		close(fds[0]);

@@ -8,7 +8,7 @@ bool hand_is_sound(const struct opener_hand *h, size_t len, size_t n_fds)
 	char name[DOMAIN_SIZE];
 
 	return h->version == OPENER_VERSION && n_fds == OPENER_HAND_FDS && len >= sizeof(*h) &&
-	       h->first_len == len - sizeof(*h) && h->first_len <= OPENER_FIRST_MAX &&
-	       memchr(h->name, 0, sizeof(h->name)) && domain_normal(bytes_str(h->name), name) &&
-	       strcmp(name, h->name) == 0;
+	       h->bytes_per_s <= OPENER_RATE_MAX && h->first_len == len - sizeof(*h) &&
+	       h->first_len <= OPENER_FIRST_MAX && memchr(h->name, 0, sizeof(h->name)) &&
+	       domain_normal(bytes_str(h->name), name) && strcmp(name, h->name) == 0;
 }

@@ -25,11 +25,13 @@ struct opened {
 	struct tls_chooser chooser;
 	struct http_guard guard;
 	bool asked, answered, guest_ended;
+	bool held; /* its sandbox has moved enough for now: nothing is read */
+	struct share_taker taker;
 	unsigned int refusal; /* the status the guest is told; 0: none */
 	char why[sizeof(((struct err *)0)->msg)];
-	struct opener_over over;
+	struct opener_over over; /* bytes: those that egress was not told of */
 	struct timer idle;
-	uint64_t seen;
+	uint64_t moved, seen; /* bytes; seen: when last looked */
 	struct opened *next, **prev;
 };
 
@@ -46,6 +48,7 @@ static void finish(struct opened *o, bool graceful)
 			stream_abort(both[i]);
 	}
 	timer_stop(&o->idle);
+	share_leave(&o->taker);
 	*o->prev = o->next;
 	if (o->next)
 		o->next->prev = o->prev;
@@ -61,6 +64,21 @@ static void finish(struct opened *o, bool graceful)
 void opened_cut(struct opened *o)
 {
 	finish(o, false);
+}
+
+void opened_tell_all(struct opened *first)
+{
+	for (struct opened *o = first; o; o = o->next) {
+		struct opener_over so_far = o->over;
+
+		so_far.tag = o->tag;
+		so_far.goes_on = 1;
+		if (so_far.bytes_out + so_far.bytes_in == 0)
+			continue;
+		if (!worker_goes_on(o->worker, &so_far))
+			return;
+		o->over.bytes_out = o->over.bytes_in = 0;
+	}
 }
 
 static void note(struct opened *o, const char *why)
@@ -120,8 +138,36 @@ static struct opened *of_server(struct stream_user *u)
 
 static bool guest_may_go_on(const struct opened *o)
 {
-	return !o->guest_ended && !http_guard_waits(&o->guard) &&
+	return !o->guest_ended && !o->held && !http_guard_waits(&o->guard) &&
 	       stream_queued(o->server) <= STREAM_LOW_WATER;
+}
+
+static bool server_may_go_on(const struct opened *o)
+{
+	return !o->held && stream_queued(o->guest) <= STREAM_LOW_WATER;
+}
+
+static void on_go(struct share_taker *t)
+{
+	struct opened *o = CONTAINER_OF(t, struct opened, taker);
+
+	o->held = false;
+	stream_read(o->guest, !o->server || guest_may_go_on(o));
+	if (o->server)
+		stream_read(o->server, server_may_go_on(o));
+}
+
+/* Before they are passed on, and before anybody is read again. */
+static void count(struct opened *o, uint64_t *what, size_t n)
+{
+	*what += n;
+	o->moved += n;
+	if (o->held || share_take(&o->worker->share, &o->taker, n))
+		return;
+	o->held = true;
+	stream_read(o->guest, false);
+	if (o->server)
+		stream_read(o->server, false);
 }
 
 /* What passes goes to the server. The connection may be gone afterwards. */
@@ -149,7 +195,7 @@ static void on_guest_data(struct stream_user *u, struct bytes in)
 	struct opened *o = of_guest(u);
 
 	o->asked = true;
-	o->over.bytes_out += in.len;
+	count(o, &o->over.bytes_out, in.len);
 	if (o->refusal)
 		tell_refusal(o);
 	else
@@ -172,7 +218,7 @@ static void on_guest_drain(struct stream_user *u)
 	struct opened *o = of_guest(u);
 
 	if (o->server)
-		stream_read(o->server, true);
+		stream_read(o->server, server_may_go_on(o));
 }
 
 static void on_guest_fail(struct stream_user *u, const struct err *err)
@@ -196,7 +242,7 @@ static void on_server_data(struct stream_user *u, struct bytes in)
 	struct err err;
 
 	o->answered = true;
-	o->over.bytes_in += in.len;
+	count(o, &o->over.bytes_in, in.len);
 	if (stream_write(o->guest, in, &err) < 0) {
 		finish(o, false);
 		return;
@@ -257,12 +303,10 @@ static int choose(struct tls_chooser *c, const char *name, const struct identity
 static void on_idle(struct timer *t)
 {
 	struct opened *o = CONTAINER_OF(t, struct opened, idle);
-	uint64_t now = o->over.bytes_out + o->over.bytes_in;
-
-	if (now == o->seen)
+	if (o->moved == o->seen)
 		finish(o, false);
 	else
-		o->seen = now;
+		o->seen = o->moved;
 }
 
 static int open_streams(struct opened *o, struct bytes first, int guest, int server,
@@ -305,6 +349,7 @@ static struct opened *make(struct worker *w, const struct opener_hand *hand)
 	o->from_guest.ops = &guest_ops;
 	o->from_server.ops = &server_ops;
 	o->chooser.choose = choose;
+	o->taker.on_go = on_go;
 	o->rule = rules_find(&w->rules, o->name);
 	http_guard_init(&o->guard, o->name);
 	if (o->rule)

@@ -15,3 +15,5 @@ enum { OPENED_IDLE_MS = 3600 * 1000 };
 void opened_start(struct worker *w, const struct opener_hand *hand, struct bytes first,
 		  const int fds[static OPENER_HAND_FDS]);
 void opened_cut(struct opened *o);
+/* What it and those behind it have moved since egress was told. */
+void opened_tell_all(struct opened *first);

@@ -65,6 +65,22 @@ void worker_over(struct worker *w, const struct opener_over *over)
 	watch_set(&c->ready, WATCH_READ | WATCH_WRITE);
 }
 
+bool worker_goes_on(struct worker *w, const struct opener_over *over)
+{
+	struct worker_channel *c = w->channel;
+
+	return c && !c->broken && c->n_late == 0 && tell(c, over);
+}
+
+static void on_telling(struct timer *t)
+{
+	struct worker *w = CONTAINER_OF(t, struct worker, telling);
+
+	opened_tell_all(w->all);
+	if (w->n > 0)
+		timer_start(t, WORKER_TELL_MS);
+}
+
 static void tell_late(struct worker_channel *c)
 {
 	size_t n = 0;
@@ -91,6 +107,9 @@ static bool take_one(struct worker_channel *c)
 		return false;
 	}
 	if (hand_is_sound(&c->in.hand, len, n_fds)) {
+		c->worker->share.bytes_per_s = c->in.hand.bytes_per_s;
+		if (!c->worker->telling.active)
+			timer_start(&c->worker->telling, WORKER_TELL_MS);
 		opened_start(c->worker, &c->in.hand,
 			     (struct bytes){ c->in.first, len - sizeof(c->in.hand) }, fds);
 		return true;
@@ -153,6 +172,8 @@ int worker_open(struct worker *w, struct loop *l, const struct worker_ops *ops,
 		const struct worker_tools *tools, int channel, struct bytes text, struct err *err)
 {
 	*w = (struct worker){ .ops = ops, .loop = l, .tools = *tools };
+	share_open(&w->share, l, 0); /* each connection says it anew */
+	timer_init(&w->telling, l, on_telling);
 	if (open_channel(w, channel, err) < 0)
 		return -1;
 	if (read_text(w, text, err) == 0)
@@ -167,6 +188,8 @@ void worker_close(struct worker *w)
 		w->channel->broken = true; /* nobody needs to be told any more */
 	while (w->all)
 		opened_cut(w->all);
+	share_close(&w->share);
+	timer_stop(&w->telling);
 	if (w->channel) {
 		watch_close(&w->channel->ready);
 		close(w->channel->sock);

@@ -6,7 +6,7 @@
  */
 #pragma once
 
-#include "net/loop.h"
+#include "net/share.h"
 #include "opener/protocol.h"
 #include "opener/rules.h"
 #include "opener/worker/leaves.h"
@@ -19,6 +19,7 @@ enum {
 	WORKER_MEMORY_MAX = 512 * 1024 * 1024,
 	WORKER_BATCH = 8,      /* connections taken per turn */
 	WORKER_LATE_MAX = 512, /* notes kept for an egress that is busy */
+	WORKER_TELL_MS = 1000, /* how often it is told what connections moved that go on */
 };
 
 struct worker_tools { /* of the process, borrowed */
@@ -42,6 +43,8 @@ struct worker {
 	struct worker_channel *channel;
 	struct opened *all;
 	size_t n;
+	struct share share;
+	struct timer telling;
 };
 
 /* Takes `channel`, also on failure. `text`: {"rules": as rules_fill() has them, "cert":, "key":}.
@@ -53,3 +56,5 @@ void worker_close(struct worker *w); /* cuts all connections */
 
 /* For a connection that is over. */
 void worker_over(struct worker *w, const struct opener_over *over);
+/* For one that goes on. False: not now, egress is busy. */
+bool worker_goes_on(struct worker *w, const struct opener_over *over);

@@ -1,5 +1,5 @@
-/* share.h - what one sandbox may take of the way out: so many bytes in a second, and of a turn of
- * the loop no more than any other sandbox, however many connections it has.
+/* share.h - what the connections of one sandbox may take together: so many bytes in a second, and
+ * of a turn of the loop no more than any other sandbox, however many connections it has.
  *
  * Bytes are counted after they moved. A connection that took more than there was waits in line with
  * its sandbox's others; what was taken too much is paid back before anybody goes on.

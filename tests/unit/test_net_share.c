@@ -1,9 +1,9 @@
-/* test_egress_share.c - a sandbox has its share of the way out, however many connections it opens,
+/* test_net_share.c - a sandbox has its share of the way out, however many connections it opens,
  * and no more bytes in a second than it may. */
 #include "tests/unit/check.h"
 
 #include "base/clock.h"
-#include "egress/share.h"
+#include "net/share.h"
 
 enum { CROWD = 64, TURNS = 400, RATE = 1000 * 1000, PIECE = 10 * 1000 };
 

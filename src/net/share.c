@@ -1,5 +1,5 @@
 /* share.c - see share.h. */
-#include "egress/share.h"
+#include "net/share.h"
 
 enum { TURNS_MAX = 1 << 20 }; /* counted at once: no number overflows */
 
