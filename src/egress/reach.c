@@ -9,7 +9,8 @@ struct policy_verdict reach_address(const struct policy *p, const struct known_n
 
 	if (policy_service_at(p, ip, port))
 		v = (struct policy_verdict){ true, "a service" };
-	for (size_t i = 0; !v.yes && (name = known_names_of(k, ip, i)); i++) {
+	for (size_t i = 0; i < REACH_NAMES_MAX && !v.yes && (name = known_names_of(k, ip, i));
+	     i++) {
 		named = policy_answer(p, name, ip);
 		if (!named.yes || policy_service(p, name))
 			continue;

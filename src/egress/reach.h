@@ -6,6 +6,8 @@
 #include "egress/known_names.h"
 #include "egress/policy.h"
 
+enum { REACH_NAMES_MAX = 8 }; /* of one address, the newest; each costs a look at all rules */
+
 /* A name that this sandbox was given the address for is as good as said. */
 struct policy_verdict reach_address(const struct policy *p, const struct known_names *k,
 				    uint32_t ip, uint16_t port);

@@ -29,6 +29,7 @@ int rule_list_add(struct rule_list *l, struct bytes entry, struct err *err)
 	r.text = strdup(text);
 	if (!r.text)
 		return err_set(err, ERR_EXHAUSTED, ENOMEM, "a rule");
+	r.len = strlen(text);
 	l->all[l->n++] = r;
 	return 0;
 }
@@ -41,14 +42,21 @@ void rule_list_done(struct rule_list *l)
 	*l = (struct rule_list){ 0 };
 }
 
+/* Most are told apart by this: there may be a thousand, and each connection asks. */
+static bool may_match(const struct rule *r, size_t len)
+{
+	return !r->is_range && (r->text[0] == '*' ? r->len <= len : r->len == len);
+}
+
 const struct rule *rule_list_name(const struct rule_list *l, const char *name)
 {
 	const struct rule *best = NULL;
+	size_t len = strlen(name);
 
 	for (size_t i = 0; i < l->n; i++) {
 		const struct rule *r = &l->all[i];
 
-		if (!r->is_range && domain_match(r->text, name) &&
+		if (may_match(r, len) && domain_match(r->text, name) &&
 		    (!best || domain_is_closer(r->text, best->text)))
 			best = r;
 	}

@@ -8,6 +8,7 @@ enum { RULES_MAX = 1000 };
 
 struct rule {
 	char *text; /* as it is compared and told: example.com, *.example.com, 10.0.0.0/8 */
+	size_t len; /* of it */
 	bool is_range;
 	struct cidr range;
 };
