@@ -66,10 +66,14 @@ static void decide_by_name(struct front *f)
 
 	if (v.yes && f->hides && policy_minds_names(&o->policy))
 		v = hidden;
-	if (s && v.yes && s->port == f->port) {
+	if (s && v.yes && s->port != f->port) {
+		v.yes = false;
+		snprintf(v.why, sizeof(v.why), "the service is at port %u", s->port);
+	}
+	if (s && v.yes) {
 		towards(f, s->ip);
 		front_let_out(f, &v);
-	} else if (s || !v.yes) {
+	} else if (!v.yes) {
 		struct policy_verdict address = policy_address(&o->policy, f->ip);
 
 		towards(f, f->ip);

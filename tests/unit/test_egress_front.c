@@ -348,6 +348,22 @@ static void one_sandbox_does_not_use_up_the_resolver(void **state)
 	outlet_forget(&other);
 }
 
+static void the_log_says_no_where_a_service_has_another_port(void **state)
+{
+	AUTO(buf_done) struct buf text = BUF_MAX(AUDIT_TEXT_MAX);
+	struct world *w = *state;
+	struct err err;
+
+	w->ground.services[0].port = PORT + 1;
+	rule(w, "{\"allowInternetAccess\":false,\"services\":[\"db\"]}");
+	go(w, INSIDE, GET("db.hotcell.internal"));
+	must_arrive(w, w->guest, "HTTP/1.1 403 Forbidden\r\n");
+	assert_int_equal(audit_tell(&w->outlet.audit, &text, &err), 0);
+	assert_non_null(memmem(text.ptr, text.len, "\"refused\"", 9));
+	assert_non_null(memmem(text.ptr, text.len, "port 8081", 9));
+	assert_null(memmem(text.ptr, text.len, "\"allowed\"", 9));
+}
+
 static void new_rules_cut_what_they_do_not_allow(void **state)
 {
 	struct world *w = *state;
@@ -385,6 +401,7 @@ int main(void)
 		TEST(without_rules_a_name_that_is_found_leads_nowhere),
 		TEST(who_leaves_without_a_word_is_told_of),
 		TEST(a_server_that_hangs_up_without_a_word_is_told_of),
+		TEST(the_log_says_no_where_a_service_has_another_port),
 		TEST(one_sandbox_does_not_use_up_the_resolver),
 		TEST(new_rules_cut_what_they_do_not_allow),
 	};
