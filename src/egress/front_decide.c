@@ -24,9 +24,12 @@ struct policy_verdict front_by_address(const struct front *f)
 
 static void decide_by_address(struct front *f)
 {
-	struct policy_verdict v = front_by_address(f);
-	const char *name = is_stand_in(f->ip) ? known_names_of(&f->outlet->known, f->ip, 0) : NULL;
+	struct policy_verdict v = front_by_address(f), named;
+	const char *name = NULL;
 
+	if (is_stand_in(f->ip)) /* the proxy is asked for the one that may be */
+		name = v.yes ? reach_name(&f->outlet->policy, &f->outlet->known, f->ip, &named)
+			     : known_names_of(&f->outlet->known, f->ip, 0);
 	towards(f, f->ip);
 	if (name)
 		snprintf(f->name, sizeof(f->name), "%s", name);

@@ -279,6 +279,23 @@ static void a_stand_in_is_worth_its_name_and_no_more(void **state)
 	assert_int_equal(w->outlet.counts.tcp_refused, 4);
 }
 
+/* As after a pause, when the address was given anew meanwhile: two names, and one may be reached.
+ */
+static void of_two_names_of_a_stand_in_the_allowed_one_is_asked_for(void **state)
+{
+	struct world *w = *state;
+	struct dns_addresses given = { .n = 1 };
+	struct addr proxy;
+
+	with_proxy(w, &proxy);
+	rule(w, ONLY_GOOD);
+	given.ip[0] = stand_in_for(&w->outlet.known, "good.com");
+	known_names_add(&w->outlet.known, "evil.com", &given);
+	go(w, given.ip[0], "\1\2\3");
+	assert_true(until(w, at_inside));
+	must_arrive(w, w->inside.fd, CONNECT("good.com"));
+}
+
 static void what_a_proxy_refuses_is_told(void **state)
 {
 	static const struct {
@@ -345,6 +362,7 @@ int main(void)
 		TEST(a_proxy_is_asked_for_the_name),
 		TEST(who_waits_for_a_greeting_goes_by_the_stand_in),
 		TEST(a_stand_in_is_worth_its_name_and_no_more),
+		TEST(of_two_names_of_a_stand_in_the_allowed_one_is_asked_for),
 		TEST(what_a_proxy_refuses_is_told),
 		TEST(a_service_is_not_the_proxys),
 		TEST(more_connections_than_may_be_are_refused),
