@@ -10,6 +10,7 @@
 
 #include "base/log.h"
 #include "egress/control.h"
+#include "egress/host_addresses.h"
 #include "egress/nft.h"
 #include "egress/resolvers.h"
 #include "egress/settings.h"
@@ -85,7 +86,8 @@ static int set_up(struct program *p, const struct config_value *set, struct err 
 
 	json_object_seed(0); /* before there is no /dev/urandom */
 	if (confine_begin(FILES_WANTED, err) < 0 || loop_open(&p->house.loop, err) < 0 ||
-	    read_ground(p, set, err) < 0 || open_resolver(p, set, err) < 0 ||
+	    read_ground(p, set, err) < 0 || host_addresses_read(&p->ground, err) < 0 ||
+	    open_resolver(p, set, err) < 0 ||
 	    signal_open(&p->term, p->house.loop, SIGTERM, on_term, err) < 0 ||
 	    signal_open(&p->interrupt, p->house.loop, SIGINT, on_interrupt, err) < 0 ||
 	    control_open(&p->control, &p->house, set[SET_SOCKET].text,

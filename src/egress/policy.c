@@ -60,6 +60,14 @@ static struct policy_verdict own_address(const struct policy *p, uint32_t ip,
 	return r ? say(false, "denyOut %s", r->text) : ground;
 }
 
+static enum ip4_kind kind_of(const struct policy *p, uint32_t ip)
+{
+	for (size_t i = 0; i < p->ground->n_host; i++)
+		if (p->ground->host[i] == ip)
+			return IP4_THIS_HOST;
+	return ip4_kind(ip);
+}
+
 static const char *service_suffix(const char *name)
 {
 	size_t all = strlen(name), n = strlen(POLICY_SERVICE_DOMAIN);
@@ -90,7 +98,7 @@ struct policy_verdict policy_answer(const struct policy *p, const char *name, ui
 {
 	const struct policy_service *s = policy_service(p, name);
 	struct policy_verdict v = policy_name(p, name);
-	enum ip4_kind kind = ip4_kind(ip);
+	enum ip4_kind kind = kind_of(p, ip);
 
 	if (!v.yes || (s && s->ip == ip) || (p->ground->proxied && is_stand_in(ip)))
 		return v;
@@ -101,7 +109,7 @@ struct policy_verdict policy_answer(const struct policy *p, const char *name, ui
 
 struct policy_verdict policy_address(const struct policy *p, uint32_t ip)
 {
-	enum ip4_kind kind = ip4_kind(ip);
+	enum ip4_kind kind = kind_of(p, ip);
 	struct policy_verdict v;
 
 	if (kind != IP4_PUBLIC)

@@ -3,7 +3,8 @@
  * Two have a say. The operator's ground holds for all: nobody, a list, or the internet; and the
  * named services of the own network. A sandbox narrows it, never widens it. Its own rules have
  * E2B's order: a name or range that is allowed, a range that is denied, else allowed. Addresses
- * that are not the internet's are refused whatever a rule says: only a named service has one.
+ * that are not the internet's, or the host's own, are refused whatever a rule says: only a named
+ * service has one.
  */
 #pragma once
 
@@ -14,6 +15,7 @@ enum {
 	POLICY_TEXT_MAX = 256 * 1024,
 	POLICY_WHY_MAX = 320,
 	POLICY_SERVICES_MAX = 64,
+	POLICY_HOST_MAX = 64,
 	POLICY_SERVICE_NAME_MAX = 63,
 };
 
@@ -34,6 +36,8 @@ struct policy_ground {
 	struct rule_list allow;
 	struct policy_service services[POLICY_SERVICES_MAX];
 	size_t n_services;
+	uint32_t host[POLICY_HOST_MAX]; /* public addresses that are this host's own */
+	size_t n_host;
 };
 
 /* "db=10.1.2.3:5432 cache=10.1.2.4:6379", names of one label. */

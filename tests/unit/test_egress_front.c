@@ -2,6 +2,7 @@
 #include "tests/unit/egress_world.h"
 
 #include "egress/front_inside.h"
+#include "egress/host_addresses.h"
 
 static void a_name_decides_and_its_own_address_is_dialled(void **state)
 {
@@ -45,6 +46,26 @@ static void a_name_that_leads_inside_leads_nowhere(void **state)
 	go(w, GOOD, GET("rebound.com"));
 	must_arrive(w, w->guest, "HTTP/1.1 403 Forbidden\r\n");
 	assert_false(came(&w->inside));
+}
+
+/* Its public addresses, by name and by number, whatever the rules say; but for a service there. */
+static void nobody_is_let_out_to_the_host_itself(void **state)
+{
+	struct world *w = *state;
+	struct err err;
+
+	assert_int_equal(host_addresses_read(&w->ground, &err), 0);
+	assert_int_equal(w->ground.n_host, 2);
+	rule(w, "{\"network\":{\"allowOut\":[\"good.com\",\"93.184.216.34\"]}}");
+	go(w, GOOD, GET("good.com"));
+	must_arrive(w, w->guest, "HTTP/1.1 403 Forbidden\r\n");
+	go(w, GOOD, "\1\2\3");
+	assert_true(until(w, nobody_left));
+	assert_false(came(&w->good));
+	w->ground.services[0].ip = GOOD;
+	rule(w, "{\"services\":[\"db\"]}");
+	go(w, GOOD, "\1\2\3");
+	assert_true(until(w, at_good));
 }
 
 /* Greetings to good.com, the second with encrypted_client_hello. */
@@ -385,6 +406,7 @@ int main(void)
 		TEST(another_name_is_told_why_not),
 		TEST(without_rules_nobody_gets_out),
 		TEST(a_name_that_leads_inside_leads_nowhere),
+		TEST(nobody_is_let_out_to_the_host_itself),
 		TEST(a_greeting_that_hides_a_name_is_refused_where_names_count),
 		TEST(a_greeting_that_hides_its_only_name_is_refused_too),
 		TEST(it_is_refused_when_said_late),
