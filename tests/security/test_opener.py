@@ -152,6 +152,15 @@ def test_programs_accept_what_they_are_shown(it, server, tmp_path):
         assert heads and "Authorization: Bearer 12345" in heads[0], program
 
 
+def test_a_guest_that_asks_for_nothing_is_not_waited_for(it, server):
+    channel = it.worker(RULES)
+    sock, stream = open_tls(it, channel, server)
+    stream.close()
+    with sock.unwrap():  # it has said its last word, and hears on
+        out, _into, requests, _why = channel.over()
+    assert out == 0 and requests == 0
+
+
 def test_a_large_body_passes_both_ways(it, server):
     channel = it.worker(RULES)
     sock, stream = open_tls(it, channel, server)

@@ -109,10 +109,10 @@ static void tell_refusal(struct opened *o)
 	finish(o, told);
 }
 
-/* The guest is told as soon as it has asked. */
+/* The guest is told as soon as it has asked, if it still may. */
 static void refuse(struct opened *o, unsigned int status, const char *why)
 {
-	if (o->answered) {
+	if (o->answered || (o->guest_ended && !o->asked)) {
 		fail(o, why);
 		return;
 	}
