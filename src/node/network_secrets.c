@@ -18,6 +18,8 @@ struct secret_job {
 	struct secret_change change;
 	char (*ids)[NODE_ID_MAX + 1]; /* who may use it, n of them */
 	size_t n, at;
+	char *was;       /* the text of that sandbox before, until it is noted; may be NULL */
+	uint64_t change; /* which it was of its network */
 	uint64_t until_ms;
 	struct timer look;
 	struct journal_write write;
@@ -39,6 +41,7 @@ static void job_free(struct secret_job *j)
 	if (j->next)
 		j->next->prev = j->prev;
 	json_decref(j->said);
+	free(j->was);
 	free(j->ids);
 	free(j);
 }
@@ -73,6 +76,16 @@ static void on_told(struct network_telling *t, const struct err *err)
 	turn(j);
 }
 
+/* So that it is not taken for done when it is asked for again. */
+static void not_noted(struct secret_job *j, struct sandbox *s, const struct err *err)
+{
+	if (s && s->network.changes == j->change) {
+		free(s->text);
+		s->text = TAKE(j->was);
+	}
+	finish(j, err);
+}
+
 static void on_noted(struct journal_write *w, const struct err *failed)
 {
 	struct secret_job *j = CONTAINER_OF(w, struct secret_job, write);
@@ -80,8 +93,11 @@ static void on_noted(struct journal_write *w, const struct err *failed)
 	struct err err;
 
 	if (failed) {
-		finish(j, failed);
-	} else if (!s || s->state != SANDBOX_RUNNING) { /* a worker of later has the new one */
+		not_noted(j, s, failed);
+		return;
+	}
+	free(TAKE(j->was));
+	if (!s || s->state != SANDBOX_RUNNING) { /* a worker of later has the new one */
 		j->at++;
 		turn(j);
 	} else if (network_telling_begin(&j->telling, s, s->text, on_told, &err) < 0) {
@@ -98,16 +114,18 @@ static bool change(struct secret_job *j, struct sandbox *s, struct err *err)
 
 	if (rc == 0 && !next)
 		return false;
-	if (rc == 0) {
-		free(s->text);
-		s->text = next;
-		s->network.changes++;
-		rc = s->state == SANDBOX_RUNNING
-			     ? sandbox_note(s, &j->write, JOURNAL_RUNNING, on_noted, err)
-			     : sandbox_note_durable(s, &j->write, JOURNAL_PAUSED, on_noted, err);
-	}
-	if (rc < 0)
+	if (rc < 0) {
 		finish(j, err);
+		return true;
+	}
+	j->was = s->text;
+	s->text = next;
+	j->change = ++s->network.changes;
+	rc = s->state == SANDBOX_RUNNING
+		     ? sandbox_note(s, &j->write, JOURNAL_RUNNING, on_noted, err)
+		     : sandbox_note_durable(s, &j->write, JOURNAL_PAUSED, on_noted, err);
+	if (rc < 0)
+		not_noted(j, s, err);
 	return true;
 }
 

@@ -3,6 +3,8 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <signal.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/un.h>
 
@@ -355,11 +357,44 @@ static void one_that_is_being_claimed_gets_a_new_secret(void **state)
 	scene_end();
 }
 
+/* Whoever is told so deletes it again, and must not find it done. */
+static void what_could_not_be_noted_is_not_done(void **state)
+{
+	static const char gone[] = "{\"name\":\"key\",\"sealed\":null}";
+	struct rlimit before, none;
+
+	(void)state;
+	signal(SIGXFSZ, SIG_IGN);
+	scene_open();
+	open_door();
+	s.sandbox->text = strdup(SECRET("v1"));
+	sandbox_enter(&s.node->table, s.sandbox, SANDBOX_RUNNING);
+	assert_int_equal(getrlimit(RLIMIT_FSIZE, &before), 0);
+	none = before;
+	none.rlim_cur = 1;
+	assert_int_equal(setrlimit(RLIMIT_FSIZE, &none), 0);
+	say_secret(gone);
+	UNTIL(!s.node->secret_jobs);
+	assert_int_equal(setrlimit(RLIMIT_FSIZE, &before), 0);
+	assert_int_equal(s.n_waits, 0);
+	say_secret(gone);
+	UNTIL(s.n_waits == 1 || !s.node->secret_jobs);
+	assert_int_equal(s.n_waits, 1);
+	assert_null(strstr(s.opened, "\"v1\""));
+	let_in(0);
+	UNTIL(!s.node->secret_jobs);
+	assert_null(strstr(s.sandbox->text, "\"v1\""));
+	free(s.sandbox->text);
+	close_door();
+	scene_end();
+}
+
 int main(void)
 {
 	static const struct CMUnitTest tests[] = {
 		cmocka_unit_test(a_secret_of_before_does_not_come_back),
 		cmocka_unit_test(one_that_is_being_claimed_gets_a_new_secret),
+		cmocka_unit_test(what_could_not_be_noted_is_not_done),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
