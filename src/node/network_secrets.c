@@ -19,7 +19,7 @@ struct secret_job {
 	char (*ids)[NODE_ID_MAX + 1]; /* who may use it, n of them */
 	size_t n, at;
 	char *was;       /* the text of that sandbox before, until it is noted; may be NULL */
-	uint64_t change; /* which it was of its network */
+	uint64_t number; /* of this change, among those of its network */
 	uint64_t until_ms;
 	struct timer look;
 	struct journal_write write;
@@ -79,7 +79,7 @@ static void on_told(struct network_telling *t, const struct err *err)
 /* So that it is not taken for done when it is asked for again. */
 static void not_noted(struct secret_job *j, struct sandbox *s, const struct err *err)
 {
-	if (s && s->network.changes == j->change) {
+	if (s && s->network.changes == j->number) {
 		free(s->text);
 		s->text = TAKE(j->was);
 	}
@@ -120,7 +120,7 @@ static bool change(struct secret_job *j, struct sandbox *s, struct err *err)
 	}
 	j->was = s->text;
 	s->text = next;
-	j->change = ++s->network.changes;
+	j->number = ++s->network.changes;
 	rc = s->state == SANDBOX_RUNNING
 		     ? sandbox_note(s, &j->write, JOURNAL_RUNNING, on_noted, err)
 		     : sandbox_note_durable(s, &j->write, JOURNAL_PAUSED, on_noted, err);
