@@ -64,7 +64,8 @@ def fill_npm(folder, host):
     (folder / "npm/-").mkdir(parents=True)
     (folder / "npm/-/tiny-1.0.0.tgz").write_bytes(data)
     code = base64.b64encode(hashlib.sha512(data).digest()).decode()
-    dist = {"tarball": f"https://{host}/files/npm/-/tiny-1.0.0.tgz", "shasum": digest("sha1", data), "integrity": f"sha512-{code}"}
+    dist = {"tarball": f"https://{host}/files/npm/-/tiny-1.0.0.tgz", "shasum": digest("sha1", data),
+            "integrity": f"sha512-{code}"}
     (folder / "npm/tiny").write_text(json.dumps(
         {"name": "tiny", "dist-tags": {"latest": "1.0.0"},
          "versions": {"1.0.0": {"name": "tiny", "version": "1.0.0", "main": "tiny.js", "dist": dist}}}))
@@ -82,7 +83,8 @@ def fill_apt(folder):
     deb = (shelf / "tiny.deb").read_bytes()
     index = f"{CONTROL}Filename: ./tiny.deb\nSize: {len(deb)}\nSHA256: {digest('sha256', deb)}\n\n"
     (shelf / "Packages").write_text(index)
-    (shelf / "Release").write_text(f"Date: Sun, 15 Nov 2026 00:00:00 UTC\nSHA256:\n {digest('sha256', index.encode())} {len(index)} Packages\n")
+    (shelf / "Release").write_text("Date: Sun, 15 Nov 2026 00:00:00 UTC\n"
+                                   f"SHA256:\n {digest('sha256', index.encode())} {len(index)} Packages\n")
 
 
 def fill(folder, npm_host):

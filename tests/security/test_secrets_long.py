@@ -2,7 +2,8 @@
 
 As test_secrets.py, with Node's fetch, npm, pip, apt and Java, in an image that has them (guest/tools). Each of them
 brings certificates of its own or looks for them in a place of its own, and must trust the installation's authority
-as the template was built, with no option given, and nobody else's. What pip, npm and apt ask for they get: a package, which is installed.
+as the template was built, with no option given, and nobody else's. What pip, npm and apt ask for they get: a package,
+which is installed.
 """
 
 import re
@@ -77,7 +78,8 @@ def ask(server, internet, box, tool, host):
     """What the tool said, line by line, and who was asked."""
     internet.heard()
     began = time.monotonic()
-    said = server.run(box, f"host={host}; {{ {COMMANDS[tool]}; }} 2>&1 || echo failed", SECONDS, "root" if tool == "apt" else "user")
+    said = server.run(box, f"host={host}; {{ {COMMANDS[tool]}; }} 2>&1 || echo failed", SECONDS,
+                      "root" if tool == "apt" else "user")
     print(f"{tool}: {time.monotonic() - began:.1f} s\n{said}")
     return said.splitlines() or [""], heard(internet)
 
