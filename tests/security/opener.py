@@ -135,16 +135,18 @@ class Opener:
         return nursery, [int(pid) for pid in children]
 
     def end(self):
+        status = 0
         if self.client:
             self.client.close()
         if self.process and self.process.poll() is None:
             self.process.send_signal(signal.SIGTERM)
-            self.process.wait(PATIENCE)
+            status = self.process.wait(PATIENCE)
         log = self.logged()
         complaints = [line for line in log.splitlines() if "Sanitizer" in line or "runtime error" in line]
         shutil.rmtree(self.base)
         assert not complaints, complaints
         refused_calls.check("the opener", log)
+        assert not status, f"the opener ended with {status}: {log}"
 
 
 class Channel:

@@ -8,7 +8,9 @@ import os
 import pathlib
 import platform
 import signal
+import socket
 import ssl
+import struct
 
 import opener
 import pytest
@@ -61,6 +63,17 @@ def open_tls(it, channel, server):
     return context.wrap_socket(channel.hand(HOST, server.address), server_hostname=HOST)
 
 
+@pytest.fixture(name="pids")
+def fixture_pids(it, server):
+    """Of all three. A worker that has served somebody has its filter."""
+    channel = it.worker(RULES)
+    with open_tls(it, channel, server) as sock, sock.makefile("rwb") as stream:
+        assert b" 200 " in say(stream, "GET")[0]
+    nursery, (worker,) = it.processes()
+    yield {"opener": it.process.pid, "nursery": nursery, "worker": worker}
+    channel.sock.close()
+
+
 def has_ended(pid):
     """Its nursery waits for nobody."""
     return not pathlib.Path(f"/proc/{pid}").exists()
@@ -80,12 +93,16 @@ def test_much_passes(it, server):
         assert say(stream, "POST", body)[1][:len(body)] == body
 
 
-def test_a_server_that_is_gone(it, server):
+def test_a_server_that_breaks_off(it):
     channel = it.worker(RULES)
-    with channel.hand(HOST, server.address, tls=False) as guest:
-        guest.sendall(b"no request\r\n\r\n")
-        while guest.recv(1000):
-            pass
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        with channel.hand(HOST, listener.getsockname(), tls=False) as guest:
+            guest.sendall(f"GET / HTTP/1.1\r\nHost: {HOST}\r\n\r\n".encode())
+            server, _who = listener.accept()
+            assert server.recv(1000)
+            server.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+            server.close()
+            assert b" 502 " in guest.recv(1000)
     assert channel.over()[3]
 
 
@@ -101,24 +118,21 @@ def test_a_worker_ends_with_its_channel_and_its_slot(it):
 
 def test_there_is_room_for_long_rules(it):
     headers = {f"X-{i}": "x" * 700 for i in range(30)}
-    it.worker({f"{i}.example.com": [{"transform": {"headers": headers}}] for i in range(60)})
+    channel = it.worker({f"{i}.example.com": [{"transform": {"headers": headers}}] for i in range(60)})
+    channel.sock.close()
 
 
 @known_registers
-def test_what_libraries_do_elsewhere_is_allowed(it):
-    it.worker(RULES)
-    _nursery, (worker,) = it.processes()
-    for pid in (worker, it.process.pid):
-        may_make(pid, *SELDOM)
+def test_what_libraries_do_elsewhere_is_allowed(pids):
+    for who in ("worker", "opener"):
+        may_make(pids[who], *SELDOM)
 
 
 @known_registers
 @pytest.mark.parametrize("who", ["opener", "nursery", "worker"])
-def test_a_bug_ends_it_as_a_bug(it, who):
+def test_a_bug_ends_it_as_a_bug(it, pids, who):
     """abort(), as a failed assertion calls it: nothing is refused on the way, and that is all that ends."""
-    it.worker(RULES)
-    nursery, (worker,) = it.processes()
-    pid = {"opener": it.process.pid, "nursery": nursery, "worker": worker}[who]
+    pid = pids[who]
     with Taken(pid) as taken:
         taken.go_on_at("abort")
     if who == "opener":
