@@ -6,7 +6,8 @@ finds in what the internet heard whatever RULES does not explain.
 
 import frames
 import neighbour
-from names import AAAA, ALL_INSIDE, ANY, BEHIND, EVIL, GOOD, HTTPS, INSIDE, METADATA, MOVED, NULL, OTHER, PROXY, PROXY_PORT, RANGE, SERVICE, SRV, TXT
+from names import (AAAA, ALL_INSIDE, ANY, BEHIND, EVIL, GOOD, HTTPS, INSIDE, METADATA, MOVED, NULL, OTHER, PROXY,
+                   PROXY_PORT, RANGE, SERVICE, SRV, TXT)
 from probes import REFUSALS
 
 NAMES = ("good.test", "flip.test", "inside.test", "meta.test", "loop.test", "host.test", "mixed.test")

@@ -8,6 +8,7 @@ that is no refusal stays.
 """
 
 import concurrent.futures
+import contextlib
 import errno
 import json
 import re
@@ -84,6 +85,22 @@ def http(to, port=80, host=None, path="/", method="GET", more="", quiet=0, close
         if close:
             s.shutdown(socket.SHUT_WR)
         return who_answered(read_all(s))
+
+
+def crowd(to, n, port=80):
+    """How many of n connections at the same time are answered."""
+    kept = []
+    for _ in range(n):
+        kept.append(connected(to, port))
+        with contextlib.suppress(OSError):
+            kept[-1].sendall(f"GET / HTTP/1.1\r\nHost: {to}\r\n\r\n".encode())
+    answered = 0
+    for s in kept:
+        with contextlib.suppress(OSError):
+            answered += b"reached" in read_all(s)
+    for s in kept:
+        s.close()
+    return f"{answered} of {n}"
 
 
 def large(to, port=80):
@@ -253,6 +270,20 @@ def dns_tcp(server, name, port=53):
         return said(data[2:])
 
 
+def ask_often(server, name, n, seconds):
+    """How many of n questions, asked at once, are answered in that time."""
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as s:
+        s.connect((server, 53))
+        for i in range(n):
+            s.send(names.question(name, tag=i))
+        end, answered = time.monotonic() + seconds, 0
+        with contextlib.suppress(TimeoutError):
+            while (left := end - time.monotonic()) > 0:
+                s.settimeout(left)
+                answered += len(s.recv(4096)) > 0
+        return str(answered)
+
+
 def resolve(name):
     return ",".join(sorted({a[4][0] for a in socket.getaddrinfo(name, 80, socket.AF_INET, socket.SOCK_STREAM)}))
 
@@ -283,8 +314,8 @@ def frame(how, wait=2):
     return frames.send(how, wait)
 
 
-KINDS = {f.__name__: f for f in (say, http, large, websocket, follow, command, tls, odd_hello, dns, dns_tcp, resolve, udp,
-                                 ping, frame)}
+KINDS = {f.__name__: f for f in (say, http, crowd, large, websocket, follow, command, tls, odd_hello, dns, dns_tcp, ask_often,
+                                 resolve, udp, ping, frame)}
 
 
 def attempt(kind, args):

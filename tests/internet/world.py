@@ -76,9 +76,12 @@ async def serve_dns(reader, writer, to, port):
 
 async def serve_echo(reader, writer, to, port):
     writer.write(reached(to, port) + b"\r\n")
-    while data := await reader.read(4096):
-        note("echo", to, port, said=data[:64].decode("latin-1"))
-        writer.write(data)
+    try:
+        while data := await reader.read(4096):
+            note("echo", to, port, said=data[:64].decode("latin-1"))
+            writer.write(data)
+    finally:
+        note("cut", to, port, at=time.monotonic())
 
 
 # --- HTTP -------------------------------------------------------------------------------------------------

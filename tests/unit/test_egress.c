@@ -422,6 +422,29 @@ static void a_flood_starves_nobody(void **state)
 	assert_true(heard <= (spent_ms / DOORS_HEARD_MS + 2) * HEARD);
 }
 
+/* Those beyond its rate wait at its door: they are taken later, each of them. */
+static void so_many_connections_are_taken_in_a_second(void **state)
+{
+	enum { ALL = HEARD + HEARD / 4 }; /* less than may wait at a door */
+	struct world *w = *state;
+	int fds[ALL];
+	char byte;
+	uint64_t begin = clock_mono_ns();
+
+	assert_int_equal(hand_over(w, SLOT).code, ERR_NONE);
+	for (size_t i = 0; i < ALL; i++) {
+		fds[i] = dial(&w->tcp, SOCK_STREAM);
+		assert_true(fds[i] >= 0);
+	}
+	for (size_t i = 0; i < ALL; i++) {
+		turn_until_readable(w, fds[i]);
+		assert_int_equal(recv(fds[i], &byte, 1, 0), -1);
+		close(fds[i]);
+	}
+	assert_true(clock_mono_ns() - begin >= DOORS_HEARD_MS * NSEC_PER_MSEC / 2);
+	assert_int_equal(ask(w, EGRESS_COUNT, SLOT).counts.tcp_refused, ALL);
+}
+
 static void many_slots_at_once(void **state)
 {
 	struct world *w = *state;
@@ -447,6 +470,7 @@ int main(void)
 		TEST(a_question_of_people_is_answered),
 		TEST(where_a_proxy_resolves_a_name_has_a_stand_in),
 		TEST(a_flood_starves_nobody),
+		TEST(so_many_connections_are_taken_in_a_second),
 		TEST(many_slots_at_once),
 	};
 
