@@ -15,9 +15,9 @@ enum {
 };
 
 /* All of TLS 1.2 that agree by finite fields, of parameters that the server chooses. */
-static const uint16_t finite[] = { 0x0016, 0x0033, 0x0039, 0x0045, 0x0067, 0x006b, 0x0088,
-				   0x009a, 0x009e, 0x009f, 0x00be, 0x00c4, 0xc052, 0xc053,
-				   0xc07c, 0xc07d, 0xc09e, 0xc09f, 0xc0a2, 0xc0a3, 0xccaa };
+static const uint16_t finite_fields[] = { 0x0016, 0x0033, 0x0039, 0x0045, 0x0067, 0x006b, 0x0088,
+					  0x009a, 0x009e, 0x009f, 0x00be, 0x00c4, 0xc052, 0xc053,
+					  0xc07c, 0xc07d, 0xc09e, 0xc09f, 0xc0a2, 0xc0a3, 0xccaa };
 
 static unsigned int take(struct bytes *b, size_t n)
 {
@@ -43,8 +43,8 @@ static struct bytes part(struct bytes *b, size_t n)
 
 static bool is_finite(unsigned int cipher)
 {
-	for (size_t i = 0; i < COUNT(finite); i++)
-		if (finite[i] == cipher)
+	for (size_t i = 0; i < COUNT(finite_fields); i++)
+		if (finite_fields[i] == cipher)
 			return true;
 	return false;
 }
