@@ -33,13 +33,66 @@ void front_free(struct front *f)
 
 /* --- no ----------------------------------------------------------------------------------- */
 
+static void on_drain(struct stream_user *u)
+{
+	(void)u;
+}
+
+static void on_rest(struct stream_user *u, struct bytes in)
+{
+	(void)u, (void)in;
+}
+
+static void on_parted(struct stream_user *u)
+{
+	struct front *f = CONTAINER_OF(u, struct front, user);
+
+	if (stream_queued(f->guest) == 0)
+		stream_close(TAKE(f->guest));
+	front_free(f);
+}
+
+static void on_part_failed(struct stream_user *u, const struct err *err)
+{
+	(void)err;
+	front_free(CONTAINER_OF(u, struct front, user));
+}
+
+static void on_part_late(struct timer *t)
+{
+	front_free(CONTAINER_OF(t, struct front, late));
+}
+
+/* Nothing more for the guest, which may take its time to read what there was; not too long. A
+ * stream that is closed does the same, but nobody would count it. */
+static void part(struct front *f)
+{
+	static const struct stream_user_ops parts = { on_rest, on_parted, on_drain,
+						      on_part_failed };
+
+	f->silent = f->out = false;
+	timer_stop(&f->quiet);
+	lookup_cancel(&f->lookup);
+	way_cancel(&f->way);
+	if (f->server)
+		stream_abort(TAKE(f->server));
+	f->user.ops = &parts;
+	stream_set_user(f->guest, &f->user);
+	stream_shut(f->guest);
+	stream_read(f->guest, true);
+	timer_stop(&f->late);
+	timer_init(&f->late, f->outlet->house->loop, on_part_late);
+	timer_start(&f->late, FRONT_PART_MS);
+}
+
 void front_refuse(struct front *f, unsigned int status, const char *why)
 {
 	struct err err;
 
 	if (f->kind == OUTLET_HTTP && f->guest && refusal_write(f->guest, status, why, &err) == 0)
-		stream_close(TAKE(f->guest));
-	front_free(f);
+		part(f);
+	else
+		front_free(f);
 }
 
 void front_turn_away(struct front *f, const struct policy_verdict *v)
@@ -122,25 +175,25 @@ static void on_data(struct stream_user *u, struct bytes in)
 }
 
 /* Somebody was dialled, even if not a word was said. */
-static void leave(struct front *f)
+static void tell_of_silence(struct front *f)
 {
 	struct policy_verdict v;
 
-	if (f->silent && f->out) {
-		v = front_by_address(f);
-		front_told(f, &v);
-	}
+	if (!f->silent || !f->out)
+		return;
+	v = front_by_address(f);
+	front_told(f, &v);
+}
+
+static void leave(struct front *f)
+{
+	tell_of_silence(f);
 	front_free(f);
 }
 
 static void on_end(struct stream_user *u)
 {
 	leave(CONTAINER_OF(u, struct front, user));
-}
-
-static void on_drain(struct stream_user *u)
-{
-	(void)u;
 }
 
 static void on_fail(struct stream_user *u, const struct err *err)
@@ -180,8 +233,8 @@ static void on_server_end(struct stream_user *u)
 {
 	struct front *f = CONTAINER_OF(u, struct front, server_user);
 
-	stream_close(TAKE(f->guest));
-	leave(f);
+	tell_of_silence(f);
+	part(f);
 }
 
 static void on_server_fail(struct stream_user *u, const struct err *err)

@@ -16,6 +16,7 @@ enum {
 	FRONT_PEEK_MS = 10000, /* for a first message to be whole */
 	FRONT_DIAL_MS = 10000, /* for each address */
 	FRONT_IDLE_MS = 3600 * 1000,
+	FRONT_PART_MS = 5000, /* for who was told why not to take that and leave */
 };
 
 /* Takes fd, also on failure. `ip`, `port`: where the guest meant to go. */

@@ -36,7 +36,8 @@ struct front {
 };
 
 void front_free(struct front *f);
-/* Who speaks HTTP is told in HTTP; the rest sees a reset. Frees it. */
+/* Who speaks HTTP is told in HTTP, and counted until it has left; the rest sees a reset. Frees it.
+ */
 void front_refuse(struct front *f, unsigned int status, const char *why);
 void front_turn_away(struct front *f, const struct policy_verdict *v); /* 403, and the audit */
 /* Nobody has spoken yet: whoever does it first says what this is. */

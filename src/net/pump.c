@@ -68,6 +68,22 @@ static void on_data(struct stream_user *u, struct bytes in)
 	update(from);
 }
 
+static uint64_t progress(const struct pump *p)
+{
+	return p->a.moved + p->b.moved + stream_sent(p->a.s) + stream_sent(p->b.s);
+}
+
+static bool is_over(struct pump *p)
+{
+	return stream_queued(p->a.s) == 0 && stream_queued(p->b.s) == 0;
+}
+
+static void finish(struct pump *p)
+{
+	drop_streams(p, true);
+	p->ops->on_done(p, NULL);
+}
+
 static void on_end(struct stream_user *u)
 {
 	struct pump_side *from = side_of(u);
@@ -77,8 +93,12 @@ static void on_end(struct stream_user *u)
 	stream_shut(other(from)->s);
 	if (!p->a.ended || !p->b.ended)
 		return;
-	drop_streams(p, true);
-	p->ops->on_done(p, NULL);
+	if (is_over(p)) {
+		finish(p);
+		return;
+	}
+	p->seen = progress(p);
+	timer_repeat(&p->idle, PUMP_LAST_MS);
 }
 
 static void on_drain(struct stream_user *u)
@@ -93,23 +113,38 @@ static void on_fail(struct stream_user *u, const struct err *err)
 
 static const struct stream_user_ops side_ops = { on_data, on_end, on_drain, on_fail };
 
-static uint64_t progress(const struct pump *p)
+static void time_out(struct pump *p, uint64_t ms)
 {
-	return p->a.moved + p->b.moved + stream_sent(p->a.s) + stream_sent(p->b.s);
+	struct err err;
+
+	err_set(&err, ERR_TIMEOUT, 0, "nothing moved for %llu ms", (unsigned long long)ms);
+	fail(p, &err);
+}
+
+/* Nobody is told when a queue is empty, and a slow reader gets its time as long as it reads. */
+static void look_at_last(struct pump *p)
+{
+	uint64_t now = progress(p);
+
+	p->tries = now != p->seen ? 0 : p->tries + 1;
+	p->seen = now;
+	if (is_over(p))
+		finish(p);
+	else if (p->tries == PUMP_LAST_TRIES)
+		time_out(p, (uint64_t)PUMP_LAST_MS * PUMP_LAST_TRIES);
 }
 
 static void on_idle(struct timer *t)
 {
 	struct pump *p = CONTAINER_OF(t, struct pump, idle);
 	uint64_t now = progress(p);
-	struct err err;
 
-	if (now != p->seen) {
+	if (p->a.ended && p->b.ended)
+		look_at_last(p);
+	else if (now == p->seen)
+		time_out(p, p->idle_ms);
+	else
 		p->seen = now;
-		return;
-	}
-	err_set(&err, ERR_TIMEOUT, 0, "nothing moved for %llu ms", (unsigned long long)p->idle_ms);
-	fail(p, &err);
 }
 
 static void side_start(struct pump *p, struct pump_side *side, struct stream *s)

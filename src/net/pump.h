@@ -2,19 +2,25 @@
  *
  * Each direction holds at most PUMP_HOLD bytes: when the receiver is slow, the sender is no longer
  * read. An end is passed on as a half close while the other direction lives on. A broken stream
- * breaks the other one too: both are reset.
+ * breaks the other one too: both are reset. It is over when both have taken all that is for them,
+ * so whoever counts relays counts those that are read slowly, too.
  */
 #pragma once
 
 #include "net/stream.h"
 #include "net/timer.h"
 
-enum { PUMP_HOLD = STREAM_LOW_WATER + LOOP_READ_MAX };
+enum {
+	PUMP_HOLD = STREAM_LOW_WATER + LOOP_READ_MAX,
+	PUMP_LAST_MS = 250,   /* both have ended: how often to look whether all of it was taken */
+	PUMP_LAST_TRIES = 20, /* nothing was, so often: it is given up */
+};
 
 struct pump;
 struct pump_side;
 struct pump_ops {
-	/* The last call: both directions ended (NULL), or what broke. The streams are closed. */
+	/* The last call: both directions ended and were sent (NULL), or what broke. The streams are
+	 * closed. */
 	void (*on_done)(struct pump *p, const struct err *err);
 	/* May be NULL: all passes. Else what `from` received and may pass is appended to `out`; a
 	 * failure breaks both. It may write to either stream itself. */
@@ -37,6 +43,7 @@ struct pump { /* embedded by the caller, who may free it in on_done */
 	struct pump_side a, b;
 	struct timer idle;
 	uint64_t idle_ms, seen; /* seen: bytes moved when last looked */
+	unsigned int tries;     /* both have ended: looked, and nothing had moved */
 	bool held;
 };
 

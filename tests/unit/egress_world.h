@@ -232,6 +232,13 @@ static inline bool nobody_left(struct world *w)
 	return !w->outlet.fronts;
 }
 
+/* The guest is done, and then nobody is left: it is waited for to read why not. */
+static inline bool leaves(struct world *w)
+{
+	assert_int_equal(shutdown(w->guest, SHUT_WR), 0);
+	return until(w, nobody_left);
+}
+
 /* What arrived at a socket, all of `n` bytes of it. */
 static inline void must_arrive(struct world *w, int fd, const char *text)
 {

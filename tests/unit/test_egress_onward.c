@@ -316,7 +316,7 @@ static void what_a_proxy_refuses_is_told(void **state)
 		must_arrive(w, w->inside.fd, CONNECT("good.com"));
 		speak(w->inside.fd, row->says);
 		must_arrive(w, w->guest, "HTTP/1.1 502 Bad Gateway\r\n");
-		assert_true(until(w, nobody_left));
+		assert_true(leaves(w));
 		close(w->inside.fd);
 		w->inside.fd = -1;
 	}
