@@ -256,14 +256,16 @@ static bool has_unread(const struct fd_stream *f)
 	       n > 0;
 }
 
-/* Broken: first what had arrived, if the owner reads; if it does not, wait until it does. */
+/* Broken: first what had arrived, if the owner reads; if it does not, wait until it does. What it
+ * wrote is gone: if that was to leave before it reads, of another who waits for this one perhaps,
+ * both would wait for ever. */
 static void last_words(struct fd_stream *f)
 {
-	if (!has_unread(f)) {
+	if (!has_unread(f))
 		give_up(f);
-		return;
-	}
-	if (f->face.reading && read_once(f) && f->state == FD_OPEN && !f->ended)
+	else if (!f->face.reading)
+		tell_drained(f);
+	else if (read_once(f) && f->state == FD_OPEN && !f->ended)
 		timer_start(&f->later, 0);
 }
 

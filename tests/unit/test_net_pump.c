@@ -168,6 +168,40 @@ static void a_reset_is_passed_on_as_a_reset(void **state)
 	relay_close(&r);
 }
 
+/* Each says more than the other takes; then both are gone at once. */
+static void two_that_do_not_listen_are_not_waited_for(void **state)
+{
+	static uint8_t much[8 * 1024 * 1024];
+	struct source a = { .left = { much, sizeof(much) } }, b = a;
+	struct relay r;
+
+	(void)state;
+	relay_open(&r, tcp_pair, 0);
+	a.s = r.a.s;
+	b.s = r.b.s;
+	stream_read(r.a.s, false);
+	stream_read(r.b.s, false);
+	for (uint64_t last = 1; last > 0;) {
+		struct timer patience;
+		uint64_t before = r.pump.a.moved + r.pump.b.moved;
+
+		timer_init(&patience, r.l, patience_over);
+		timer_start(&patience, 200);
+		while (patience.active) {
+			source_push(&a);
+			source_push(&b);
+			assert_true(loop_turn(r.l));
+		}
+		last = r.pump.a.moved + r.pump.b.moved - before;
+	}
+	assert_true(a.left.len > 0 && b.left.len > 0);
+	stream_abort(TAKE(r.a.s));
+	stream_abort(TAKE(r.b.s));
+	RUN_UNTIL(r.l, r.dones == 1);
+	assert_true(r.broke);
+	relay_close(&r);
+}
+
 static void a_relay_where_nothing_moves_times_out(void **state)
 {
 	struct relay r;
@@ -212,6 +246,7 @@ int main(void)
 		cmocka_unit_test(ten_mebibytes_both_ways_past_a_stalled_reader),
 		cmocka_unit_test(an_end_is_passed_on_and_the_way_back_stays_open),
 		cmocka_unit_test(a_reset_is_passed_on_as_a_reset),
+		cmocka_unit_test(two_that_do_not_listen_are_not_waited_for),
 		cmocka_unit_test(a_relay_where_nothing_moves_times_out),
 		cmocka_unit_test(nothing_moves_while_it_is_held),
 	};
