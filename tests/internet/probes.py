@@ -5,19 +5,19 @@
 A result is `ADDRESS:PORT` of the server whose answer arrived, what a resolver said, or `no: ` and what happened.
 Each kind is a function of that name below, or in frames.py. With ROUNDS everything is tried that often; a result
 that is no refusal stays.
+
+An emulated guest takes a second or more to import what few probes need: they import it themselves.
 """
 
-import concurrent.futures
 import contextlib
 import errno
 import json
 import re
 import socket
 import ssl
-import subprocess
 import sys
+import threading
 import time
-import urllib.request
 
 import frames
 import names
@@ -135,13 +135,20 @@ def websocket(to, port=80, host=None, tls=None, early=""):
 
 def follow(url):
     """Wherever it is sent."""
+    import urllib.request
+
     with urllib.request.build_opener(urllib.request.ProxyHandler({})).open(url, timeout=SECONDS) as answer:
         return who_answered(answer.read())
 
 
 def command(words):
     """A client as people use it."""
-    done = subprocess.run(words, capture_output=True, timeout=30, check=False)
+    import subprocess
+
+    try:
+        done = subprocess.run(words, capture_output=True, timeout=30, check=False)
+    except subprocess.SubprocessError as e:
+        raise Nobody(e) from None
     if done.returncode:
         raise Nobody(f"exit {done.returncode}: {done.stderr[-100:].decode(errors='replace')}")
     return who_answered(done.stdout)
@@ -324,8 +331,27 @@ def attempt(kind, args):
     except OSError as e:
         return "no: " + (errno.errorcode.get(e.errno, str(e)) if e.errno and not isinstance(e, socket.gaierror)
                          else str(e))
-    except (Nobody, subprocess.SubprocessError, ValueError, IndexError) as e:
+    except (Nobody, ValueError, IndexError) as e:
         return f"no: {e}"
+
+
+def side_by_side(probes):
+    results, left = {}, list(reversed(probes.items()))
+
+    def work():
+        while left:
+            try:
+                title, probe = left.pop()
+            except IndexError:
+                return
+            results[title] = attempt(*probe)
+
+    threads = [threading.Thread(target=work) for _ in range(AT_ONCE)]
+    for t in threads:
+        t.start()
+    for t in threads:
+        t.join()
+    return results
 
 
 def main():
@@ -333,11 +359,9 @@ def main():
         probes = json.load(f)
     results = {}
     for _ in range(int(sys.argv[2]) if len(sys.argv) > 2 else 1):
-        with concurrent.futures.ThreadPoolExecutor(AT_ONCE) as pool:
-            running = {title: pool.submit(attempt, *probe) for title, probe in probes.items()}
-            for title, r in running.items():
-                if results.get(title, "no: ").startswith(REFUSALS):
-                    results[title] = r.result()
+        got = side_by_side(probes)
+        results = {title: got[title] if results.get(title, "no: ").startswith(REFUSALS) else results[title]
+                   for title in probes}
     print(json.dumps(results))
 
 
