@@ -15,7 +15,7 @@ import threading
 
 START, STOP, RESET, FACTS = range(4)
 REQUEST, REPLY = struct.Struct("<IIQI64s64s4x"), struct.Struct("<QII128s")
-VERSION = 1
+VERSION = 2
 INVALID = 1  # ERR_INVALID
 
 
