@@ -54,7 +54,19 @@ static int drop_rest(struct buf *out, struct err *err)
 		" } counter drop\n"
 		"\t\tfib daddr type { local, broadcast, multicast, anycast } counter drop\n"
 		"\t\tmeta nfproto ipv6 counter drop\n"
-		"\t}\n}\n");
+		"\t}\n");
+}
+
+/* Who is meant is said by what must match: what the kernel sends itself, a reset or a neighbour's
+ * question, is nobody's, and does not match "another user" either. */
+static int for_user(uid_t uid, struct buf *out, struct err *err)
+{
+	return buf_printf(out, err,
+			  "\tchain out {\n"
+			  "\t\ttype filter hook output priority filter; policy accept;\n"
+			  "\t\tmeta skuid %u goto locked\n"
+			  "\t}\n}\n",
+			  uid);
 }
 
 int nft_rules(uid_t uid, const struct policy_ground *g, const struct question_servers *resolvers,
@@ -63,12 +75,9 @@ int nft_rules(uid_t uid, const struct policy_ground *g, const struct question_se
 	/* made, removed and made again: the first time there is nothing to remove */
 	if (buf_printf(out, err,
 		       "table inet " NFT_TABLE "\ndelete table inet " NFT_TABLE
-		       "\ntable inet " NFT_TABLE " {\n\tchain out {\n"
-		       "\t\ttype filter hook output priority filter; policy accept;\n"
-		       "\t\tmeta skuid != %u accept\n",
-		       uid) < 0 ||
+		       "\ntable inet " NFT_TABLE " {\n\tchain locked {\n") < 0 ||
 	    let_resolvers(resolvers, out, err) < 0 || let_services(g, out, err) < 0 ||
-	    (proxy && let(proxy, "tcp", out, err) < 0))
+	    (proxy && let(proxy, "tcp", out, err) < 0) || drop_rest(out, err) < 0)
 		return -1;
-	return drop_rest(out, err);
+	return for_user(uid, out, err);
 }

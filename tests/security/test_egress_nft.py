@@ -82,6 +82,9 @@ def namespaces(host):
         run("ip", "-n", host.near, "link", "add", "cable", "type", "veth", "peer", "name", "cable", "netns", host.far)
         run("ip", "-n", host.near, "addr", "add", "94.0.0.1/24", "dev", "cable")
         run("ip", "-n", host.far, "addr", "add", "94.0.0.2/24", "dev", "cable")
+        for ns, end in ((host.near, 1), (host.far, 2)):
+            run("ip", "-n", ns, "addr", "add", f"10.66.0.{end}/24", "dev", "cable")
+            run("ip", "-n", ns, "addr", "add", f"fd66::{end}/64", "dev", "cable", "nodad")
         for ip in [PUBLIC, RESOLVER, SERVICE, *INSIDE]:
             run("ip", "-n", host.far, "addr", "add", f"{ip}/32", "dev", "lo")
         for ns in (host.near, host.far):
@@ -135,6 +138,14 @@ def test_its_user_reaches_the_internet_and_what_is_named(host, rules):
         host.must_pass(ip, 80, uid=0)  # nobody else is meant
     host.near_run("nft", "delete", "table", "inet", "hotcell_egress")
     host.must_pass(INSIDE[0], 80)
+
+
+def test_what_the_kernel_sends_itself_is_nobodys(host, rules):
+    """A reset, and over IPv6 the answer to a neighbour's question: no user's, and so not egress's."""
+    host.near_run("nft", "-f", "-", input=rules)
+    for ip in ("10.66.0.1", "fd66::1"):
+        said = run("ip", "netns", "exec", host.far, sys.executable, "-c", CALLER, ip, 9, PATIENCE_SECONDS / 2, 0)
+        assert "refused" in said and "Errno 111" in said, f"{ip}: {said}"
 
 
 def test_without_a_user_of_its_own_there_are_no_rules(tmp_path):
