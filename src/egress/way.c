@@ -125,8 +125,12 @@ static void on_dialled(struct dial *d, struct stream *s, const struct err *err)
 {
 	struct way *w = CONTAINER_OF(d, struct way, dial);
 	__auto_type on_done = w->on_done;
+	struct err proxy;
 
-	if (!s) {
+	if (!s && w->host[0]) { /* a guest is told this: not where the proxy is */
+		err_set(&proxy, err->code, err->sys, "the proxy is not reached");
+		fail(w, &proxy);
+	} else if (!s) {
 		fail(w, err);
 	} else if (w->host[0]) {
 		ask_proxy(w, s);

@@ -296,6 +296,30 @@ static void of_two_names_of_a_stand_in_the_allowed_one_is_asked_for(void **state
 	must_arrive(w, w->inside.fd, CONNECT("good.com"));
 }
 
+static void where_the_proxy_is_is_the_operators_to_know(void **state)
+{
+	struct world *w = *state;
+	struct addr proxy;
+	char got[1024] = "";
+	size_t n = 0;
+	ssize_t k;
+
+	with_proxy(w, &proxy);
+	close(w->inside.listener);
+	w->inside.listener = -1;
+	rule(w, ONLY_GOOD);
+	go(w, EVIL, GET("good.com"));
+	while ((k = recv(w->guest, got + n, sizeof(got) - 1 - n, MSG_DONTWAIT)) != 0) {
+		if (k < 0)
+			(void)loop_turn(w->loop);
+		else
+			n += (size_t)k;
+	}
+	assert_non_null(strstr(got, "HTTP/1.1 502"));
+	assert_non_null(strstr(got, "the proxy is not reached"));
+	assert_null(strstr(got, "10.0.0.1"));
+}
+
 static void what_a_proxy_refuses_is_told(void **state)
 {
 	static const struct {
@@ -363,6 +387,7 @@ int main(void)
 		TEST(who_waits_for_a_greeting_goes_by_the_stand_in),
 		TEST(a_stand_in_is_worth_its_name_and_no_more),
 		TEST(of_two_names_of_a_stand_in_the_allowed_one_is_asked_for),
+		TEST(where_the_proxy_is_is_the_operators_to_know),
 		TEST(what_a_proxy_refuses_is_told),
 		TEST(a_service_is_not_the_proxys),
 		TEST(more_connections_than_may_be_are_refused),
