@@ -89,7 +89,7 @@ static void on_again(struct timer *timer)
 bool share_take(struct share *s, struct share_taker *t, size_t n)
 {
 	refill(s);
-	s->of_turn -= (int64_t)n;
+	s->of_turn -= (int64_t)(n > SHARE_LEAST ? n : SHARE_LEAST);
 	if (s->bytes_per_s > 0)
 		s->saved -= (int64_t)n;
 	if (s->of_turn >= 0 && s->saved >= 0)

@@ -10,6 +10,7 @@
 
 enum {
 	SHARE_OF_TURN = LOOP_READ_MAX, /* bytes for each turn of the loop */
+	SHARE_LEAST = 1024,            /* of them for each move, of however few bytes: it is work */
 	SHARE_BURST_MS = 100,          /* of its rate that may be saved up */
 	SHARE_GO_MAX = 8,              /* let go on at a time; most have nothing to move */
 };

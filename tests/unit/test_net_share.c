@@ -90,6 +90,31 @@ static void one_of_many_connections_gets_no_more_than_one_of_one(void **state)
 	close_world(&w);
 }
 
+/* Each is a read and a write of the one thread that serves all. */
+static void many_that_move_a_byte_each_have_no_more_turns(void **state)
+{
+	enum { MANY = 512 };
+	struct world w;
+	struct mover greedy[MANY];
+	uint64_t moves = 0;
+
+	(void)state;
+	open_world(&w, 0);
+	for (int i = 0; i < MANY; i++)
+		greedy[i] = mover_of(&w.share);
+	for (int turn = 0; turn < TURNS; turn++) {
+		for (int i = 0; i < MANY; i++)
+			move(&greedy[i], 1);
+		(void)loop_turn(w.loop);
+	}
+	for (int i = 0; i < MANY; i++) {
+		moves += greedy[i].moved;
+		share_leave(&greedy[i].taker);
+	}
+	assert_in_range(moves, TURNS, TURNS * SHARE_OF_TURN / SHARE_LEAST + MANY);
+	close_world(&w);
+}
+
 static void a_rate_is_kept(void **state)
 {
 	struct world w;
@@ -142,6 +167,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(one_of_many_connections_gets_no_more_than_one_of_one),
+		cmocka_unit_test(many_that_move_a_byte_each_have_no_more_turns),
 		cmocka_unit_test(a_rate_is_kept),
 		cmocka_unit_test(who_leaves_the_line_is_not_called),
 	};
