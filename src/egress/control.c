@@ -191,6 +191,8 @@ static bool on_request(struct control_client *cl)
 	if (handle(c, &call, &r, &err) < 0) {
 		r.code = err.code;
 		snprintf(r.msg, sizeof(r.msg), "%.*s", (int)sizeof(r.msg) - 1, err.msg);
+	} else if (call.rq.verb == EGRESS_RESET) {
+		control_alone(cl);
 	}
 	while (call.n_fds > 0)
 		close(call.fds[--call.n_fds]);

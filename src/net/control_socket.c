@@ -17,6 +17,16 @@ void control_hang_up(struct control_client *c)
 	c->of = NULL;
 }
 
+void control_alone(struct control_client *c)
+{
+	for (size_t i = 0; i < CONTROL_CLIENTS_MAX; i++) {
+		struct control_client *other = &c->of->clients[i];
+
+		if (other != c && other->of)
+			control_hang_up(other);
+	}
+}
+
 static void on_ready(struct watch *w, unsigned int events)
 {
 	struct control_client *c = CONTAINER_OF(w, struct control_client, ready);

@@ -46,3 +46,5 @@ int control_socket_open(struct control_socket *s, struct loop *l,
 void control_socket_close(struct control_socket *s); /* hangs up on all */
 
 void control_hang_up(struct control_client *c); /* also from inside on_request */
+/* It begins anew: what others, who asked before it, have sent and nobody has taken is void. */
+void control_alone(struct control_client *c);

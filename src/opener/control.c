@@ -116,6 +116,8 @@ static bool on_request(struct control_client *cl)
 		return false;
 	}
 	serve(CONTAINER_OF(cl->of, struct control, socket), &call, &r);
+	if (call.rq.verb == OPENER_RESET && r.code == ERR_NONE)
+		control_alone(cl);
 	more = answer(cl, &r, call.answer);
 	auto_close(&call.fd);
 	auto_close(&call.answer);

@@ -264,6 +264,21 @@ static void doors_close_when_node_says_so_and_only_then(void **state)
 	assert_int_equal(ask(w, EGRESS_COUNT, OTHER).code, ERR_NOT_FOUND);
 }
 
+/* A node that was killed left requests behind; they must not follow on those of the next one. */
+static void what_a_former_node_has_asked_is_void(void **state)
+{
+	struct world *w = *state;
+	struct pollfd former = { .fd = w->node, .events = POLLIN };
+
+	assert_int_equal(ask(w, EGRESS_RESET, 0).code, ERR_NONE);
+	w->node = dial_control(w);
+	assert_int_equal(ask(w, EGRESS_RESET, 0).code, ERR_NONE);
+	assert_int_equal(poll(&former, 1, 0), 1);
+	assert_true(former.revents & POLLHUP);
+	close(former.fd);
+	assert_int_equal(hand_over(w, SLOT).code, ERR_NONE);
+}
+
 static void wrong_requests_are_refused(void **state)
 {
 	struct world *w = *state;
@@ -464,6 +479,7 @@ int main(void)
 		TEST(connections_are_reset_and_names_do_not_exist),
 		TEST(what_is_not_a_question_is_told_or_ignored),
 		TEST(doors_close_when_node_says_so_and_only_then),
+		TEST(what_a_former_node_has_asked_is_void),
 		TEST(wrong_requests_are_refused),
 		TEST(a_message_of_another_size_ends_the_connection),
 		TEST(what_was_decided_and_given_is_told),
