@@ -1,7 +1,6 @@
 /* fd_stream.c - a stream over a descriptor, driven by readiness.
  *
  * OPEN; after close() LINGER, until all is sent and the other's end seen, or time is up; then DEAD.
- *
  * A descriptor that fails while OPEN is `broken`: nothing is written any more, but what the other
  * side sent before (an early answer to an upload that was cut off) is delivered if the owner reads,
  * and only then on_fail comes. DEAD ones are freed in the next turn: the close may be ours.
@@ -256,9 +255,8 @@ static bool has_unread(const struct fd_stream *f)
 	       n > 0;
 }
 
-/* Broken: first what had arrived, if the owner reads; if it does not, wait until it does. What it
- * wrote is gone: if that was to leave before it reads, of another who waits for this one perhaps,
- * both would wait for ever. */
+/* Broken: first what had arrived, if the owner reads, else wait until it does. What it wrote is
+ * gone: if that was to leave first, two that wait for each other would do so for ever. */
 static void last_words(struct fd_stream *f)
 {
 	if (!has_unread(f))
