@@ -61,6 +61,33 @@ static bool is_for_others(const struct http1_head *h)
 	return false;
 }
 
+/* Of whatever version, and inside TLS: there, too, each request names a host of its own. */
+static bool names_http(struct bytes protocols)
+{
+	static const char *const begins[] = { "h2", "http", "tls" };
+	struct bytes one;
+
+	while (bytes_next(&protocols, ',', &one))
+		for (size_t i = 0; i < COUNT(begins); i++) {
+			struct bytes begin = bytes_str(begins[i]);
+
+			if (bytes_eq_nocase(bytes_head(bytes_trim(one), begin.len), begin))
+				return true;
+		}
+	return false;
+}
+
+/* Does it ask for a protocol that is not to be had? HTTP; or in a way of which we would say that it
+ * is no upgrade, and a lenient server the contrary: what it then read as that protocol would be
+ * requests to us, with fields of ours. */
+static bool asks_in_vain(const struct http1_head *h)
+{
+	struct bytes value;
+
+	return http1_find(h, "upgrade", &value) > 0 &&
+	       (http1_upgrade(h).len == 0 || names_http(http1_upgrade(h)));
+}
+
 static int check_request(struct http_guard *g, const struct http1_head *h, struct err *err)
 {
 	char host[DOMAIN_SIZE];
@@ -75,7 +102,7 @@ static int check_request(struct http_guard *g, const struct http1_head *h, struc
 	if (g->rewrites && is_for_others(h))
 		return err_set(err, ERR_DENIED, 0, "a %.*s request to a host with a rule",
 			       (int)h->method.len, (const char *)h->method.ptr);
-	if (g->requests > 0 && http1_upgrade(h).len > 0 && !http1_list_has(h, "upgrade", "h2c"))
+	if (g->requests > 0 && http1_upgrade(h).len > 0 && !asks_in_vain(h))
 		return err_set(err, ERR_DENIED, 0, "an upgrade that is not the first request");
 	return 0;
 }
@@ -89,17 +116,6 @@ static int put_head(struct http_guard *g, struct bytes head, const struct http1_
 		return buf_add(out, head, err);
 	r.no_upgrade = no_upgrade;
 	return http_rewrite_head(&r, head, h, out, err);
-}
-
-/* Does it ask for a protocol that is not to be had? HTTP/2; or in a way of which we would say that
- * it is no upgrade, and a lenient server the contrary: what it then read as that protocol would be
- * requests to us, with fields of ours. */
-static bool asks_in_vain(const struct http1_head *h)
-{
-	struct bytes value;
-
-	return http1_find(h, "upgrade", &value) > 0 &&
-	       (http1_upgrade(h).len == 0 || http1_list_has(h, "upgrade", "h2c"));
 }
 
 /* A whole head: it passes, and what follows it is its body. */

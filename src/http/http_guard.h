@@ -3,9 +3,9 @@
  * A first request to an allowed host must not carry a second one to another host of the same
  * server behind it. Heads are held until they are whole and were looked at; bodies pass. An upgrade
  * is allowed to the first request alone: what follows it is held until the server has agreed, and
- * then nobody looks any more. One to HTTP/2 is left out of the request: there each message names
- * a host of its own, and every server may go on in HTTP/1.1; so is one that is not asked for as it
- * should be.
+ * then nobody looks any more. One to another HTTP, or to TLS, is left out of the request: there
+ * each message names a host of its own, and every server may go on in HTTP/1.1; so is one that is
+ * not asked for as it should be.
  */
 #pragma once
 

@@ -56,6 +56,12 @@ static const struct row rows[] = {
 	  "GET / HTTP/1.1\r\n" HOST "Connection: Upgrade, HTTP2-Settings\r\nUpgrade: h2c\r\n"
 	  "HTTP2-Settings: AAMAAABkAAQAAP__\r\n\r\n",
 	  "GET / HTTP/1.1\r\n" HOST "Connection: keep-alive\r\n" TOKEN "\r\n", ERR_NONE },
+	{ "nor under its other names",
+	  "GET / HTTP/1.1\r\n" HOST "Connection: Upgrade\r\nUpgrade: websocket, H2C-14\r\n\r\n",
+	  "GET / HTTP/1.1\r\n" HOST "Connection: keep-alive\r\n" TOKEN "\r\n", ERR_NONE },
+	{ "nor is TLS, in which it goes on",
+	  "GET / HTTP/1.1\r\n" HOST "Connection: Upgrade\r\nUpgrade: TLS/1.2\r\n\r\n",
+	  "GET / HTTP/1.1\r\n" HOST "Connection: keep-alive\r\n" TOKEN "\r\n", ERR_NONE },
 	{ "an upgrade asked for twice is none",
 	  "GET / HTTP/1.1\r\n" HOST "Connection: upgrade\r\nUpgrade: websocket\r\n"
 	  "Upgrade: tcp\r\n\r\nGET / HTTP/1.1\r\n" HOST "\r\n",
