@@ -358,8 +358,8 @@ static int tls_write(struct stream *s, struct bytes b, struct buf *take, struct 
 
 	if (t->state == TLS_OPEN)
 		return encrypt(t, all, err);
-	if (t->state != TLS_SHAKING)
-		return err_set(err, ERR_UNAVAILABLE, 0, "connection lost");
+	if (t->state != TLS_SHAKING) /* whoever writes before on_fail came learns why, too */
+		return err_set(err, ERR_UNAVAILABLE, 0, "%s", t->why.msg);
 	if (buf_add(&t->early, all, err) < 0)
 		return -1;
 	t->above |= t->early.len > STREAM_LOW_WATER;

@@ -302,6 +302,9 @@ static void who_is_not_trusted_hears_nothing(void **state)
 		assert_int_equal(w.c.why.code, row->client);
 		assert_int_equal(w.s.why.code, row->server);
 		assert_int_equal(w.s.got.len, 0);
+		assert_int_equal(stream_write(w.c.s, BYTES_LIT("more"), &err), -1);
+		assert_int_equal(err.code, ERR_UNAVAILABLE);
+		assert_string_equal(err.msg, w.c.why.msg);
 		world_close(&w);
 		tls_context_free(nobody);
 	}
