@@ -260,11 +260,12 @@ class Server:
         self.listener.close()
 
 
-def certificate(folder, name):
-    """A self-signed certificate for a server: the PEM of certificate and key, and of the certificate alone."""
+def certificate(folder, name, names=None):
+    """A self-signed certificate for a server: the PEM of certificate and key, and of the certificate alone. `names`,
+    if it is another than the one it calls itself by, is its list of names."""
     both, alone, key = (folder / f"{name}.{end}" for end in ("pem", "crt", "key"))
     subprocess.run(["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes",
                     "-keyout", key, "-out", alone, "-days", "2", "-subj", f"/CN={name}",
-                    "-addext", f"subjectAltName=DNS:{name}"], check=True, capture_output=True)
+                    "-addext", f"subjectAltName={names or 'DNS:' + name}"], check=True, capture_output=True)
     both.write_text(alone.read_text() + key.read_text())
     return both, alone
