@@ -48,6 +48,7 @@ static int pass_http(struct pump *p, struct pump_side *from, struct bytes in, st
 	if (http_guard_feed(&f->guard, in, out, err) == 0)
 		return 0;
 	snprintf(no.why, sizeof(no.why), "%s", err->msg);
+	f->outlet->counts.tcp_refused++;
 	outlet_audit(f->outlet, f->kind, &no, f->name, f->ip, f->port);
 	return -1;
 }

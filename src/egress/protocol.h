@@ -35,7 +35,7 @@ struct egress_request {
 };
 
 struct egress_counts {
-	uint64_t tcp_refused; /* connections the guest tried */
+	uint64_t tcp_refused; /* connections the guest tried, and requests on allowed ones */
 	uint64_t names_refused;
 	uint64_t tcp_allowed, tcp_failed; /* failed: allowed, and nobody was there */
 	uint64_t names_allowed;

@@ -158,6 +158,13 @@ static void a_second_request_for_another_host_is_cut(void **state)
 	struct world *w = *state;
 
 	rule(w, "{}");
+	go(w, GOOD, GET("good.com"));
+	assert_true(until(w, at_good));
+	assert_int_equal(send(w->guest, GET("also.good.com"), strlen(GET("also.good.com")), 0),
+			 strlen(GET("also.good.com")));
+	assert_true(until(w, nobody_left));
+	assert_int_equal(w->outlet.counts.tcp_refused, 1);
+	close(take_fd(&w->good.fd));
 	go(w, GOOD, GET("good.com") GET("also.good.com"));
 	assert_true(leaves(w));
 	if (came(&w->good)) {
