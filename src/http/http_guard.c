@@ -88,6 +88,19 @@ static bool asks_in_vain(const struct http1_head *h)
 	       (http1_upgrade(h).len == 0 || names_http(http1_upgrade(h)));
 }
 
+/* Does a field say where its body ends to those who cannot tell '_' from '-', and not to us? */
+static bool is_misspelt(const struct http1_head *h)
+{
+	static const char *const framing[] = { "content-length", "transfer-encoding" };
+
+	for (size_t i = 0; i < h->n_fields; i++)
+		for (size_t k = 0; k < COUNT(framing); k++)
+			if (http_rewrite_same(h->fields[i].name, bytes_str(framing[k])) &&
+			    !bytes_eq_nocase(h->fields[i].name, bytes_str(framing[k])))
+				return true;
+	return false;
+}
+
 static int check_request(struct http_guard *g, const struct http1_head *h, struct err *err)
 {
 	char host[DOMAIN_SIZE];
@@ -96,6 +109,8 @@ static int check_request(struct http_guard *g, const struct http1_head *h, struc
 
 	if (!http_guard_host(h, host, &is_name, &port))
 		return err_set(err, ERR_INVALID, 0, "a request without a host");
+	if (is_misspelt(h))
+		return err_set(err, ERR_INVALID, 0, "a request with two ends");
 	if (strcmp(host, g->host) != 0)
 		return err_set(err, ERR_DENIED, 0, "a request for %s on a connection to %s", host,
 			       g->host);

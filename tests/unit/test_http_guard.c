@@ -87,6 +87,12 @@ static const struct row rows[] = {
 	{ "an echo, for who does not mind", "Trace / HTTP/1.1\r\n" HOST "\r\n", NULL, ERR_DENIED },
 	{ "a proxy", "CONNECT api.example.com:443 HTTP/1.1\r\nHost: api.example.com:443\r\n\r\n",
 	  NULL, ERR_DENIED },
+	{ "a length for others",
+	  "POST / HTTP/1.1\r\n" HOST
+	  "Content-Length: 5\r\nTransfer_Encoding: chunked\r\n\r\n0\r\n\r\n",
+	  NULL, ERR_INVALID },
+	{ "another one", "POST / HTTP/1.1\r\n" HOST "content_length: 9\r\n\r\n", NULL,
+	  ERR_INVALID },
 	{ "no HTTP", "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n", NULL, ERR_INVALID },
 };
 
