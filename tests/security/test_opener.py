@@ -103,14 +103,16 @@ def test_a_server_that_is_not_who_it_should_be_gets_nothing(it, server):
 def test_what_a_certificate_calls_itself_is_no_name_of_it(tmp_path):
     both, alone = opener.certificate(tmp_path, HOST, names="IP:127.0.0.1")
     server, it = opener.Server(both), opener.Opener(extra_ca=alone).start()
-    channel = it.worker(RULES)
-    sock, stream = open_tls(it, channel, server)
-    with sock, stream:
-        status, body = request(stream)
-        assert " 502 " in status and "mismatch" in body, body
-    assert server.heads == []
-    server.close()
-    it.end()
+    try:
+        channel = it.worker(RULES)
+        sock, stream = open_tls(it, channel, server)
+        with sock, stream:
+            status, body = request(stream)
+            assert " 502 " in status and "mismatch" in body, body
+        assert server.heads == []
+    finally:
+        server.close()
+        it.end()
 
 
 def test_a_secret_that_is_not_there_is_named(it, server):
