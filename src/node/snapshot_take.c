@@ -24,6 +24,7 @@ struct taking {
 	struct manifest_facts host;
 	struct sandbox *source; /* while QEMU copies its disk; else NULL */
 	struct disk_copy *disk; /* the same */
+	bool copied;            /* the disk is; its source is kept for what it knows of names */
 	bool flat;              /* all layers become one */
 	struct turn turn;       /* to be made one: much to read and to write */
 	struct files_call files;
@@ -175,6 +176,15 @@ static void on_all_copied(struct taking *t)
 	turn_take(&t->node->joins, &t->turn, on_turn);
 }
 
+/* The row must have what its source knew of names: egress may be slower than a small disk. */
+static void go_on(struct taking *t)
+{
+	if (!t->copied || network_learns(t->source))
+		return;
+	let_go(t);
+	on_all_copied(t);
+}
+
 static void on_disk(struct disk_copy *d, const struct err *failed)
 {
 	struct taking *t = d->owner;
@@ -185,8 +195,20 @@ static void on_disk(struct disk_copy *d, const struct err *failed)
 		taking_failed(t, &err);
 		return;
 	}
-	let_go(t);
-	on_all_copied(t);
+	t->copied = true;
+	go_on(t);
+}
+
+static void set_known(struct taking *t, const char *known)
+{
+	free(t->row.known);
+	t->row.known = known ? strdup(known) : NULL; /* it can do without */
+}
+
+void taking_known(struct taking *t, const char *known)
+{
+	set_known(t, known);
+	go_on(t);
 }
 
 void taking_copied(struct taking *t, struct sandbox *s, struct disk_copy *d)
@@ -195,7 +217,7 @@ void taking_copied(struct taking *t, struct sandbox *s, struct disk_copy *d)
 	s->copying = t;
 	t->disk = d;
 	d->owner = t;
-	taking_known(t, s->network.known);
+	set_known(t, s->network.known);
 	disk_copy_finish(d, t->flat, on_disk);
 }
 
@@ -227,12 +249,6 @@ void taking_order(const struct taking *t, enum files_verb verb, struct files_ord
 	ret->host = t->host;
 }
 
-void taking_known(struct taking *t, const char *known)
-{
-	free(t->row.known);
-	t->row.known = known ? strdup(known) : NULL; /* it can do without */
-}
-
 static void describe(struct taking *t, const struct sandbox *s, const char *name, const char *tag,
 		     bool hidden)
 {
@@ -255,7 +271,7 @@ static void describe(struct taking *t, const struct sandbox *s, const char *name
 	if (t->flat)
 		r->layers = 1;
 	r->hidden = hidden;
-	taking_known(t, s->network.known);
+	set_known(t, s->network.known);
 	t->booted = s->host != NULL;
 	if (s->host)
 		t->host = *s->host;

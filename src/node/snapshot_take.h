@@ -32,6 +32,7 @@ void snapshot_ask(struct node *n, struct door_asked *a, const struct node_reques
 void taking_order(const struct taking *t, enum files_verb verb, struct files_order *ret);
 /* Its memory is in files, and it goes on; it is needed until its disk is, too. Takes `d`. */
 void taking_copied(struct taking *t, struct sandbox *s, struct disk_copy *d);
-void taking_known(struct taking *t, const char *known); /* by its source; NULL: nothing */
+/* What its source knows of names; NULL: nothing. It may end its need of the source. */
+void taking_known(struct taking *t, const char *known);
 void taking_lost(struct sandbox *s); /* it ends: what copies its disk has failed. Fine when none */
 void taking_failed(struct taking *t, const struct err *why); /* before that */
