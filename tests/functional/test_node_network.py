@@ -59,8 +59,8 @@ class Service:
         ip("netns", "add", self.name)
         try:
             ip("-n", self.name, "link", "set", "lo", "up")
-            for address in (ADDRESS, PUBLIC):
-                ip("-n", self.name, "address", "add", f"{address}/32", "dev", "lo")
+            for address in (ADDRESS, PUBLIC):  # delivered here, but not the host's own, which nobody may dial
+                ip("-n", self.name, "route", "add", "local", f"{address}/32", "dev", "lo")
             self.process = subprocess.Popen([*self.within, sys.executable, "-c", SERVER % (ADDRESS, PUBLIC, HELLO)],
                                             stdout=subprocess.PIPE, text=True)
             self.port = int(self.process.stdout.readline())

@@ -84,7 +84,7 @@ class Crowd:
                                         stdout=subprocess.PIPE)
         self.network.stdout.readline()
         self.run("ip", "link", "set", "lo", "up")
-        self.run("ip", "addr", "add", f"{SERVER}/32", "dev", "lo")
+        self.run("ip", "route", "add", "local", f"{SERVER}/32", "dev", "lo")  # here, but not the host's own
         self.run("ip", "addr", "add", "10.99.0.0/16", "dev", "lo")
         self.run("nft", "-f", "-", input=rules(self.n).encode())
         self.server = subprocess.Popen([*self.inside, sys.executable, "-c", SERVE], stdout=subprocess.PIPE)
