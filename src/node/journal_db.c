@@ -251,10 +251,11 @@ static int on_commit(void *arg, sqlite3 *db, const char *name, int pages)
 	return SQLITE_OK;
 }
 
-static int set_up(struct journal_db *d, struct err *err)
+static int set_up(struct journal_db *d, bool alone, struct err *err)
 {
 	sqlite3_busy_timeout(d->db, JOURNAL_BUSY_MS);
-	if (exec(d, "PRAGMA journal_mode = WAL", err) < 0 ||
+	if ((alone && exec(d, "PRAGMA locking_mode = EXCLUSIVE", err) < 0) ||
+	    exec(d, "PRAGMA journal_mode = WAL", err) < 0 ||
 	    exec(d, "PRAGMA synchronous = NORMAL", err) < 0 || check_health(d, err) < 0 ||
 	    make_schema(d, err) < 0)
 		return -1;
@@ -291,33 +292,17 @@ static int cannot_open(const struct journal_db *d, const char *path, struct err 
 	return err_wrap(err, "%s", path);
 }
 
-int journal_db_open(const char *path, struct journal_db **ret, struct err *err)
+static int open_db(struct journal_db *d, const char *path, bool alone, struct err *err)
 {
-	struct journal_db *d = calloc(1, sizeof(*d));
 	int flags = SQLITE_OPEN_READWRITE | SQLITE_OPEN_NOMUTEX | SQLITE_OPEN_EXRESCODE;
 
-	if (!d)
-		return err_set(err, ERR_EXHAUSTED, ENOMEM, "allocate the journal");
-	d->lock = take_file(path, err);
-	if (d->lock < 0) {
-		journal_db_close(d);
-		return -1;
-	}
 	if (sqlite3_open_v2(path, &d->db, flags, NULL) != SQLITE_OK)
-		journal_db_failed(d, "open", err);
-	else if (set_up(d, err) == 0) {
-		*ret = d;
-		return 0;
-	}
-	cannot_open(d, path, err);
-	journal_db_close(d);
-	return -1;
+		return journal_db_failed(d, "open", err);
+	return set_up(d, alone, err);
 }
 
-void journal_db_close(struct journal_db *d)
+static void close_db(struct journal_db *d)
 {
-	if (!d)
-		return;
 	sqlite3_finalize(d->begin);
 	sqlite3_finalize(d->commit);
 	sqlite3_finalize(d->put);
@@ -326,6 +311,43 @@ void journal_db_close(struct journal_db *d)
 	snapshots_db_close(d);
 	reserve_db_close(d);
 	sqlite3_close(d->db);
+	*d = (struct journal_db){ .lock = d->lock };
+}
+
+/* On a full disk there may be no room for the file by which SQLite shares what is in the log. It
+ * does without one where nobody else may look. */
+static int open_anyhow(struct journal_db *d, const char *path, struct err *err)
+{
+	if (open_db(d, path, false, err) == 0)
+		return 0;
+	if (err->sys != ENOSPC && err->code != ERR_NO_SPACE)
+		return -1;
+	close_db(d);
+	return open_db(d, path, true, err);
+}
+
+int journal_db_open(const char *path, struct journal_db **ret, struct err *err)
+{
+	struct journal_db *d = calloc(1, sizeof(*d));
+
+	if (!d)
+		return err_set(err, ERR_EXHAUSTED, ENOMEM, "allocate the journal");
+	d->lock = take_file(path, err);
+	if (d->lock >= 0 && open_anyhow(d, path, err) == 0) {
+		*ret = d;
+		return 0;
+	}
+	if (d->lock >= 0)
+		cannot_open(d, path, err);
+	journal_db_close(d);
+	return -1;
+}
+
+void journal_db_close(struct journal_db *d)
+{
+	if (!d)
+		return;
+	close_db(d);
 	/* last: to close any descriptor of the file ends SQLite's locks on it */
 	auto_close(&d->lock);
 	free(d);
