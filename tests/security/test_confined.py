@@ -5,6 +5,7 @@ import contextlib
 import errno
 import os
 import pathlib
+import re
 
 import pytest
 
@@ -47,16 +48,21 @@ def lone_opener():
     it.end()
 
 
+def filters_of(pid):
+    return int(re.search(r"^Seccomp_filters:\t(\d+)$", pathlib.Path(f"/proc/{pid}/status").read_text(), re.M)[1])
+
+
 @contextlib.contextmanager
 def lone_worker():
     it = Opener(user=USER, told=False).start()
     channel = it.worker({"example.com": []})
-    (pid,) = it.processes()[1]
-    # one it was born with, and its own
-    wait_for(lambda: "\nSeccomp_filters:\t2\n" in pathlib.Path(f"/proc/{pid}/status").read_text(), "confined")
-    yield pid
-    channel.sock.close()
-    it.end()
+    try:
+        nursery, (pid,) = it.processes()
+        wait_for(lambda: filters_of(pid) == filters_of(nursery) + 1, "a filter of its own, beside those it was born with")
+        yield pid
+    finally:
+        channel.sock.close()
+        it.end()
 
 
 # Every daemon: how to run one with `user` set to USER; yields its pid.
