@@ -33,7 +33,7 @@ from protocol import (ANSWER_SECONDS, ID_MAX, LIST_MAX, Client, Gone, Sizes, Sta
                       WardenError)
 
 POLL_SECONDS = 0.01
-READY_SECONDS = 10
+READY_SECONDS = 60  # nothing is that slow but a host that is itself emulated, beside others
 START_SECONDS = 90  # it asks QEMU for its version and KVM for a guest; in an emulated host that is long
 GONE_SECONDS = 5
 UID_RANGES_FROM, UID_RANGES, UID_RANGE = 1_000_000_000, 100_000, 2048
