@@ -280,10 +280,16 @@ void secret_add(struct api_call *c)
 		ask_seal_key(c);
 }
 
-static void take_found(struct api_call *c, const struct store_result *ret)
+/* False: it is answered, for there is none. */
+static bool take_found(struct api_call *c, const struct store_result *ret, const struct err *err)
 {
+	if (err) {
+		fail(c, err);
+		return false;
+	}
 	memcpy(c->secret->id, ret->secrets[0].id, sizeof(c->secret->id));
 	memcpy(c->secret->name, ret->secrets[0].name, sizeof(c->secret->name));
+	return true;
 }
 
 static void on_to_replace(struct store_call *call, const struct store_result *ret,
@@ -291,12 +297,8 @@ static void on_to_replace(struct store_call *call, const struct store_result *re
 {
 	struct api_call *c = CONTAINER_OF(call, struct api_call, store);
 
-	if (err) {
-		fail(c, err);
-		return;
-	}
-	take_found(c, ret);
-	ask_seal_key(c);
+	if (take_found(c, ret, err))
+		ask_seal_key(c);
 }
 
 void secret_replace(struct api_call *c)
@@ -444,11 +446,8 @@ static void on_to_remove(struct store_call *call, const struct store_result *ret
 {
 	struct api_call *c = CONTAINER_OF(call, struct api_call, store);
 
-	if (err) {
-		fail(c, err);
+	if (!take_found(c, ret, err))
 		return;
-	}
-	take_found(c, ret);
 	c->outlives = true;
 	tell_node(c, NULL, on_untold);
 }

@@ -10,6 +10,7 @@ import time
 
 import opener
 import pytest
+from taken import memory_has
 from warden import is_sanitized
 
 HOST = "api.example.com"
@@ -299,16 +300,3 @@ def test_nobody_but_a_worker_knows_a_value(it, server):
     for pid in [nursery, *workers]:
         assert not memory_has(pid, key) and not memory_has(pid, root)
     assert other.sock.fileno() >= 0
-
-
-def memory_has(pid, needle):
-    with open(f"/proc/{pid}/maps") as maps, open(f"/proc/{pid}/mem", "rb", 0) as memory:
-        for line in maps:
-            where, rights = line.split()[:2]
-            if "r" not in rights or "[v" in line:
-                continue
-            begin, end = (int(part, 16) for part in where.split("-"))
-            memory.seek(begin)
-            if needle in memory.read(end - begin):
-                return True
-    return False
