@@ -1,5 +1,5 @@
 /* test_node_secrets.c - new values of secrets on their way: the newest is the last to arrive. */
-#include "tests/unit/check.h"
+#include "tests/unit/played_daemon.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -19,16 +19,10 @@ enum { GUARD_MS = 60000, SLOT = 3, WAITS_MAX = 8 };
 	"{\"sealed\":{\"key\":\"" value "\"},\"network\":{\"rules\":{\"a.example\":[{" \
 	"\"transform\":{\"headers\":{\"k\":\"${e2b.secrets.key}\"}}}]}}}"
 
-struct daemon { /* one that is played here */
-	char path[64];
-	int door, sock;
-	struct watch at_door, at_sock;
-};
-
 static struct scene {
 	struct loop *loop;
 	struct timer guard;
-	struct daemon egress, opener;
+	struct played_daemon egress, opener;
 	struct node *node;
 	struct sandbox *sandbox;
 	uint64_t waits[WAITS_MAX]; /* tags of those that the opener keeps waiting */
@@ -53,13 +47,6 @@ static void on_guard(struct timer *t)
 
 /* --- the daemons -------------------------------------------------------------------------- */
 
-static void hang_up(struct daemon *d)
-{
-	watch_close(&d->at_sock);
-	if (d->sock >= 0)
-		close(take_fd(&d->sock));
-}
-
 static void egress_asked(struct watch *w, unsigned int events)
 {
 	AUTO(buf_done) struct buf rules = BUF_MAX(sizeof(s.last) - 1);
@@ -72,7 +59,7 @@ static void egress_asked(struct watch *w, unsigned int events)
 	(void)w, (void)events;
 	if (fdmsg_recv(s.egress.sock, &rq, sizeof(rq), fds, 2, &n, &err) < 0) {
 		if (err.sys != EAGAIN)
-			hang_up(&s.egress);
+			played_daemon_hang_up(&s.egress);
 		return;
 	}
 	if (rq.verb == EGRESS_RULE) {
@@ -107,7 +94,7 @@ static void opener_asked(struct watch *w, unsigned int events)
 	(void)w, (void)events;
 	if (fdmsg_recv(s.opener.sock, &rq, sizeof(rq), &fd, 1, &n, &err) < 0) {
 		if (err.sys != EAGAIN)
-			hang_up(&s.opener);
+			played_daemon_hang_up(&s.opener);
 		return;
 	}
 	if (rq.verb == OPENER_START) {
@@ -123,52 +110,6 @@ static void opener_asked(struct watch *w, unsigned int events)
 		s.waits[s.n_waits++] = rq.tag;
 	else
 		opener_answers(rq.tag, -1);
-}
-
-static void knock(struct daemon *d, void (*asked)(struct watch *w, unsigned int events))
-{
-	struct err err;
-
-	hang_up(d);
-	d->sock = accept4(d->door, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
-	assert_true(d->sock >= 0);
-	assert_int_equal(watch_open(&d->at_sock, s.loop, d->sock, WATCH_READ, asked, &err), 0);
-}
-
-static void at_egress(struct watch *w, unsigned int events)
-{
-	(void)w, (void)events;
-	knock(&s.egress, egress_asked);
-}
-
-static void at_opener(struct watch *w, unsigned int events)
-{
-	(void)w, (void)events;
-	knock(&s.opener, opener_asked);
-}
-
-static void play(struct daemon *d, const char *name,
-		 void (*on_knock)(struct watch *w, unsigned int events))
-{
-	struct sockaddr_un at = { .sun_family = AF_UNIX };
-	struct err err;
-
-	d->sock = -1;
-	snprintf(d->path, sizeof(d->path), "/tmp/hotcell-secrets-%d-%s", (int)getpid(), name);
-	unlink(d->path);
-	memcpy(at.sun_path, d->path, sizeof(d->path));
-	d->door = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
-	assert_int_equal(bind(d->door, (struct sockaddr *)&at, sizeof(at)), 0);
-	assert_int_equal(listen(d->door, 4), 0);
-	assert_int_equal(watch_open(&d->at_door, s.loop, d->door, WATCH_READ, on_knock, &err), 0);
-}
-
-static void play_no_more(struct daemon *d)
-{
-	hang_up(d);
-	watch_close(&d->at_door);
-	close(d->door);
-	unlink(d->path);
 }
 
 /* --- the scene ---------------------------------------------------------------------------- */
@@ -194,8 +135,8 @@ static void scene_open(void)
 	assert_int_equal(loop_open(&s.loop, &err), 0);
 	timer_init(&s.guard, s.loop, on_guard);
 	timer_start(&s.guard, GUARD_MS);
-	play(&s.egress, "egress", at_egress);
-	play(&s.opener, "opener", at_opener);
+	played_daemon_open(&s.egress, s.loop, "secrets-egress", egress_asked);
+	played_daemon_open(&s.opener, s.loop, "secrets-opener", opener_asked);
 	s.node = calloc(1, sizeof(*s.node));
 	s.sandbox = calloc(1, sizeof(*s.sandbox));
 	assert_true(s.node && s.sandbox);
@@ -218,8 +159,8 @@ static void scene_end(void)
 	table_remove(&s.node->table, s.sandbox);
 	free(s.sandbox);
 	free(s.node);
-	play_no_more(&s.egress);
-	play_no_more(&s.opener);
+	played_daemon_close(&s.egress);
+	played_daemon_close(&s.opener);
 	loop_free(s.loop);
 }
 

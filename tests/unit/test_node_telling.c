@@ -1,11 +1,9 @@
 /* test_node_telling.c - a sandbox's rules on their way to the opener and to egress, while they are
  * changed again. */
-#include "tests/unit/check.h"
+#include "tests/unit/played_daemon.h"
 
 #include <errno.h>
 #include <fcntl.h>
-#include <sys/socket.h>
-#include <sys/un.h>
 
 #include "base/memory_file.h"
 #include "jail/fdmsg.h"
@@ -15,9 +13,7 @@
 enum { GUARD_MS = 20000, SLOT = 3 };
 
 struct fake { /* one of the two daemons; it answers at once, or when it is let */
-	char path[64];
-	int door, sock;
-	struct watch at_door, at_sock;
+	struct played_daemon it;
 	bool holds;
 	uint64_t held; /* a tag; 0: none */
 };
@@ -52,7 +48,7 @@ static void on_egress_asked(struct watch *w, unsigned int events)
 	struct err err;
 
 	(void)w, (void)events;
-	if (fdmsg_recv(s.egress.sock, &rq, sizeof(rq), fds, EGRESS_DOORS, &n, &err) < 0)
+	if (fdmsg_recv(s.egress.it.sock, &rq, sizeof(rq), fds, EGRESS_DOORS, &n, &err) < 0)
 		return;
 	if (rq.verb == EGRESS_RULE) {
 		buf_clear(&s.rules);
@@ -61,7 +57,7 @@ static void on_egress_asked(struct watch *w, unsigned int events)
 	while (n > 0)
 		close(fds[--n]);
 	r.tag = rq.tag;
-	assert_int_equal(fdmsg_send(s.egress.sock, &r, sizeof(r), NULL, 0, &err), 0);
+	assert_int_equal(fdmsg_send(s.egress.it.sock, &r, sizeof(r), NULL, 0, &err), 0);
 }
 
 /* --- the opener --------------------------------------------------------------------------- */
@@ -71,7 +67,7 @@ static void opener_answers(uint64_t tag, int fd)
 	struct opener_reply r = { .tag = tag };
 	struct err err;
 
-	assert_int_equal(fdmsg_send(s.opener.sock, &r, sizeof(r), &fd, fd >= 0, &err), 0);
+	assert_int_equal(fdmsg_send(s.opener.it.sock, &r, sizeof(r), &fd, fd >= 0, &err), 0);
 	auto_close(&fd);
 }
 
@@ -83,7 +79,7 @@ static void on_opener_asked(struct watch *w, unsigned int events)
 	size_t n = 0;
 
 	(void)w, (void)events;
-	if (fdmsg_recv(s.opener.sock, &rq, sizeof(rq), &fd, 1, &n, &err) < 0)
+	if (fdmsg_recv(s.opener.it.sock, &rq, sizeof(rq), &fd, 1, &n, &err) < 0)
 		return;
 	auto_close(&fd);
 	if (rq.verb == OPENER_FACTS)
@@ -99,53 +95,6 @@ static void on_opener_asked(struct watch *w, unsigned int events)
 }
 
 /* --- the scene ---------------------------------------------------------------------------- */
-
-static void knocked(struct fake *f, void (*on_asked)(struct watch *w, unsigned int events))
-{
-	struct err err;
-
-	f->sock = accept4(f->door, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
-	assert_true(f->sock >= 0);
-	assert_int_equal(watch_open(&f->at_sock, s.n->loop, f->sock, WATCH_READ, on_asked, &err),
-			 0);
-}
-
-static void on_egress_knock(struct watch *w, unsigned int events)
-{
-	(void)w, (void)events;
-	knocked(&s.egress, on_egress_asked);
-}
-
-static void on_opener_knock(struct watch *w, unsigned int events)
-{
-	(void)w, (void)events;
-	knocked(&s.opener, on_opener_asked);
-}
-
-static void fake_open(struct fake *f, const char *name,
-		      void (*on_knock)(struct watch *w, unsigned int events))
-{
-	struct sockaddr_un at = { .sun_family = AF_UNIX };
-	struct err err;
-
-	snprintf(f->path, sizeof(f->path), "/tmp/hotcell-telling-%s-%d", name, (int)getpid());
-	unlink(f->path);
-	memcpy(at.sun_path, f->path, sizeof(f->path));
-	f->door = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
-	assert_int_equal(bind(f->door, (struct sockaddr *)&at, sizeof(at)), 0);
-	assert_int_equal(listen(f->door, 4), 0);
-	assert_int_equal(watch_open(&f->at_door, s.n->loop, f->door, WATCH_READ, on_knock, &err),
-			 0);
-}
-
-static void fake_close(struct fake *f)
-{
-	watch_close(&f->at_door);
-	watch_close(&f->at_sock);
-	close(f->door);
-	close(f->sock);
-	unlink(f->path);
-}
 
 static void nothing(struct daemon_keep *k)
 {
@@ -171,10 +120,10 @@ static int set_up(void **state)
 	assert_int_equal(loop_open(&s.n->loop, &err), 0);
 	timer_init(&s.guard, s.n->loop, on_guard);
 	timer_start(&s.guard, GUARD_MS);
-	fake_open(&s.egress, "egress", on_egress_knock);
-	fake_open(&s.opener, "opener", on_opener_knock);
-	egress_keep_open(&s.n->egress, s.n->loop, s.egress.path, &egress_ops);
-	opener_keep_open(&s.n->opener, s.n->loop, s.opener.path, &opener_ops);
+	played_daemon_open(&s.egress.it, s.n->loop, "telling-egress", on_egress_asked);
+	played_daemon_open(&s.opener.it, s.n->loop, "telling-opener", on_opener_asked);
+	egress_keep_open(&s.n->egress, s.n->loop, s.egress.it.path, &egress_ops);
+	opener_keep_open(&s.n->opener, s.n->loop, s.opener.it.path, &opener_ops);
 	s.box->node = s.n;
 	s.box->slot = SLOT;
 	snprintf(s.box->info.id, sizeof(s.box->info.id), "box");
@@ -192,8 +141,8 @@ static int tear_down(void **state)
 	network_done(s.box);
 	daemon_keep_close(&s.n->egress);
 	opener_keep_close(&s.n->opener);
-	fake_close(&s.egress);
-	fake_close(&s.opener);
+	played_daemon_close(&s.egress.it);
+	played_daemon_close(&s.opener.it);
 	buf_done(&s.rules);
 	free(s.box->text);
 	loop_free(s.n->loop);
