@@ -1,10 +1,8 @@
 /* test_node_links.c - links that come back: a warden and an egress that are there, gone, and back;
  * slots that are never given out before their doors are open. */
-#include "tests/unit/check.h"
+#include "tests/unit/played_daemon.h"
 
 #include <errno.h>
-#include <sys/socket.h>
-#include <sys/un.h>
 
 #include "jail/fdmsg.h"
 #include "node/slots.h"
@@ -13,9 +11,7 @@ enum { GUARD_MS = 20000, WAITS = 3, HEARD_MAX = 64 };
 
 /* The other side of one link: hears messages, answers when told to. */
 struct peer {
-	char path[64];
-	int door, sock;
-	struct watch at_door, at_sock;
+	struct played_daemon it;
 	size_t n_heard;
 	uint32_t heard[HEARD_MAX]; /* verbs */
 	uint32_t slots[HEARD_MAX]; /* that they were about */
@@ -79,29 +75,22 @@ static void answer_warden(struct peer *p, const struct warden_request *rq)
 		assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, doors), 0);
 		r.count = (uint32_t)(n = 2);
 	}
-	assert_int_equal(fdmsg_send(p->sock, &r, sizeof(r), doors, n, &err), 0);
+	assert_int_equal(fdmsg_send(p->it.sock, &r, sizeof(r), doors, n, &err), 0);
 	for (size_t i = 0; i < n; i++)
 		close(doors[i]);
 }
 
-static void hang_up(struct peer *p)
-{
-	watch_close(&p->at_sock);
-	if (p->sock >= 0)
-		close(take_fd(&p->sock));
-}
-
 static void on_warden_asked(struct watch *w, unsigned int events)
 {
-	struct peer *p = CONTAINER_OF(w, struct peer, at_sock);
+	struct peer *p = CONTAINER_OF(w, struct peer, it.at_sock);
 	struct warden_request rq;
 	struct err err = { 0 };
 	size_t n;
 
 	(void)events;
-	if (fdmsg_recv(p->sock, &rq, sizeof(rq), NULL, 0, &n, &err) < 0) {
+	if (fdmsg_recv(p->it.sock, &rq, sizeof(rq), NULL, 0, &n, &err) < 0) {
 		if (err.sys != EAGAIN)
-			hang_up(p);
+			played_daemon_hang_up(&p->it);
 		return;
 	}
 	remember(p, rq.verb, rq.slot);
@@ -110,7 +99,7 @@ static void on_warden_asked(struct watch *w, unsigned int events)
 
 static void on_egress_asked(struct watch *w, unsigned int events)
 {
-	struct peer *p = CONTAINER_OF(w, struct peer, at_sock);
+	struct peer *p = CONTAINER_OF(w, struct peer, it.at_sock);
 	struct egress_request rq;
 	struct egress_reply r = { 0 };
 	int fds[EGRESS_DOORS];
@@ -118,9 +107,9 @@ static void on_egress_asked(struct watch *w, unsigned int events)
 	size_t n = 0;
 
 	(void)events;
-	if (fdmsg_recv(p->sock, &rq, sizeof(rq), fds, EGRESS_DOORS, &n, &err) < 0) {
+	if (fdmsg_recv(p->it.sock, &rq, sizeof(rq), fds, EGRESS_DOORS, &n, &err) < 0) {
 		if (err.sys != EAGAIN)
-			hang_up(p);
+			played_daemon_hang_up(&p->it);
 		return;
 	}
 	assert_int_equal(n, rq.verb == EGRESS_OPEN ? EGRESS_DOORS : 0);
@@ -128,44 +117,7 @@ static void on_egress_asked(struct watch *w, unsigned int events)
 		close(fds[--n]);
 	remember(p, rq.verb, rq.slot);
 	r.tag = rq.tag;
-	assert_int_equal(fdmsg_send(p->sock, &r, sizeof(r), NULL, 0, &err), 0);
-}
-
-static void on_knock(struct watch *w, unsigned int events)
-{
-	struct peer *p = CONTAINER_OF(w, struct peer, at_door);
-	struct err err;
-
-	(void)events;
-	hang_up(p);
-	p->sock = accept4(p->door, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
-	assert_true(p->sock >= 0);
-	assert_int_equal(watch_open(&p->at_sock, s.loop, p->sock, WATCH_READ,
-				    p == &s.warden ? on_warden_asked : on_egress_asked, &err),
-			 0);
-}
-
-static void peer_open(struct peer *p, const char *name)
-{
-	struct sockaddr_un at = { .sun_family = AF_UNIX };
-	struct err err;
-
-	*p = (struct peer){ .sock = -1 };
-	snprintf(p->path, sizeof(p->path), "/tmp/hotcell-links-%d-%s.sock", (int)getpid(), name);
-	unlink(p->path);
-	memcpy(at.sun_path, p->path, sizeof(p->path));
-	p->door = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
-	assert_int_equal(bind(p->door, (struct sockaddr *)&at, sizeof(at)), 0);
-	assert_int_equal(listen(p->door, 4), 0);
-	assert_int_equal(watch_open(&p->at_door, s.loop, p->door, WATCH_READ, on_knock, &err), 0);
-}
-
-static void peer_close(struct peer *p)
-{
-	hang_up(p);
-	watch_close(&p->at_door);
-	close(p->door);
-	unlink(p->path);
+	assert_int_equal(fdmsg_send(p->it.sock, &r, sizeof(r), NULL, 0, &err), 0);
 }
 
 /* --- the scene ---------------------------------------------------------------------------- */
@@ -209,10 +161,10 @@ static void scene_open(size_t wanted, bool with_egress)
 	assert_int_equal(loop_open(&s.loop, &err), 0);
 	timer_init(&s.guard, s.loop, on_guard);
 	timer_start(&s.guard, GUARD_MS);
-	peer_open(&s.warden, "warden");
-	peer_open(&s.egress, "egress");
-	warden_keep_open(&s.wk, s.loop, s.warden.path, &sizes, &warden_ops);
-	egress_keep_open(&s.ek, s.loop, with_egress ? s.egress.path : "", &egress_ops);
+	played_daemon_open(&s.warden.it, s.loop, "links-warden", on_warden_asked);
+	played_daemon_open(&s.egress.it, s.loop, "links-egress", on_egress_asked);
+	warden_keep_open(&s.wk, s.loop, s.warden.it.path, &sizes, &warden_ops);
+	egress_keep_open(&s.ek, s.loop, with_egress ? s.egress.it.path : "", &egress_ops);
 	slots_open(&s.slots, s.loop, &s.wk, &s.ek, wanted);
 }
 
@@ -223,8 +175,8 @@ static void scene_end(void)
 	slots_close(&s.slots);
 	daemon_keep_close(&s.ek);
 	warden_keep_close(&s.wk);
-	peer_close(&s.warden);
-	peer_close(&s.egress);
+	played_daemon_close(&s.warden.it);
+	played_daemon_close(&s.egress.it);
 	loop_free(s.loop);
 }
 
@@ -296,7 +248,7 @@ static void a_new_egress_gets_every_door_again(void **state)
 	slots_adopt(&s.slots, 77); /* in use since before */
 	UNTIL(heard(&s.egress, EGRESS_OPEN) == 3);
 	s.egress.n_heard = 0;
-	hang_up(&s.egress);
+	played_daemon_hang_up(&s.egress.it);
 	UNTIL(s.downs[1] == 1);
 	assert_int_equal(s.slots.n_ready, 0);
 	UNTIL(s.ups[1] == 2 && s.slots.n_ready == 1 && heard(&s.egress, EGRESS_OPEN) == 3);
@@ -310,7 +262,7 @@ static void a_new_warden_makes_new_slots(void **state)
 	scene_open(1, true);
 	UNTIL(s.slots.n_ready == 1);
 	s.next_slot = 40;
-	hang_up(&s.warden);
+	played_daemon_hang_up(&s.warden.it);
 	UNTIL(s.downs[0] == 1);
 	assert_int_equal(s.slots.n_ready, 0);
 	UNTIL(s.slots.n_ready == 1);

@@ -1,11 +1,9 @@
 /* test_node_opener.c - the link to the opener: workers, what it says of itself and unasked, its
  * end. */
-#include "tests/unit/check.h"
+#include "tests/unit/played_daemon.h"
 
 #include <errno.h>
 #include <fcntl.h>
-#include <sys/socket.h>
-#include <sys/un.h>
 
 #include "base/memory_file.h"
 #include "jail/fdmsg.h"
@@ -16,9 +14,7 @@ enum { GUARD_MS = 20000, HEARD_MAX = 32 };
 static struct scene {
 	struct loop *loop;
 	struct timer guard;
-	char path[64];
-	int door, sock;
-	struct watch at_door, at_sock;
+	struct played_daemon opener;
 	struct opener_keep keep;
 	const char *facts;
 	enum err_code code; /* of the next answers */
@@ -44,13 +40,6 @@ static void on_guard(struct timer *t)
 
 /* --- the opener --------------------------------------------------------------------------- */
 
-static void hang_up(void)
-{
-	watch_close(&s.at_sock);
-	if (s.sock >= 0)
-		close(take_fd(&s.sock));
-}
-
 static void reply(uint64_t tag, uint32_t slot, int fd)
 {
 	struct opener_reply r = { .tag = tag, .slot = slot, .code = tag ? s.code : ERR_NONE };
@@ -58,7 +47,7 @@ static void reply(uint64_t tag, uint32_t slot, int fd)
 
 	if (s.code)
 		snprintf(r.msg, sizeof(r.msg), "it said no");
-	assert_int_equal(fdmsg_send(s.sock, &r, sizeof(r), &fd, fd >= 0, &err), 0);
+	assert_int_equal(fdmsg_send(s.opener.sock, &r, sizeof(r), &fd, fd >= 0, &err), 0);
 	auto_close(&fd);
 }
 
@@ -70,9 +59,9 @@ static void on_asked(struct watch *w, unsigned int events)
 	size_t n = 0;
 
 	(void)w, (void)events;
-	if (fdmsg_recv(s.sock, &rq, sizeof(rq), &fd, 1, &n, &err) < 0) {
+	if (fdmsg_recv(s.opener.sock, &rq, sizeof(rq), &fd, 1, &n, &err) < 0) {
 		if (err.sys != EAGAIN)
-			hang_up();
+			played_daemon_hang_up(&s.opener);
 		return;
 	}
 	assert_int_equal(rq.version, OPENER_VERSION);
@@ -87,17 +76,6 @@ static void on_asked(struct watch *w, unsigned int events)
 		reply(rq.tag, rq.slot,
 		      rq.verb == OPENER_START && !s.code ? open("/dev/null", O_RDONLY | O_CLOEXEC)
 							 : -1);
-}
-
-static void on_knock(struct watch *w, unsigned int events)
-{
-	struct err err;
-
-	(void)w, (void)events;
-	hang_up();
-	s.sock = accept4(s.door, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
-	assert_true(s.sock >= 0);
-	assert_int_equal(watch_open(&s.at_sock, s.loop, s.sock, WATCH_READ, on_asked, &err), 0);
 }
 
 /* --- the scene ---------------------------------------------------------------------------- */
@@ -132,33 +110,22 @@ static void on_done(struct daemon_call *c, const struct err *err)
 static void scene_open(bool exists)
 {
 	static const struct opener_keep_ops ops = { on_up, on_gone, on_authority };
-	struct sockaddr_un at = { .sun_family = AF_UNIX };
 	struct err err;
 
-	s = (struct scene){ .sock = -1,
-			    .came = -1,
+	s = (struct scene){ .came = -1,
 			    .facts = "{\"ca\":\"a certificate\",\"sealKey\":\"a key\"}" };
 	assert_int_equal(loop_open(&s.loop, &err), 0);
 	timer_init(&s.guard, s.loop, on_guard);
 	timer_start(&s.guard, GUARD_MS);
-	snprintf(s.path, sizeof(s.path), "/tmp/hotcell-opener-%d.sock", (int)getpid());
-	unlink(s.path);
-	memcpy(at.sun_path, s.path, sizeof(s.path));
-	s.door = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
-	assert_int_equal(bind(s.door, (struct sockaddr *)&at, sizeof(at)), 0);
-	assert_int_equal(listen(s.door, 4), 0);
-	assert_int_equal(watch_open(&s.at_door, s.loop, s.door, WATCH_READ, on_knock, &err), 0);
-	opener_keep_open(&s.keep, s.loop, exists ? s.path : "", &ops);
+	played_daemon_open(&s.opener, s.loop, "opener", on_asked);
+	opener_keep_open(&s.keep, s.loop, exists ? s.opener.path : "", &ops);
 }
 
 static void scene_end(void)
 {
 	timer_stop(&s.guard);
 	opener_keep_close(&s.keep);
-	hang_up();
-	watch_close(&s.at_door);
-	close(s.door);
-	unlink(s.path);
+	played_daemon_close(&s.opener);
 	auto_close(&s.came);
 	loop_free(s.loop);
 }
@@ -184,7 +151,7 @@ static void it_forgets_all_and_says_what_it_is(void **state)
 	assert_int_equal(s.heard[1].verb, OPENER_FACTS);
 	assert_string_equal(s.authority, "a certificate");
 	assert_string_equal(s.keep.seal_key, "a key");
-	hang_up(); /* and again when it is back */
+	played_daemon_hang_up(&s.opener); /* and again when it is back */
 	UNTIL(s.authorities == 2);
 	assert_int_equal(s.ups, 2);
 	scene_end();
@@ -249,7 +216,7 @@ static void whoever_waits_is_told_of_its_end(void **state)
 	scene_open(true);
 	UNTIL(s.authorities);
 	assert_int_equal(start(7, &err), 0);
-	hang_up();
+	played_daemon_hang_up(&s.opener);
 	UNTIL(s.done);
 	assert_int_equal(s.answer.code, ERR_UNAVAILABLE);
 	assert_int_equal(start(8, &err), -1);
