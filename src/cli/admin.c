@@ -16,6 +16,7 @@ static const struct column key_columns[] = { { "KEY", "id" },
 					     { "CPUS", "limits.vcpus" },
 					     { "MIB", "limits.memoryMB" },
 					     { "DISK MIB", "limits.diskMB" },
+					     { "PAUSED", "limits.paused" },
 					     { "SERVICES", "services" } };
 static const struct column template_columns[] = { { "TEMPLATE", "templateID" },
 						  { "ALIAS", "alias" },
@@ -162,10 +163,9 @@ static int add_key(const struct cli *c, const char *team, const char *name)
 static const struct {
 	const char *option, *member;
 } limits[CLI_LIMITS] = {
-	[LIMIT_SANDBOXES] = { "--sandboxes", "sandboxes" },
-	[LIMIT_VCPUS] = { "--vcpus", "vcpus" },
-	[LIMIT_MEMORY] = { "--memory", "memoryMB" },
-	[LIMIT_DISK] = { "--disk", "diskMB" },
+	[LIMIT_SANDBOXES] = { "--sandboxes", "sandboxes" }, [LIMIT_VCPUS] = { "--vcpus", "vcpus" },
+	[LIMIT_MEMORY] = { "--memory", "memoryMB" },        [LIMIT_DISK] = { "--disk", "diskMB" },
+	[LIMIT_PAUSED] = { "--paused", "paused" },
 };
 
 /* Those that were given; NULL: one of them is no number. */

@@ -23,7 +23,7 @@ enum cli_exit { /* the program's exit status */
 		CLI_UNREACHABLE, /* no answer: nothing is known */
 };
 
-enum cli_limit { LIMIT_SANDBOXES, LIMIT_VCPUS, LIMIT_MEMORY, LIMIT_DISK, CLI_LIMITS };
+enum cli_limit { LIMIT_SANDBOXES, LIMIT_VCPUS, LIMIT_MEMORY, LIMIT_DISK, LIMIT_PAUSED, CLI_LIMITS };
 
 struct cli {
 	const char *socket; /* of the gateway's admin door */

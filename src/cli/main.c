@@ -47,7 +47,7 @@ static void help(FILE *out)
 		"                    " DEFAULT_SOCKET "\n"
 		"  --help, --version\n"
 		"\noptions of keys limits; 0: no limit\n"
-		"  --sandboxes N, --vcpus N, --memory MIB, --disk MIB\n"
+		"  --sandboxes N, --vcpus N, --memory MIB, --disk MIB, --paused N\n"
 		"\noptions of doctor, as in warden's configuration\n"
 		"  --state DIR       its state_dir, /var/lib/hotcell\n"
 		"  --data DIR        node's data_dir, /var/lib/hotcell-node\n"
@@ -71,6 +71,7 @@ enum option_code {
 	OPT_VCPUS,
 	OPT_MEMORY,
 	OPT_DISK,
+	OPT_PAUSED,
 	OPT_STATE,
 	OPT_DATA,
 	OPT_CGROUP,
@@ -93,6 +94,7 @@ static const struct option options[] = {
 	{ "vcpus", required_argument, NULL, OPT_VCPUS },
 	{ "memory", required_argument, NULL, OPT_MEMORY },
 	{ "disk", required_argument, NULL, OPT_DISK },
+	{ "paused", required_argument, NULL, OPT_PAUSED },
 	{ "state", required_argument, NULL, OPT_STATE },
 	{ "data", required_argument, NULL, OPT_DATA },
 	{ "cgroup", required_argument, NULL, OPT_CGROUP },
@@ -140,6 +142,7 @@ static int take_option(struct cli *c, int option)
 	case OPT_VCPUS:
 	case OPT_MEMORY:
 	case OPT_DISK:
+	case OPT_PAUSED:
 		c->limits[option - OPT_SANDBOXES] = optarg;
 		return -1;
 	case OPT_STATE:

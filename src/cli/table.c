@@ -3,7 +3,7 @@
 
 #include "cli/cli.h"
 
-enum { CELL_MAX = 384, COLUMNS_MAX = 12 };
+enum { CELL_MAX = 384, COLUMNS_MAX = 16 };
 
 static const json_t *member(const json_t *row, const char *path)
 {

@@ -62,9 +62,9 @@ static json_t *limit_json(uint32_t n)
 
 static json_t *limits_json(const struct store_limits *l)
 {
-	return json_pack("{s:o, s:o, s:o, s:o}", "sandboxes", limit_json(l->sandboxes), "vcpus",
-			 limit_json(l->vcpus), "memoryMB", limit_json(l->memory_mib), "diskMB",
-			 limit_json(l->disk_mib));
+	return json_pack("{s:o, s:o, s:o, s:o, s:o}", "sandboxes", limit_json(l->sandboxes),
+			 "vcpus", limit_json(l->vcpus), "memoryMB", limit_json(l->memory_mib),
+			 "diskMB", limit_json(l->disk_mib), "paused", limit_json(l->paused));
 }
 
 /* `key` is NULL but at its birth. */
@@ -229,9 +229,10 @@ static int take_limits(const json_t *body, struct store_limits *l, struct err *e
 {
 	if (take_limit(body, "sandboxes", &l->sandboxes, err) < 0 ||
 	    take_limit(body, "vcpus", &l->vcpus, err) < 0 ||
-	    take_limit(body, "memoryMB", &l->memory_mib, err) < 0)
+	    take_limit(body, "memoryMB", &l->memory_mib, err) < 0 ||
+	    take_limit(body, "diskMB", &l->disk_mib, err) < 0)
 		return -1;
-	return take_limit(body, "diskMB", &l->disk_mib, err);
+	return take_limit(body, "paused", &l->paused, err);
 }
 
 static void on_limits_shown(struct store_call *call, const struct store_result *ret,

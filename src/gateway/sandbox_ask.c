@@ -55,7 +55,8 @@ void sandbox_limit(const struct api_call *c, struct node_request *rq)
 	rq->limits = (struct node_limits){ .sandboxes = l->sandboxes,
 					   .vcpus = l->vcpus,
 					   .memory_mib = l->memory_mib,
-					   .disk_mib = l->disk_mib };
+					   .disk_mib = l->disk_mib,
+					   .paused = l->paused };
 }
 
 void sandbox_fail(struct api_call *c, const struct node_reply *reply, const struct err *err)

@@ -110,6 +110,7 @@ void sandbox_pause(struct api_call *c)
 	AUTO(json_decrefp) json_t *body = NULL;
 	struct node_request rq = { .verb = NODE_PAUSE };
 
+	sandbox_limit(c, &rq);
 	if (sandbox_take_id(c) && api_body(c, &body) == 0 && take_memory(c, body, &rq.flags))
 		sandbox_ask(c, &rq, API_PAUSE_MS, on_paused);
 }

@@ -76,7 +76,8 @@ static int allow(struct create *c, const struct node_request *rq, struct err *er
 {
 	size_t waiting = creates_waiting(&c->node->creates, c);
 
-	if (limits_allow(c->node, rq->team, rq->key_id, &rq->limits, err) < 0) {
+	if (limits_allow(c->node, rq->team, rq->key_id, &rq->limits, err) < 0 ||
+	    limits_allow_paused(c->node, rq->team, rq->key_id, &rq->limits, err) < 0) {
 		c->limited = true;
 		return -1;
 	}

@@ -63,3 +63,36 @@ int limits_allow(const struct node *n, const char *team, const char *key_id,
 			       l->disk_mib);
 	return 0;
 }
+
+static bool is_paused(const struct sandbox *s)
+{
+	return s->state == SANDBOX_PAUSED || s->state == SANDBOX_PARKING ||
+	       s->state == SANDBOX_PAUSING;
+}
+
+static size_t count_paused(const struct node *n, const char *team, const char *key_id)
+{
+	size_t all = 0, paused = 0;
+	struct sandbox *const *s = table_after(&n->table, team, 0, "", &all);
+
+	for (size_t i = 0; i < all; i++)
+		paused += is_paused(s[i]) && strcmp(s[i]->key_id, key_id) == 0;
+	return paused;
+}
+
+int limits_allow_paused(const struct node *n, const char *team, const char *key_id,
+			const struct node_limits *l, struct err *err)
+{
+	const size_t *in = n->table.in_state;
+
+	if (in[SANDBOX_PAUSED] + in[SANDBOX_PARKING] + in[SANDBOX_PAUSING] >=
+	    n->set[SET_PAUSED_MAX].number)
+		return err_set(err, ERR_EXHAUSTED, 0,
+			       "this host holds %ju paused sandboxes, as many as it may",
+			       (uintmax_t)n->set[SET_PAUSED_MAX].number);
+	if (l->paused && count_paused(n, team, key_id) >= l->paused)
+		return err_set(err, ERR_EXHAUSTED, 0,
+			       "you have reached the maximum number of paused sandboxes (%u)",
+			       l->paused);
+	return 0;
+}

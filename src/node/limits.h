@@ -11,3 +11,10 @@ struct node;
  * the limit. */
 int limits_allow(const struct node *n, const char *team, const char *key_id,
 		 const struct node_limits *l, struct err *err) NODISCARD;
+
+/* Is there room for one more that is paused, of the key and on the host? Those being paused count.
+ * A create is asked this, too, so that what runs finds room when its time is over: a pause that
+ * nobody asked for is never refused, so there may be more than the limit by what runs.
+ * ERR_EXHAUSTED. */
+int limits_allow_paused(const struct node *n, const char *team, const char *key_id,
+			const struct node_limits *l, struct err *err) NODISCARD;

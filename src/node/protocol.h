@@ -13,7 +13,7 @@
 #include "node/verbs.h"
 
 enum {
-	NODE_VERSION = 4,
+	NODE_VERSION = 5,
 	NODE_ID_MAX = 63, /* of a sandbox, a team, a template, an alias, a token */
 	NODE_TEXT_MAX = 48 * 1024,
 	NODE_MESSAGE_MAX = 160 * 1024, /* a whole datagram */
@@ -25,6 +25,7 @@ enum {
 /* Of all that run by one key_id, or wait to; 0: no limit. Beyond: ERR_EXHAUSTED. */
 struct node_limits {
 	uint32_t sandboxes, vcpus, memory_mib, disk_mib;
+	uint32_t paused; /* of all that are paused, by the key they ran by */
 };
 
 struct node_request {
@@ -39,7 +40,7 @@ struct node_request {
 	/* NODE_CREATE: the same again, of the same team, is the same sandbox while it lives, for a
 	 * day. ERR_EXISTS: it was used for another request */
 	char idempotency[NODE_ID_MAX + 1];
-	struct node_limits limits; /* NODE_CREATE, NODE_CONNECT and NODE_RESUME: of key_id */
+	struct node_limits limits; /* of key_id: CREATE, FORK, CONNECT, RESUME, PAUSE */
 	uint64_t after_ns, until_ns;
 	uint32_t timeout_s;
 	uint32_t flags;

@@ -281,11 +281,13 @@ static json_t *status_json(const struct node *n)
 	const struct warden_facts *f = &n->warden.facts;
 
 	return json_pack(
-		"{s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:b, s:o, s:o, s:b, s:b, s:b, s:I, s:o}",
+		"{s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:b, s:o, s:o, s:b, s:b, s:b, s:I, "
+		"s:o}",
 		"sandboxes", (json_int_t)n->table.in_state[SANDBOX_RUNNING], "paused",
 		(json_int_t)(n->table.in_state[SANDBOX_PAUSED] +
 			     n->table.in_state[SANDBOX_PARKING]),
-		"saving", (json_int_t)n->table.in_state[SANDBOX_PAUSING], "pooled",
+		"pausedMax", (json_int_t)n->set[SET_PAUSED_MAX].number, "saving",
+		(json_int_t)n->table.in_state[SANDBOX_PAUSING], "pooled",
 		(json_int_t)n->table.in_state[SANDBOX_WAITING], "sandboxesMax",
 		(json_int_t)n->set[SET_SANDBOXES_MAX].number, "waiting", (json_int_t)n->creates.n,
 		"ending", (json_int_t)n->table.in_state[SANDBOX_ENDING], "memoryAvailableMB",

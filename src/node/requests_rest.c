@@ -15,6 +15,16 @@ bool requests_rests(const struct sandbox *s)
 	return s->state == SANDBOX_PAUSED || s->state == SANDBOX_PARKING;
 }
 
+/* Who pauses what runs by another key is asked for the host's limit alone. */
+static int may_pause(const struct sandbox *s, const struct node_request *rq, struct err *err)
+{
+	static const struct node_limits none;
+	bool own = strcmp(s->key_id, rq->key_id) == 0;
+
+	return limits_allow_paused(s->node, s->info.team, s->key_id, own ? &rq->limits : &none,
+				   err);
+}
+
 void requests_pause(struct node *n, struct door_asked *a, const struct node_request *rq,
 		    struct bytes text)
 {
@@ -31,6 +41,8 @@ void requests_pause(struct node *n, struct door_asked *a, const struct node_requ
 	}
 	if (!s)
 		ended_refuse(n, a, rq, &err);
+	else if (s->state == SANDBOX_RUNNING && may_pause(s, rq, &err) < 0)
+		door_refuse(a, &err);
 	else if (s->state == SANDBOX_RUNNING)
 		pause_begin(s, a, !(rq->flags & NODE_NO_MEMORY));
 	else

@@ -55,6 +55,9 @@ const struct config_param settings_table[SETTINGS] = {
 	[SET_SANDBOXES_MAX] = { "sandboxes_max", CONFIG_NUMBER, "1000", .min = 1,
 				.max = NODE_SANDBOXES_MAX,
 				.help = "sandboxes at once; keep it below warden's vms_max" },
+	[SET_PAUSED_MAX] = { "paused_max", CONFIG_NUMBER, "20000", .min = 1, .max = NODE_PAUSED_MAX,
+			     .help = "paused sandboxes at once; then creates and pauses are "
+				     "refused" },
 	[SET_MEMORY_RESERVE_MIB] = { "memory_reserve_mib", CONFIG_NUMBER, "512", .max = 1024 * 1024,
 				     .help = "memory of the host that is never promised, in MiB" },
 	[SET_STARTS_MAX] = { "starts_max", CONFIG_NUMBER, "4", .min = 1, .max = NODE_STARTS_MAX,

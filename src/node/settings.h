@@ -4,7 +4,8 @@
 #include "base/config.h"
 
 enum {
-	NODE_SANDBOXES_MAX = 2048, /* as many as warden can hold */
+	NODE_SANDBOXES_MAX = 2048,    /* as many as warden can hold */
+	NODE_PAUSED_MAX = 200 * 1000, /* each takes some 8 KiB of node's memory */
 	NODE_POOL_MAX = 256,
 	NODE_SLOTS_MAX = 256,
 	NODE_STARTS_MAX = 64,
@@ -33,6 +34,7 @@ enum node_setting {
 	SET_POOL,
 	SET_SLOTS,
 	SET_SANDBOXES_MAX,
+	SET_PAUSED_MAX,
 	SET_MEMORY_RESERVE_MIB,
 	SET_STARTS_MAX,
 	SET_SAVES_MAX,

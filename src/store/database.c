@@ -39,6 +39,7 @@ static const char *const migrations[] = {
 	" created BIGINT NOT NULL,"
 	" updated BIGINT NOT NULL,"
 	" UNIQUE (team_id, name));",
+	"ALTER TABLE keys ADD COLUMN max_paused BIGINT NOT NULL DEFAULT 0;",
 };
 
 static enum err_code code_of(int rc)

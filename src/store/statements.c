@@ -10,7 +10,7 @@ enum { ROOM_FIRST = 8 };
 #define TEAM_COLUMNS "t.id, t.name, t.slug, t.created"
 #define KEY_COLUMNS                                                                           \
 	"k.id, k.team_id, k.name, k.hash, k.mask_head, k.mask_tail, k.created, k.last_used, " \
-	"k.max_sandboxes, k.max_vcpus, k.max_memory, k.max_disk, k.services"
+	"k.max_sandboxes, k.max_vcpus, k.max_memory, k.max_disk, k.max_paused, k.services"
 
 void store_rows_done(struct store_rows *r)
 {
@@ -80,6 +80,7 @@ static void read_key(struct sql *q, struct store_key *ret)
 	ret->limits.vcpus = (uint32_t)sql_read_u64(q);
 	ret->limits.memory_mib = (uint32_t)sql_read_u64(q);
 	ret->limits.disk_mib = (uint32_t)sql_read_u64(q);
+	ret->limits.paused = (uint32_t)sql_read_u64(q);
 	sql_read_text(q, ret->services, sizeof(ret->services));
 }
 
@@ -350,11 +351,12 @@ static int key_limit(struct database *d, const struct store_request *rq, struct 
 
 	sql_begin(&q, d,
 		  "UPDATE keys SET max_sandboxes = $1, max_vcpus = $2, max_memory = $3, "
-		  "max_disk = $4 WHERE id = $5");
+		  "max_disk = $4, max_paused = $5 WHERE id = $6");
 	sql_bind_u64(&q, l->sandboxes);
 	sql_bind_u64(&q, l->vcpus);
 	sql_bind_u64(&q, l->memory_mib);
 	sql_bind_u64(&q, l->disk_mib);
+	sql_bind_u64(&q, l->paused);
 	sql_bind_text(&q, rq->key.id);
 	return changed_one(d, &q, err);
 }

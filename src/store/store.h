@@ -27,6 +27,7 @@ struct store_team {
 
 struct store_limits { /* of all sandboxes made by one key together; 0: none */
 	uint32_t sandboxes, vcpus, memory_mib, disk_mib;
+	uint32_t paused; /* of those that are paused, their number */
 };
 
 struct store_key {

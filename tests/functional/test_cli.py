@@ -214,12 +214,14 @@ def test_what_ended_and_why(gateway):
 
 
 def test_limits_of_a_key(gateway):
-    limits = {"sandboxes": 3, "vcpus": None, "memoryMB": 512, "diskMB": None}
+    limits = {"sandboxes": 3, "vcpus": None, "memoryMB": 512, "diskMB": None, "paused": 9}
     gateway("PATCH", "/admin/keys/k-1/limits", 200, {**KEY, "limits": limits})
-    r = hotcell(gateway, "keys", "limits", "k-1", "--sandboxes", "3", "--memory", "512", "--vcpus", "0")
+    r = hotcell(gateway, "keys", "limits", "k-1", "--sandboxes", "3", "--memory", "512", "--vcpus", "0",
+                "--paused", "9")
     assert r.returncode == 0, r.stderr
-    assert gateway.asked == [("PATCH", "/admin/keys/k-1/limits", {"sandboxes": 3, "vcpus": 0, "memoryMB": 512})]
-    assert r.stdout.splitlines()[1].split()[-5:] == ["3", "-", "512", "-", "-"]
+    assert gateway.asked == [("PATCH", "/admin/keys/k-1/limits",
+                              {"sandboxes": 3, "vcpus": 0, "memoryMB": 512, "paused": 9})]
+    assert r.stdout.splitlines()[1].split()[-6:] == ["3", "-", "512", "-", "9", "-"]
     assert json.loads(hotcell(gateway, "keys", "limits", "k-1", "--json").stdout)["limits"] == limits
     assert gateway.asked[-1][2] == {}
 

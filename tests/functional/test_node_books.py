@@ -141,6 +141,23 @@ def test_a_key_has_its_limit(host):
         host.client.kill(TEAM, b.id)
 
 
+def test_a_limit_of_paused_ones_refuses_a_create_and_a_pause_but_no_auto_pause(host):
+    limit = {"key_id": "key-3", "limits": {"paused": 1}}
+    first, second = (host.client.create(TEAM, **limit) for _ in range(2))
+    third = host.client.create(TEAM, timeout_s=3600, flags=["AUTO_PAUSE"], **limit)
+    host.client.call("PAUSE", team=TEAM, id=first.id, **limit)
+    said = "you have reached the maximum number of paused sandboxes (1)"
+    assert refused("exhausted", host.client.create, TEAM, **limit).msg == said
+    assert refused("exhausted", host.client.call, "PAUSE", team=TEAM, id=second.id, **limit).msg == said
+    assert host.alive(second)
+    host.client.timeout(TEAM, third.id, 1)  # its time is over: it is paused all the same, not killed
+    wait_for(lambda: host.client.get(TEAM, third.id).sandbox.state == value("NODE_PAUSED"), "it is paused", 120, every=0.1)
+    for b in (first, third):
+        host.client.kill(TEAM, b.id)
+    host.client.call("PAUSE", team=TEAM, id=second.id, **limit)
+    host.client.kill(TEAM, second.id)
+
+
 def test_metrics_come_without_asking_the_guest(host, box):
     def points():
         return host.client.call("METRICS", team=TEAM, id=box.id).text

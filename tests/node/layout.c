@@ -68,6 +68,7 @@ static const struct row rows[] = {
 	FIELD(node_limits, vcpus),
 	FIELD(node_limits, memory_mib),
 	FIELD(node_limits, disk_mib),
+	FIELD(node_limits, paused),
 	SIZE(node_tombstone),
 	FIELD(node_tombstone, id),
 	FIELD(node_tombstone, team),

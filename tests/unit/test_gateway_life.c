@@ -318,9 +318,12 @@ static void keys_have_limits(void **state)
 	assert_int_equal(
 		mock_ask(m, "PATCH", path, NULL, "{\"sandboxes\":3,\"vcpus\":4,\"memoryMB\":512}"),
 		200);
-	assert_int_equal(mock_ask(m, "PATCH", path, NULL, "{\"diskMB\":9,\"vcpus\":null}"), 200);
+	assert_int_equal(
+		mock_ask(m, "PATCH", path, NULL, "{\"diskMB\":9,\"vcpus\":null,\"paused\":7}"),
+		200);
 	limits = json_object_get(m->json, "limits");
 	assert_int_equal(json_integer_value(json_object_get(limits, "sandboxes")), 3);
+	assert_int_equal(json_integer_value(json_object_get(limits, "paused")), 7);
 	assert_true(json_is_null(json_object_get(limits, "vcpus")));
 	/* known to the very next create */
 	assert_int_equal(mock_ask(m, "POST", "/v2/sandboxes", m->key[0], body), 201);
@@ -328,6 +331,10 @@ static void keys_have_limits(void **state)
 	assert_int_equal(m->last.limits.vcpus, 0);
 	assert_int_equal(m->last.limits.memory_mib, 512);
 	assert_int_equal(m->last.limits.disk_mib, 9);
+	assert_int_equal(m->last.limits.paused, 7);
+	mock_ask(m, "POST", "/sandboxes/i0000/pause", m->key[0], "");
+	assert_string_equal(m->last.key_id, id); /* a pause is asked for by it, too */
+	assert_int_equal(m->last.limits.paused, 7);
 	mock_ask(m, "PATCH", path, NULL, "{\"sandboxes\":-1}");
 	assert_int_equal(m->status, 400);
 	mock_ask(m, "PATCH", "/admin/keys/nobody/limits", NULL, "{}");

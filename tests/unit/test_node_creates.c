@@ -180,6 +180,7 @@ static void scene_open(void)
 	timer_init(&s.guard, n->loop, on_guard);
 	timer_start(&s.guard, GUARD_MS);
 	n->set[SET_SANDBOXES_MAX].number = 100;
+	n->set[SET_PAUSED_MAX].number = 100;
 	n->set[SET_TIMEOUT_MAX_S].number = 3600;
 	n->memory.available_mib = 1024 * 1024;
 	n->sizes = (struct warden_sizes){ .vcpus = 2, .memory_mib = 512 };
@@ -343,6 +344,60 @@ static void no_more_than_the_limit_running_and_waiting(void **state)
 		first->info.state = NODE_PAUSED; /* does not count */
 		send_it(rq, "");
 		run_until_waiting(3);
+		scene_end();
+	}
+}
+
+/* As if it had been paused. */
+static void rest(struct sandbox *b)
+{
+	sandbox_enter(&s.n->table, b, SANDBOX_PAUSING);
+	sandbox_enter(&s.n->table, b, SANDBOX_PARKING);
+	sandbox_enter(&s.n->table, b, SANDBOX_PAUSED);
+	b->info.state = NODE_PAUSED;
+}
+
+static void no_create_when_no_more_may_be_paused(void **state)
+{
+	static const struct {
+		const char *name;
+		uint32_t of_key;
+		uint64_t of_host;
+		const char *says;
+		bool others; /* may another key? */
+	} rows[] = {
+		{ "of the key", 1, 100, "maximum number of paused sandboxes (1)", true },
+		{ "of the host", 0, 1, "this host holds 1 paused sandboxes", false },
+	};
+
+	(void)state;
+	FOR_ROWS(row, rows) {
+		struct node_request rq = request("key", "");
+		struct node_limits l = { .paused = row->of_key };
+		struct sandbox *b;
+		struct node_reply r;
+		struct err err;
+
+		scene_open();
+		s.n->set[SET_PAUSED_MAX].number = row->of_host;
+		rq.limits = l;
+		send_it(rq, "");
+		run_until_waiting(1);
+		b = give();
+		assert_int_equal(hear().code, ERR_NONE);
+		assert_int_equal(limits_allow_paused(s.n, rq.team, "key", &l, &err), 0);
+		send_it(rq, ""); /* what runs does not count */
+		run_until_waiting(1);
+		rest(b);
+		assert_int_equal(limits_allow_paused(s.n, rq.team, "key", &l, &err), -1);
+		send_it(rq, "");
+		r = hear();
+		assert_int_equal(r.code, ERR_EXHAUSTED);
+		assert_int_equal(r.retry_s, 0);
+		if (!strstr(r.msg, row->says))
+			fail_msg("`%s` says nothing of `%s`", r.msg, row->says);
+		assert_int_equal(limits_allow_paused(s.n, rq.team, "another", &l, &err),
+				 row->others ? 0 : -1);
 		scene_end();
 	}
 }
@@ -523,6 +578,7 @@ int main(void)
 		cmocka_unit_test(one_that_comes_back_is_first),
 		cmocka_unit_test(any_of_them_may_leave),
 		cmocka_unit_test(no_more_than_the_limit_running_and_waiting),
+		cmocka_unit_test(no_create_when_no_more_may_be_paused),
 		cmocka_unit_test(a_full_host_says_when_to_come_again),
 		cmocka_unit_test(a_full_disk_is_said_before_anybody_waits),
 		cmocka_unit_test(one_key_does_not_fill_the_queue),

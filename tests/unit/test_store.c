@@ -225,7 +225,7 @@ static void keys_have_limits(void **state)
 {
 	struct box *b = *state;
 	struct store_request rq = { .verb = STORE_KEY_LIMIT,
-				    .key.limits = { 1, 2, UINT32_MAX, 4 } };
+				    .key.limits = { 1, 2, UINT32_MAX, 4, 5 } };
 
 	add_team(b, "one");
 	assert_int_equal(add_key(b, b->team.id, "h1"), ERR_NONE);
@@ -271,6 +271,7 @@ static void an_older_schema_is_brought_up(void **state)
 				    "ALTER TABLE keys DROP COLUMN max_memory;"
 				    "ALTER TABLE keys DROP COLUMN max_disk;"
 				    "ALTER TABLE keys DROP COLUMN services;"
+				    "ALTER TABLE keys DROP COLUMN max_paused;"
 				    "DROP TABLE secrets;"
 				    "UPDATE schema_version SET version = 1";
 	struct box *b = *state;
