@@ -308,19 +308,23 @@ void files_work_after(struct files_work *w)
 	files_let_go(&w->held);
 }
 
-int files_work_make(struct files_work *w, const struct files_order *o, int root, int snapshots,
-		    const char *state_dir, uint64_t reserve_mib, struct err *err)
+void files_work_make(struct files_work *w, const struct files_order *o, const char *state_dir,
+		     uint64_t reserve_mib)
 {
-	*w = (struct files_work){ .order = *o, .opened = FILES_NONE, .reserve_mib = reserve_mib };
+	*w = (struct files_work){ .order = *o,
+				  .opened = FILES_NONE,
+				  .root = -1,
+				  .snapshots = -1,
+				  .reserve_mib = reserve_mib };
 	snprintf(w->state_dir, sizeof(w->state_dir), "%s", state_dir);
+}
+
+int files_work_open(struct files_work *w, int root, int snapshots, struct err *err)
+{
 	w->root = fcntl(root, F_DUPFD_CLOEXEC, 0);
-	if (w->root < 0)
-		return err_set(err, ERR_EXHAUSTED, errno, "a descriptor");
 	w->snapshots = fcntl(snapshots, F_DUPFD_CLOEXEC, 0);
-	if (w->snapshots < 0) {
-		close(w->root);
+	if (w->root < 0 || w->snapshots < 0)
 		return err_set(err, ERR_EXHAUSTED, errno, "a descriptor");
-	}
 	return 0;
 }
 

@@ -10,13 +10,16 @@ struct files_work { /* owned by one thread at a time */
 	struct files_order order;
 	struct files_opened opened;
 	struct files_held held; /* of what was removed: the thread's alone */
-	int root, snapshots;    /* descriptors of its own */
+	int root, snapshots;    /* descriptors of its own; -1: not opened yet */
 	char state_dir[FILES_FOLDER_MAX];
 	uint64_t reserve_mib;
 };
 
-int files_work_make(struct files_work *w, const struct files_order *o, int root, int snapshots,
-		    const char *state_dir, uint64_t reserve_mib, struct err *err) NODISCARD;
+/* A job that waits has no descriptors: there may be thousands. */
+void files_work_make(struct files_work *w, const struct files_order *o, const char *state_dir,
+		     uint64_t reserve_mib);
+/* Before it is done. */
+int files_work_open(struct files_work *w, int root, int snapshots, struct err *err) NODISCARD;
 int files_work_do(struct files_work *w, struct err *err) NODISCARD; /* blocks */
 void files_work_after(struct files_work *w); /* blocks: what nobody need wait for */
 void files_work_done(struct files_work *w);

@@ -136,19 +136,28 @@ static struct files_job *take_next(struct files *f)
 	return j;
 }
 
-static void begin(struct files *f, struct files_job *j, struct files_job **place)
+/* Takes j in any case. */
+static int start(struct files *f, struct files_job *j, struct err *err)
 {
-	struct files_call *c = j->call;
-	struct err err;
-
 	j->work.run = run;
 	j->work.on_done = on_done;
 	j->work.after = after;
 	j->work.on_end = on_end;
 	j->work.free = free_job;
+	if (files_work_open(&j->do_it, f->root, f->snapshots, err) == 0)
+		return work_start(&j->work, f->loop, err);
+	free_job(&j->work);
+	return -1;
+}
+
+static void begin(struct files *f, struct files_job *j, struct files_job **place)
+{
+	struct files_call *c = j->call;
+	struct err err;
+
 	*place = j;
 	j->call = NULL; /* a job that cannot be started is freed at once */
-	if (work_start(&j->work, f->loop, &err) == 0) {
+	if (start(f, j, &err) == 0) {
 		j->call = c;
 		f->n_busy++;
 		return;
@@ -190,11 +199,7 @@ int files_ask(struct files *f, struct files_call *c, const struct files_order *o
 	j = calloc(1, sizeof(*j));
 	if (!j)
 		return err_set(err, ERR_EXHAUSTED, ENOMEM, "a job with files");
-	if (files_work_make(&j->do_it, o, f->root, f->snapshots, f->state_dir, f->reserve_mib,
-			    err) < 0) {
-		free(j);
-		return -1;
-	}
+	files_work_make(&j->do_it, o, f->state_dir, f->reserve_mib);
 	j->files = f;
 	j->call = c;
 	if (c)

@@ -224,7 +224,8 @@ static void removed_by_name_with_its_blocks_to_come(void **state)
 	put(w, "data/sandboxes/i1/pages", "large");
 	path_of(w, "data/sandboxes", path, sizeof(path));
 	root = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	assert_int_equal(files_work_make(&job, &o, root, root, w->base, 0, &err), 0);
+	files_work_make(&job, &o, w->base, 0);
+	assert_int_equal(files_work_open(&job, root, root, &err), 0);
 	assert_int_equal(files_work_do(&job, &err), 0); /* whoever waits is told now */
 	assert_false(is_there(w, "data/sandboxes/i1"));
 	assert_int_equal(held_of_removed(w), 2);

@@ -145,7 +145,8 @@ static struct files_order order_of(enum files_verb verb, const char *into, const
 static int run(const struct world *w, const struct files_order *o, struct files_work *ret,
 	       struct err *err)
 {
-	assert_int_equal(files_work_make(ret, o, w->root, w->snapshots, w->state_dir, 0, err), 0);
+	files_work_make(ret, o, w->state_dir, 0);
+	assert_int_equal(files_work_open(ret, w->root, w->snapshots, err), 0);
 	return files_work_do(ret, err);
 }
 
@@ -509,9 +510,8 @@ static void no_room(void **state)
 	struct files_work work;
 	struct err err = { 0 };
 
-	assert_int_equal(files_work_make(&work, &o, w->root, w->snapshots, w->state_dir,
-					 1024 * 1024 * 1024, &err),
-			 0);
+	files_work_make(&work, &o, w->state_dir, 1024 * 1024 * 1024);
+	assert_int_equal(files_work_open(&work, w->root, w->snapshots, &err), 0);
 	assert_int_equal(files_work_do(&work, &err), -1);
 	assert_int_equal(err.code, ERR_NO_SPACE);
 	files_work_done(&work);
