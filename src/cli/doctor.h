@@ -7,7 +7,7 @@ enum verdict { VERDICT_OK, VERDICT_WARN, VERDICT_FAIL };
 
 struct finding {
 	enum verdict verdict;
-	char what[256];
+	char what[1024];
 	const char *fix; /* a literal; shown unless all is well */
 };
 

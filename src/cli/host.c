@@ -332,6 +332,49 @@ static void look_server(const struct cli *c, struct finding *f)
 		finding_set(f, VERDICT_OK, NULL, "all daemons answer");
 }
 
+/* "id: why" of each that was told, as much of it as fits. */
+static void name_rows(const json_t *rows, char *ret, size_t size)
+{
+	const json_t *row;
+	size_t i, n = 0;
+
+	ret[0] = '\0';
+	json_array_foreach(rows, i, row)
+	{
+		const char *id = json_string_value(json_object_get(row, "id"));
+		const char *kind = json_string_value(json_object_get(row, "kind"));
+		const char *why = json_string_value(json_object_get(row, "why"));
+
+		if (id && kind && why && n < size)
+			n += (size_t)snprintf(ret + n, size - n, "; %s %s: %s", kind, id, why);
+	}
+}
+
+/* Rows that node could make no sense of. */
+static void look_journal(const struct cli *c, struct finding *f)
+{
+	static const char fix[] = "start the version of Hotcell that wrote them, or give a sandbox "
+				  "up with hotcell kill ID; see docs/operations.md";
+	AUTO(json_decrefp) json_t *status = NULL;
+	const json_t *node;
+	struct err err = { 0 };
+	char rows[sizeof(f->what) - 64];
+	json_int_t n;
+
+	if (cli_ask(c, "GET", "/admin/status", NULL, &status, &err) < 0 ||
+	    !json_is_object(node = json_object_get(status, "node"))) {
+		finding_set(f, VERDICT_WARN, "start the daemons", "node cannot be asked");
+		return;
+	}
+	n = json_integer_value(json_object_get(node, "quarantined"));
+	name_rows(json_object_get(node, "quarantine"), rows, sizeof(rows));
+	if (n == 0)
+		finding_set(f, VERDICT_OK, NULL, "node knows all that is in it");
+	else
+		finding_set(f, VERDICT_FAIL, fix, "%lld rows are set aside and kept%s",
+			    (long long)n, rows);
+}
+
 const struct check host_checks[] = {
 	{ "accelerator", look_accelerator },
 	{ "kernel", look_kernel },
@@ -346,5 +389,6 @@ const struct check host_checks[] = {
 	{ "qemu", look_qemu },
 	{ "nft", look_nft },
 	{ "server", look_server },
+	{ "journal", look_journal },
 };
 const size_t n_host_checks = COUNT(host_checks);

@@ -21,6 +21,7 @@ static void sight_done(struct sight *s)
 	json_decref(s->listed);
 	json_decref(s->paused);
 	json_decref(s->snapshots);
+	json_decref(s->set_aside);
 	json_decref(s->folders);
 	json_decref(s->groups);
 	json_decref(s->members);
@@ -29,10 +30,11 @@ static void sight_done(struct sight *s)
 
 static bool sight_init(struct sight *s)
 {
-	*s = (struct sight){ json_object(), json_object(), json_object(), json_object(),
-			     json_object(), json_object(), json_array(),  false };
-	return s->listed && s->paused && s->snapshots && s->folders && s->groups && s->members &&
-	       s->leaks;
+	*s = (struct sight){ json_object(), json_object(), json_object(),
+			     json_object(), json_object(), json_object(),
+			     json_object(), json_array(),  false };
+	return s->listed && s->paused && s->snapshots && s->set_aside && s->folders && s->groups &&
+	       s->members && s->leaks;
 }
 
 void sight_put(json_t *set, const char *id, json_t *value)
@@ -146,6 +148,21 @@ static void take_pool(const json_t *status, json_t *set)
 		sight_put(set, json_string_value(id), json_true());
 }
 
+/* What node set aside is in no list: what there is of it is kept. */
+static void take_quarantine(const json_t *status, struct sight *s)
+{
+	const json_t *rows = json_object_get(json_object_get(status, "node"), "quarantine"), *row;
+	size_t i;
+
+	json_array_foreach(rows, i, row)
+	{
+		const char *id = json_string_value(json_object_get(row, "id"));
+
+		if (id)
+			sight_put(s->set_aside, id, json_true());
+	}
+}
+
 /* A paused one is files of node's alone. */
 static void take_rows(const json_t *rows, struct sight *s)
 {
@@ -188,6 +205,7 @@ static int look_list(const struct cli *c, struct sight *s, struct err *err)
 	take_rows(rows, s);
 	take_snapshots(snapshots, s);
 	take_pool(status, s->listed);
+	take_quarantine(status, s);
 	s->node_knows = true;
 	return 0;
 }
@@ -199,7 +217,8 @@ static void compare(struct sight *s)
 
 	json_object_foreach(s->folders, id, v)
 	{
-		if (s->node_knows && !json_object_get(s->listed, id))
+		if (s->node_knows && !json_object_get(s->listed, id) &&
+		    !json_object_get(s->set_aside, id))
 			sight_wrong(s, "folder", id, "node does not know this sandbox");
 		if (!json_object_get(s->members, id))
 			sight_wrong(s, "folder", id, "no process runs in it");

@@ -9,6 +9,7 @@ struct sight {             /* one look; sets of ids are JSON objects */
 	json_t *listed;    /* by node: those that run, and the pool's */
 	json_t *paused;    /* by node */
 	json_t *snapshots; /* by node, hidden ones included */
+	json_t *set_aside; /* by node: rows it makes no sense of */
 	json_t *folders;   /* below state_dir/vms */
 	json_t *groups;    /* control groups, in any hierarchy */
 	json_t *members;   /* id -> pid of a process in its group */

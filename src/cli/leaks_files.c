@@ -81,7 +81,7 @@ static void look_one(struct sight *s, const struct place *p, const char *folder,
 {
 	char path[LEAKS_PATH_MAX], what[LEAKS_PATH_MAX];
 
-	if (!strcmp(name, ".") || !strcmp(name, ".."))
+	if (!strcmp(name, ".") || !strcmp(name, "..") || json_object_get(s->set_aside, name))
 		return;
 	if (p->is_known(s, name)) {
 		if (snprintf(path, sizeof(path), "%s/%s", folder, name) < (int)sizeof(path))

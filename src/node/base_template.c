@@ -100,7 +100,7 @@ static bool in_use(const struct node *n, const char *id)
 	for (const struct sandbox *s = n->table.all; s; s = s->next)
 		if (strcmp(s->base_id, id) == 0)
 			return true;
-	return snapshots_need(n, id);
+	return snapshots_need(n, id) || quarantine_needs(n, id);
 }
 
 static void on_old_dropped(struct warden_ask *a, const struct warden_reply *reply, int *fds,

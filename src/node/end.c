@@ -70,6 +70,7 @@ void sandbox_free(struct sandbox *s)
 		free(k);
 	}
 	repeats_forget(s);
+	tidy_forget(s);
 	metrics_done(&s->record.metrics);
 	events_done(&s->record.events);
 	table_remove(&s->node->table, s);

@@ -344,23 +344,24 @@ void journal_write_cancel(struct journal_write *w)
 	w->job = NULL;
 }
 
-int journal_each(struct journal *j, journal_each_fn *each, void *context, struct err *err)
+int journal_each(struct journal *j, journal_each_fn *each, journal_odd_fn *odd, void *context,
+		 struct err *err)
 {
 	int rc;
 
 	pthread_mutex_lock(&j->db_lock);
-	rc = journal_db_each(j->db, each, context, err);
+	rc = journal_db_each(j->db, each, odd, context, err);
 	pthread_mutex_unlock(&j->db_lock);
 	return rc;
 }
 
-int journal_each_snapshot(struct journal *j, journal_each_snapshot_fn *each, void *context,
-			  struct err *err)
+int journal_each_snapshot(struct journal *j, journal_each_snapshot_fn *each, journal_odd_fn *odd,
+			  void *context, struct err *err)
 {
 	int rc;
 
 	pthread_mutex_lock(&j->db_lock);
-	rc = journal_db_each_snapshot(j->db, each, context, err);
+	rc = journal_db_each_snapshot(j->db, each, odd, context, err);
 	pthread_mutex_unlock(&j->db_lock);
 	return rc;
 }

@@ -67,9 +67,18 @@ int journal_open(struct loop *l, const char *path, struct journal **ret, struct 
 /* Waits until what was asked for is written; no on_done follows. NULL is fine. */
 void journal_close(struct journal *j);
 
-/* All rows, in the order of started_ns; blocks (at start only). `row` is borrowed for the call. */
+/* A row that makes no sense here; it stays as it is. Of texts as much as fits and can be read. */
+struct journal_odd {
+	char id[NODE_ID_MAX + 1], team[NODE_ID_MAX + 1];
+	char template_id[NODE_ID_MAX + 1], base_id[NODE_ID_MAX + 1];
+	const char *why;
+};
+typedef void journal_odd_fn(const struct journal_odd *row, void *context);
+
+/* All rows, in the order of started_ns; blocks (at start only). `row` is borrowed for the call. One
+ * that cannot be read, or for which each() fails, is told to odd(); then comes the next. */
 typedef int journal_each_fn(const struct journal_row *row, void *context, struct err *err);
-int journal_each(struct journal *j, journal_each_fn *each, void *context,
+int journal_each(struct journal *j, journal_each_fn *each, journal_odd_fn *odd, void *context,
 		 struct err *err) NODISCARD;
 
 /* Insert or replace, by sandbox.id; everything is copied. `durable`: synced to the disk before

@@ -7,7 +7,7 @@
 #include <sys/file.h>
 
 #include "base/bytes.h"
-#include "node/journal_db_inside.h"
+#include "node/rows_db.h"
 
 enum { SQL_MAX = 2048 };
 
@@ -254,7 +254,9 @@ static int on_commit(void *arg, sqlite3 *db, const char *name, int pages)
 static int set_up(struct journal_db *d, bool alone, struct err *err)
 {
 	sqlite3_busy_timeout(d->db, JOURNAL_BUSY_MS);
-	if ((alone && exec(d, "PRAGMA locking_mode = EXCLUSIVE", err) < 0) ||
+	/* there is no folder for temporary files that a confined node may write to */
+	if (exec(d, "PRAGMA temp_store = MEMORY", err) < 0 ||
+	    (alone && exec(d, "PRAGMA locking_mode = EXCLUSIVE", err) < 0) ||
 	    exec(d, "PRAGMA journal_mode = WAL", err) < 0 ||
 	    exec(d, "PRAGMA synchronous = NORMAL", err) < 0 || check_health(d, err) < 0 ||
 	    make_schema(d, err) < 0)
@@ -362,7 +364,7 @@ bool journal_db_text(sqlite3_stmt *s, int column, char *ret, size_t size)
 }
 
 /* Texts are borrowed from the statement until its next step. */
-static bool take_row(sqlite3_stmt *s, struct journal_row *r)
+static int take_row(sqlite3_stmt *s, struct journal_row *r, struct err *err)
 {
 	const unsigned char *text = sqlite3_column_text(s, COUNT(columns));
 	const unsigned char *known = sqlite3_column_text(s, COUNT(columns) + 1);
@@ -380,27 +382,42 @@ static bool take_row(sqlite3_stmt *s, struct journal_row *r)
 		else if (c->kind == COL_U32)
 			memcpy(to, &(uint32_t){ (uint32_t)number }, sizeof(uint32_t));
 		else if (!journal_db_text(s, (int)i, to, c->size))
-			return false;
+			return err_set(err, ERR_INVALID, 0, "%s is too long", c->name);
 	}
-	return r->state < JOURNAL_STATES && r->sandbox.reason < NODE_REASONS;
+	if (r->state >= JOURNAL_STATES)
+		return err_set(err, ERR_INVALID, 0, "state %u is not known", r->state);
+	if (r->sandbox.reason >= NODE_REASONS)
+		return err_set(err, ERR_INVALID, 0, "reason %u is not known", r->sandbox.reason);
+	return 0;
 }
 
-int journal_db_each(struct journal_db *d, journal_each_fn *each, void *context, struct err *err)
+struct sandboxes_walk {
+	struct rows_walk rows;
+	journal_each_fn *each;
+};
+
+static int take_sandbox(struct rows_walk *rows, struct err *err)
+{
+	struct sandboxes_walk *w = CONTAINER_OF(rows, struct sandboxes_walk, rows);
+	struct journal_row row;
+
+	if (take_row(rows->row, &row, err) < 0)
+		return -1;
+	return w->each(&row, rows->context, err);
+}
+
+int journal_db_each(struct journal_db *d, journal_each_fn *each, journal_odd_fn *odd, void *context,
+		    struct err *err)
 {
 	AUTO(close_statement) sqlite3_stmt *s = NULL;
-	struct journal_row row;
-	int rc;
+	struct sandboxes_walk w = { { "SELECT rowid, started_ns, id FROM sandbox", NULL,
+				      take_sandbox, odd, context },
+				    each };
 
-	if (prepare_columns(d, "SELECT ", "FROM sandbox ORDER BY started_ns, id", &s, err) < 0)
+	if (prepare_columns(d, "SELECT ", "FROM sandbox WHERE rowid = ?", &s, err) < 0)
 		return -1;
-	while ((rc = sqlite3_step(s)) == SQLITE_ROW) {
-		if (!take_row(s, &row))
-			return err_set(err, ERR_INTERNAL, 0, "journal: a row makes no sense: %.64s",
-				       (const char *)sqlite3_column_text(s, 0));
-		if (each(&row, context, err) < 0)
-			return -1;
-	}
-	return rc == SQLITE_DONE ? 0 : journal_db_failed(d, "read", err);
+	w.rows.row = s;
+	return rows_db_each(d, &w.rows, err);
 }
 
 int journal_db_begin(struct journal_db *d, bool durable, struct err *err)

@@ -15,7 +15,7 @@ struct journal_db;
 int journal_db_open(const char *path, struct journal_db **ret, struct err *err) NODISCARD;
 void journal_db_close(struct journal_db *d); /* NULL is fine */
 
-int journal_db_each(struct journal_db *d, journal_each_fn *each, void *context,
+int journal_db_each(struct journal_db *d, journal_each_fn *each, journal_odd_fn *odd, void *context,
 		    struct err *err) NODISCARD;
 
 /* Between begin and commit, or each a transaction of its own. `durable`: the next commit is synced
@@ -44,8 +44,8 @@ int journal_db_prune(struct journal_db *d, uint64_t before_ns, size_t max, size_
 int journal_db_put_snapshot(struct journal_db *d, const struct journal_snapshot *row,
 			    struct err *err) NODISCARD;
 int journal_db_remove_snapshot(struct journal_db *d, const char *id, struct err *err) NODISCARD;
-int journal_db_each_snapshot(struct journal_db *d, journal_each_snapshot_fn *each, void *context,
-			     struct err *err) NODISCARD;
+int journal_db_each_snapshot(struct journal_db *d, journal_each_snapshot_fn *each,
+			     journal_odd_fn *odd, void *context, struct err *err) NODISCARD;
 
 /* reserve_db.c: room for what must be written when the disk is full, if there is little left. */
 void journal_db_reserve(struct journal_db *d);

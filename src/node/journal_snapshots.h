@@ -27,8 +27,8 @@ int journal_put_snapshot(struct journal *j, struct journal_write *w,
 int journal_remove_snapshot(struct journal *j, struct journal_write *w, const char *id,
 			    journal_done_fn *on_done, struct err *err) NODISCARD;
 
-/* All, the oldest first; blocks (at start only). */
+/* All, the oldest first; blocks (at start only). Odd ones as of journal_each(). */
 typedef int journal_each_snapshot_fn(const struct journal_snapshot *row, void *context,
 				     struct err *err);
-int journal_each_snapshot(struct journal *j, journal_each_snapshot_fn *each, void *context,
-			  struct err *err) NODISCARD;
+int journal_each_snapshot(struct journal *j, journal_each_snapshot_fn *each, journal_odd_fn *odd,
+			  void *context, struct err *err) NODISCARD;

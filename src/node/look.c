@@ -121,7 +121,8 @@ static void found(struct node *n, const struct warden_cell *cell)
 			found_vm(s, cell);
 		else if (s->state == SANDBOX_PAUSED)
 			remove_vm(s);
-	} else if (cell->state != WARDEN_STOPPING && !base_builds(n, cell->id)) {
+	} else if (cell->state != WARDEN_STOPPING && !base_builds(n, cell->id) &&
+		   !quarantine_has(n, QUARANTINE_SANDBOX, cell->id)) {
 		end_stray(n, cell);
 	}
 }
@@ -137,11 +138,24 @@ static void end_unseen(struct node *n)
 	}
 }
 
+/* Those that were paused when node was started. */
+static void park_all(struct node *n)
+{
+	struct sandbox *next;
+
+	for (struct sandbox *s = n->table.all; s; s = next) {
+		next = s->next;
+		park_looked(s, s->seen == n->look.number);
+	}
+}
+
 static void finish(struct node *n)
 {
 	struct look *k = &n->look;
 
 	end_unseen(n);
+	if (!k->complete)
+		park_all(n);
 	if (!k->complete)
 		log_info("%zu sandboxes run, %zu VMs of nobody are ended",
 			 n->table.in_state[SANDBOX_RUNNING], k->n_strays);

@@ -10,6 +10,7 @@
 #include "base/log.h"
 #include "jail/confine.h"
 #include "net/signals.h"
+#include "node/adopt.h"
 #include "node/fork.h"
 #include "node/node.h"
 #include "node/snapshot_take.h"
@@ -125,11 +126,6 @@ static void on_interrupt(struct signal_watch *w)
 
 /* --- the beginning ------------------------------------------------------------------------ */
 
-static int load_row(const struct journal_row *row, void *context, struct err *err)
-{
-	return sandbox_load(context, row, err);
-}
-
 static int open_journal(struct node *n, struct err *err)
 {
 	char path[CONFIG_VALUE_MAX + 16];
@@ -148,7 +144,18 @@ static bool has_row(const char *id, void *context)
 {
 	const struct node *n = context;
 
-	return table_find(&n->table, id);
+	return table_find(&n->table, id) || quarantine_has(n, QUARANTINE_SANDBOX, id);
+}
+
+/* What is left of nobody's may wait for the next start: no reason not to go on. */
+static void sweep(struct node *n)
+{
+	struct err err;
+
+	if (files_sweep(n->files, has_row, n, &err) < 0)
+		log_error("%s", err.msg);
+	if (snapshots_sweep(n, &err) < 0)
+		log_error("%s", err.msg);
 }
 
 static int open_door(struct node *n, struct err *err)
@@ -175,6 +182,7 @@ static void open_parts(struct node *n)
 			 &warden_ops);
 	egress_keep_open(&n->egress, n->loop, n->set[SET_EGRESS_SOCKET].text, &egress_ops);
 	opener_keep_open(&n->opener, n->loop, n->set[SET_OPENER_SOCKET].text, &opener_ops);
+	tidy_open(n);
 	slots_open(&n->slots, n->loop, &n->warden, &n->egress, n->set[SET_SLOTS].number);
 	n->slots.on_reopened = network_reopened;
 	creates_open(n);
@@ -216,10 +224,9 @@ static int set_up(struct daemon *d, struct err *err)
 	open_parts(n);
 	if (confine_folder(n->set[SET_DATA_DIR].text, n->set[SET_USER].text, err) < 0 ||
 	    open_door(n, err) < 0 || give_up_power(n, err) < 0 || open_files(n, err) < 0 ||
-	    open_journal(n, err) < 0 || snapshots_load(n, err) < 0 ||
-	    journal_each(n->journal, load_row, n, err) < 0 ||
-	    files_sweep(n->files, has_row, n, err) < 0 || snapshots_sweep(n, err) < 0)
+	    open_journal(n, err) < 0 || adopt_journal(n, err) < 0)
 		return -1;
+	sweep(n);
 	ended_begin(n);
 	log_info("%zu sandboxes in the journal", n->table.n);
 	return 0;
@@ -241,8 +248,10 @@ static void take_down(struct daemon *d)
 	ended_close(n);
 	metrics_close(n);
 	repeats_close(n);
+	tidy_close(n);
 	while (n->table.all)
 		sandbox_free(n->table.all);
+	quarantine_close(n);
 	takings_close(n);
 	forks_close(n);
 	snapshots_close(n);

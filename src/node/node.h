@@ -7,12 +7,14 @@
 #include "node/gateway_door.h"
 #include "node/look.h"
 #include "node/memory_watch.h"
+#include "node/quarantine.h"
 #include "node/repeats.h"
 #include "node/sandbox_table.h"
 #include "node/settings.h"
 #include "node/signed.h"
 #include "node/slots.h"
 #include "node/snapshots.h"
+#include "node/tidy.h"
 #include "node/turns.h"
 #include "node/vm_group.h"
 
@@ -48,6 +50,8 @@ struct node {
 	struct ended ended;
 	struct repeats repeats;
 	struct snapshots snapshots;
+	struct quarantine quarantine;
+	struct tidy tidy;
 	struct taking *takings; /* snapshot_take.c */
 	struct fork *forks;     /* fork.c */
 	struct vm_groups groups;

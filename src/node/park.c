@@ -18,6 +18,21 @@ static void parked(struct sandbox *s)
 	waits_serve(s);
 }
 
+void park_loaded(struct sandbox *s)
+{
+	s->awaits_look = true;
+	sandbox_enter(&s->node->table, s, SANDBOX_PARKING);
+}
+
+void park_looked(struct sandbox *s, bool has_vm)
+{
+	if (!s->awaits_look || s->state != SANDBOX_PARKING)
+		return;
+	s->awaits_look = false;
+	s->started = has_vm;
+	vm_stop(s, parked);
+}
+
 void park(struct sandbox *s)
 {
 	timer_stop(&s->timer);

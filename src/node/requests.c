@@ -80,7 +80,8 @@ struct sandbox *requests_find(struct node *n, const struct node_request *rq, str
 
 	if (known && s->info.started_ns > 0 && may)
 		return s;
-	requests_not_found(rq->id, err);
+	if (!quarantine_tells(n, rq, err))
+		requests_not_found(rq->id, err);
 	return NULL;
 }
 
@@ -117,6 +118,8 @@ static void verb_kill(struct node *n, struct door_asked *a, const struct node_re
 	struct sandbox *s = requests_find(n, rq, &err);
 
 	(void)text;
+	if (!s && !rq->team[0])
+		s = quarantine_give_up(n, rq->id, &err);
 	if (s)
 		sandbox_end_asked(s, a, rq->team[0] ? NODE_KILLED : NODE_EVICTED);
 	else
@@ -282,7 +285,7 @@ static json_t *status_json(const struct node *n)
 
 	return json_pack(
 		"{s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:b, s:o, s:o, s:b, s:b, s:b, s:I, "
-		"s:o}",
+		"s:o, s:I, s:o}",
 		"sandboxes", (json_int_t)n->table.in_state[SANDBOX_RUNNING], "paused",
 		(json_int_t)(n->table.in_state[SANDBOX_PAUSED] +
 			     n->table.in_state[SANDBOX_PARKING]),
@@ -295,7 +298,8 @@ static json_t *status_json(const struct node *n)
 		json_text(bytes_str(f->accel)), "qemu", json_text(bytes_str(f->vmm_version)),
 		"warden", (int)n->warden.up, "egress", (int)n->egress.up, "opener",
 		(int)(n->opener.link.up && daemon_exists(&n->opener.link)), "slotsReady",
-		(json_int_t)n->slots.n_ready, "pooledIDs", pooled_json(n));
+		(json_int_t)n->slots.n_ready, "pooledIDs", pooled_json(n), "quarantined",
+		(json_int_t)n->quarantine.n, "quarantine", quarantine_json(n));
 }
 
 static void verb_status(struct node *n, struct door_asked *a, const struct node_request *rq,

@@ -68,6 +68,7 @@ struct sandbox {
 	bool for_pool, started; /* nobody waited when it was begun; warden may have its VM */
 	bool boots;             /* it is made of its snapshot's disk alone */
 	bool marked;            /* adopted: its guest may be frozen, see files_is_marked() */
+	bool awaits_look;       /* adopted, PARKING: has it a VM? */
 	unsigned int rehearsals;
 	uint64_t seen, facts; /* by which look at warden's list; by which facts it was checked */
 	struct journal_write write;
@@ -98,11 +99,10 @@ struct sandbox {
 	char qmp_path[SANDBOX_PATH_MAX];
 	struct sandbox *bucket_next, *next, **prev; /* sandbox_table.h */
 	struct team *team;
-	struct sandbox *pool_next; /* WAITING: the one that became ready after it */
+	struct sandbox *pool_next;              /* WAITING: the one that became ready after it */
+	struct sandbox *tidy_next, **tidy_prev; /* tidy.h; tidy_prev NULL: in no list */
 };
 
-/* adopt.c: from the journal. */
-int sandbox_load(struct node *n, const struct journal_row *row, struct err *err) NODISCARD;
 /* claim.c: a WAITING one becomes somebody's. */
 void sandbox_claim(struct sandbox *s, struct create *c);
 /* Put its row, as `state`. Failure (-1): on_done will not come. */

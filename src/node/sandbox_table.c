@@ -51,7 +51,7 @@ void sandbox_enter(struct sandbox_table *t, struct sandbox *s, enum sandbox_stat
 }
 
 /* FNV-1a. Ids are drawn by us; whoever asks for others only searches longer for nothing. */
-static uint32_t hash(const char *id)
+uint32_t table_hash(const char *id)
 {
 	uint32_t h = 2166136261u;
 
@@ -62,7 +62,7 @@ static uint32_t hash(const char *id)
 
 struct sandbox *table_find(const struct sandbox_table *t, const char *id)
 {
-	struct sandbox *s = t->by_id[hash(id) % TABLE_BUCKETS];
+	struct sandbox *s = t->by_id[table_hash(id) % TABLE_BUCKETS];
 
 	while (s && strcmp(s->info.id, id) != 0)
 		s = s->bucket_next;
@@ -71,7 +71,7 @@ struct sandbox *table_find(const struct sandbox_table *t, const char *id)
 
 void table_add(struct sandbox_table *t, struct sandbox *s)
 {
-	struct sandbox **bucket = &t->by_id[hash(s->info.id) % TABLE_BUCKETS];
+	struct sandbox **bucket = &t->by_id[table_hash(s->info.id) % TABLE_BUCKETS];
 
 	assert(!table_find(t, s->info.id) && s->state == SANDBOX_NOTED);
 	s->bucket_next = *bucket;
@@ -87,7 +87,7 @@ void table_add(struct sandbox_table *t, struct sandbox *s)
 
 void table_remove(struct sandbox_table *t, struct sandbox *s)
 {
-	struct sandbox **at = &t->by_id[hash(s->info.id) % TABLE_BUCKETS];
+	struct sandbox **at = &t->by_id[table_hash(s->info.id) % TABLE_BUCKETS];
 
 	table_disown(t, s);
 	while (*at != s)
@@ -104,7 +104,7 @@ void table_remove(struct sandbox_table *t, struct sandbox *s)
 
 static struct team *find_team(const struct sandbox_table *t, const char *id)
 {
-	struct team *m = t->teams[hash(id) % TABLE_TEAM_BUCKETS];
+	struct team *m = t->teams[table_hash(id) % TABLE_TEAM_BUCKETS];
 
 	while (m && strcmp(m->id, id) != 0)
 		m = m->next;
@@ -113,7 +113,7 @@ static struct team *find_team(const struct sandbox_table *t, const char *id)
 
 static struct team *add_team(struct sandbox_table *t, const char *id)
 {
-	struct team **bucket = &t->teams[hash(id) % TABLE_TEAM_BUCKETS];
+	struct team **bucket = &t->teams[table_hash(id) % TABLE_TEAM_BUCKETS];
 	struct team *m = calloc(1, sizeof(*m));
 
 	if (!m)
@@ -126,7 +126,7 @@ static struct team *add_team(struct sandbox_table *t, const char *id)
 
 static void drop_team(struct sandbox_table *t, struct team *m)
 {
-	struct team **at = &t->teams[hash(m->id) % TABLE_TEAM_BUCKETS];
+	struct team **at = &t->teams[table_hash(m->id) % TABLE_TEAM_BUCKETS];
 
 	while (*at != m)
 		at = &(*at)->next;

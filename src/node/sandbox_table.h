@@ -20,6 +20,7 @@ struct sandbox_table {
 void sandbox_enter(struct sandbox_table *t, struct sandbox *s, enum sandbox_state next);
 const char *sandbox_state_name(enum sandbox_state s);
 
+uint32_t table_hash(const char *id); /* for whoever keeps a table of ids, too */
 void table_add(struct sandbox_table *t, struct sandbox *s);    /* in state NOTED; no such id yet */
 void table_remove(struct sandbox_table *t, struct sandbox *s); /* from the lists too */
 struct sandbox *table_find(const struct sandbox_table *t, const char *id);

@@ -5,6 +5,7 @@
 #include <inttypes.h>
 
 #include "base/log.h"
+#include "node/adopt.h"
 #include "node/node.h"
 #include "node/step.h"
 #include "wire/rfc3339.h"
@@ -13,6 +14,7 @@
 
 struct snapshot *snapshots_add(struct node *n, const struct journal_snapshot *row)
 {
+	struct snapshot **bucket = &n->snapshots.by_id[table_hash(row->id) % SNAPSHOTS_BUCKETS];
 	struct snapshot *p = calloc(1, sizeof(*p));
 
 	if (!p)
@@ -26,16 +28,24 @@ struct snapshot *snapshots_add(struct node *n, const struct journal_snapshot *ro
 	p->prev = &n->snapshots.all;
 	n->snapshots.all = p;
 	n->snapshots.n++;
+	p->bucket_next = *bucket;
+	*bucket = p;
 	return p;
 }
 
 static void forget(struct snapshot *p)
 {
+	struct snapshots *t = &p->node->snapshots;
+	struct snapshot **at = &t->by_id[table_hash(p->row.id) % SNAPSHOTS_BUCKETS];
+
 	journal_write_cancel(&p->write);
+	while (*at != p)
+		at = &(*at)->bucket_next;
+	*at = p->bucket_next;
 	*p->prev = p->next;
 	if (p->next)
 		p->next->prev = p->prev;
-	p->node->snapshots.n--;
+	t->n--;
 	free(p->row.known);
 	explicit_bzero(&p->row, sizeof(p->row));
 	free(p);
@@ -43,10 +53,10 @@ static void forget(struct snapshot *p)
 
 struct snapshot *snapshots_by_id(const struct node *n, const char *id)
 {
-	struct snapshot *p = n->snapshots.all;
+	struct snapshot *p = n->snapshots.by_id[table_hash(id) % SNAPSHOTS_BUCKETS];
 
 	while (p && strcmp(p->row.id, id) != 0)
-		p = p->next;
+		p = p->bucket_next;
 	return p;
 }
 
@@ -180,10 +190,15 @@ void snapshots_rename_older(struct snapshot *newest)
 static int load_one(const struct journal_snapshot *row, void *context, struct err *err)
 {
 	struct node *n = context;
-	struct snapshot *p = snapshots_add(n, row);
+	struct snapshot *p;
 
+	if (!sandbox_id_ok(row->id))
+		return err_set(err, ERR_INVALID, 0, "its id may be no folder's name");
+	if (row->layers > WARDEN_LAYERS_MAX)
+		return err_set(err, ERR_INVALID, 0, "it has %u layers", row->layers);
+	p = snapshots_add(n, row);
 	if (!p)
-		return err_set(err, ERR_EXHAUSTED, ENOMEM, "load snapshot %s", row->id);
+		return err_set(err, ERR_EXHAUSTED, ENOMEM, "no memory to load it");
 	if (!files_has_snapshot(n->files, row->id)) {
 		log_error("snapshot %s has no folder: it is forgotten", row->id);
 		p->row.hidden = 1;
@@ -191,14 +206,19 @@ static int load_one(const struct journal_snapshot *row, void *context, struct er
 	return 0;
 }
 
+static void set_aside(const struct journal_odd *row, void *context)
+{
+	quarantine_add(context, QUARANTINE_SNAPSHOT, row);
+}
+
 int snapshots_load(struct node *n, struct err *err)
 {
-	return journal_each_snapshot(n->journal, load_one, n, err);
+	return journal_each_snapshot(n->journal, load_one, set_aside, n, err);
 }
 
 static bool is_known(const char *name, void *context)
 {
-	return snapshots_by_id(context, name);
+	return snapshots_by_id(context, name) || quarantine_has(context, QUARANTINE_SNAPSHOT, name);
 }
 
 int snapshots_sweep(struct node *n, struct err *err)

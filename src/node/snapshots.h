@@ -17,6 +17,7 @@
 
 enum {
 	SNAPSHOTS_MAX = 10 * 1000,
+	SNAPSHOTS_BUCKETS = 2048,
 	SNAPSHOTS_PAGE = 128, /* of one list */
 	SNAPSHOT_ID_LENGTH = 20,
 	SNAPSHOT_USERS_TOLD = 8,
@@ -33,11 +34,12 @@ struct snapshot {
 	bool going;     /* it is being removed */
 	struct journal_write write;
 	struct door_asked *asked; /* who wants it gone; NULL: nobody */
-	struct snapshot *next, **prev;
+	struct snapshot *next, **prev, *bucket_next;
 };
 
 struct snapshots {
 	struct snapshot *all; /* the newest first */
+	struct snapshot *by_id[SNAPSHOTS_BUCKETS];
 	size_t n;
 	bool closed; /* at node's own end: nothing is removed any more */
 };

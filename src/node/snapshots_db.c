@@ -1,6 +1,6 @@
 /* snapshots_db.c - the table of snapshots. */
 #include "base/bytes.h"
-#include "node/journal_db_inside.h"
+#include "node/rows_db.h"
 
 enum { SQL_MAX = 1024 };
 
@@ -78,7 +78,7 @@ int journal_db_remove_snapshot(struct journal_db *d, const char *id, struct err 
 	return journal_db_run(d, d->remove_snapshot, "remove a snapshot", err);
 }
 
-static bool take(sqlite3_stmt *s, struct journal_snapshot *r)
+static int take(sqlite3_stmt *s, struct journal_snapshot *r, struct err *err)
 {
 	const unsigned char *known = sqlite3_column_text(s, COUNT(columns));
 
@@ -91,29 +91,37 @@ static bool take(sqlite3_stmt *s, struct journal_snapshot *r)
 		if (i >= TEXTS)
 			memcpy(to, &number, columns[i].size);
 		else if (!journal_db_text(s, (int)i, to, columns[i].size))
-			return false;
+			return err_set(err, ERR_INVALID, 0, "%s is too long", columns[i].name);
 	}
-	return true;
+	return 0;
 }
 
-int journal_db_each_snapshot(struct journal_db *d, journal_each_snapshot_fn *each, void *context,
-			     struct err *err)
-{
-	struct journal_snapshot row;
-	sqlite3_stmt *s = NULL;
-	int rc, result = 0;
+struct snapshots_walk {
+	struct rows_walk rows;
+	journal_each_snapshot_fn *each;
+};
 
-	if (prepare(d, "SELECT ", " FROM snapshot ORDER BY created_ns, id", &s, err) < 0)
+static int take_snapshot(struct rows_walk *rows, struct err *err)
+{
+	struct snapshots_walk *w = CONTAINER_OF(rows, struct snapshots_walk, rows);
+	struct journal_snapshot row;
+
+	if (take(rows->row, &row, err) < 0)
 		return -1;
-	while ((rc = sqlite3_step(s)) == SQLITE_ROW && result == 0) {
-		if (take(s, &row))
-			result = each(&row, context, err);
-		else
-			result =
-				err_set(err, ERR_INTERNAL, 0, "journal: a snapshot makes no sense");
-	}
-	if (result == 0 && rc != SQLITE_DONE)
-		result = journal_db_failed(d, "read snapshots", err);
-	sqlite3_finalize(s);
-	return result;
+	return w->each(&row, rows->context, err);
+}
+
+int journal_db_each_snapshot(struct journal_db *d, journal_each_snapshot_fn *each,
+			     journal_odd_fn *odd, void *context, struct err *err)
+{
+	struct snapshots_walk w = { { "SELECT rowid, created_ns, id FROM snapshot", NULL,
+				      take_snapshot, odd, context },
+				    each };
+	int rc;
+
+	if (prepare(d, "SELECT ", " FROM snapshot WHERE rowid = ?", &w.rows.row, err) < 0)
+		return -1;
+	rc = rows_db_each(d, &w.rows, err);
+	sqlite3_finalize(w.rows.row);
+	return rc;
 }

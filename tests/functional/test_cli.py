@@ -342,6 +342,19 @@ def test_doctor_says_which_daemon_is_gone(gateway, node, said):
     assert said in json.dumps(found)
 
 
+def test_doctor_names_rows_that_node_set_aside(gateway):
+    rows = [{"id": "ia1", "kind": "sandbox", "why": "reason 99 is not known"},
+            {"id": "s1", "kind": "snapshot", "why": "team is too long"}]
+    node = {"warden": True, "egress": True, "quarantined": 2, "quarantine": rows}
+    gateway("GET", "/admin/status", 200, {"gateway": {}, "node": node})
+    found = {c["check"]: c for c in json.loads(hotcell(gateway, "doctor", "--json").stdout)}["journal"]
+    assert found["verdict"] == "FAIL" and "hotcell kill ID" in found["fix"]
+    assert found["found"] == ("2 rows are set aside and kept; sandbox ia1: reason 99 is not known; "
+                              "snapshot s1: team is too long")
+    gateway("GET", "/admin/status", 200, {"gateway": {}, "node": {**node, "quarantined": 0, "quarantine": []}})
+    assert re.search("^ok    journal", hotcell(gateway, "doctor").stdout, re.M)
+
+
 def test_doctor_fails_on_an_old_qemu(tmp_path):
     old = tmp_path / "qemu"
     old.write_text("#!/bin/sh\necho 'QEMU emulator version 7.2.11 (Debian)'\n")

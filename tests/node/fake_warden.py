@@ -1,0 +1,71 @@
+"""fake_warden.py - a warden without VMs: it says hello, lists what it is told to, and remembers what it was asked.
+
+    with FakeWarden(folder / "warden.sock") as warden:
+        warden.cells = {"ia0": 7}   # VMs that run: id and slot
+        warden.stopped              # ids that node wanted gone, in order
+"""
+
+import contextlib
+import os
+import socket
+import threading
+
+import protocol as p
+
+
+class FakeWarden:
+    def __init__(self, path):
+        self.path = path
+        self.cells, self.stopped = {}, []
+        self.listener, self.callers = None, []
+
+    def __enter__(self):
+        self.listener = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        self.listener.bind(str(self.path))
+        os.chmod(self.path, 0o666)
+        self.listener.listen()
+        threading.Thread(target=self.serve, args=[self.listener], daemon=True).start()
+        return self
+
+    def __exit__(self, *exc):
+        for s in (self.listener, *self.callers):
+            with contextlib.suppress(OSError):
+                s.shutdown(socket.SHUT_RDWR)
+            s.close()
+
+    def serve(self, listener):
+        while True:
+            try:
+                caller, _ = listener.accept()
+            except OSError:
+                return
+            self.callers.append(caller)
+            threading.Thread(target=self.serve_one, args=[caller], daemon=True).start()
+
+    def serve_one(self, caller):
+        with contextlib.suppress(OSError):
+            while raw := self.receive(caller):
+                caller.send(bytes(self.answer(p.Request.from_buffer_copy(raw))))
+
+    def receive(self, caller):
+        raw, fds, _, _ = socket.recv_fds(caller, 4096, p.FDS_MAX)
+        for fd in fds:
+            os.close(fd)
+        return raw
+
+    def answer(self, rq):
+        reply = p.Reply(tag=rq.tag)
+        if rq.verb == p.Verb.FACTS:
+            reply.facts.vmm_version, reply.facts.accel, reply.facts.cpu_model = b"none", b"tcg", b"none"
+        elif rq.verb == p.Verb.LIST:
+            later = sorted(i for i in self.cells if i > rq.id.decode())[:p.LIST_MAX]
+            reply.count = len(later)
+            for at, i in enumerate(later):
+                reply.cells[at] = p.Cell(id=i.encode(), state=p.State.RUNNING, slot=self.cells[i])
+        elif rq.verb == p.Verb.STOP:
+            self.stopped.append(rq.id.decode())
+            if self.cells.pop(rq.id.decode(), None) is None:
+                reply.code = p.CODES.index("not_found")
+        else:
+            reply.code, reply.msg = p.CODES.index("unavailable"), b"a stand-in"
+        return reply
