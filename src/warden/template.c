@@ -7,6 +7,7 @@
 
 #include "base/bytes.h"
 #include "base/folder.h"
+#include "jail/descriptors.h"
 #include "warden/step.h"
 
 static const char *const files[] = { WARDEN_TEMPLATE_FILES };
@@ -66,6 +67,9 @@ int template_begin_job(const void *args, struct job_result *ret, struct err *err
 	char name[sizeof(WARDEN_OPEN_PREFIX) + WARDEN_ID_MAX];
 	AUTO(auto_close) int dir = -1;
 
+	if (descriptors_check(w->kernel, S_IFREG, O_RDONLY, "kernel", err) < 0 ||
+	    descriptors_check(w->disk, S_IFREG, O_RDONLY, "disk", err) < 0)
+		return -1;
 	if (faccessat(w->templates, w->id, F_OK, AT_SYMLINK_NOFOLLOW) == 0)
 		return err_set(err, ERR_EXISTS, 0, "template %s exists", w->id);
 	open_name(w->id, name, sizeof(name));

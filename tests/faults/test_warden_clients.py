@@ -230,9 +230,11 @@ def test_template_twice(warden):
 
 def test_template_from_another_filesystem(warden):
     """A kernel comes from where packages are installed, which may be anywhere."""
-    kernel = os.memfd_create("kernel")
-    os.write(kernel, b"idle")
-    os.truncate(kernel, 1 << 20)
+    written = os.memfd_create("kernel")
+    os.write(written, b"idle")
+    os.truncate(written, 1 << 20)
+    kernel = os.open(f"/proc/self/fd/{written}", os.O_RDONLY)
+    os.close(written)
     os.close(warden.template_begin("t2", kernel, kernel))
     for name in ("kernel", "disk"):
         copy = warden.state / "templates/.build-t2" / name
@@ -241,14 +243,21 @@ def test_template_from_another_filesystem(warden):
     warden.template_drop("t2")
 
 
-def test_template_from_what_is_no_file(warden):
-    sources = [os.open("/", os.O_RDONLY), os.open(__file__, os.O_PATH),
-               os.open(warden.base, os.O_RDONLY), socket.socket(socket.AF_UNIX).detach()]
-    for source in sources:
-        with contextlib.suppress(WardenError):
-            os.close(warden.template_begin("t2", source, source))
-        warden.template_drop("t2")
-        os.close(source)
+@pytest.mark.parametrize("which", ["kernel", "disk"])
+def test_template_from_what_is_no_file(warden, which):
+    """Looked at before anything is made of it, as what comes with every other verb is."""
+    reader, writer = os.pipe()
+    sources = {"folder": os.open(warden.base, os.O_RDONLY), "name": os.open(__file__, os.O_PATH), "pipe": reader,
+               "socket": socket.socket(socket.AF_UNIX).detach(), "device": os.open("/dev/zero", os.O_RDONLY),
+               "writable": os.open(warden.base / "writable", os.O_RDWR | os.O_CREAT)}
+    with open(__file__, "rb") as good:
+        for name, source in sources.items():
+            with pytest.raises(WardenError, match=f"{which}: not") as e:
+                os.close(warden.template_begin("t2", *((source, good.fileno()) if which == "kernel" else
+                                                       (good.fileno(), source))))
+            assert e.value.code == "invalid", name
+    for fd in (*sources.values(), writer):
+        os.close(fd)
     assert not (warden.state / "templates/.build-t2").exists()
 
 

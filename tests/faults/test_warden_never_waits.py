@@ -139,10 +139,8 @@ def test_stop_of_a_stopped_process(usual):
 
 
 def test_copy_that_hangs(usual):
-    with open(usual.base / "big", "wb+") as big:
-        for _ in range(COPY_MIB):
-            big.write(os.urandom(1 << 20))
-        big.flush()
+    (usual.base / "big").write_bytes(os.urandom(COPY_MIB << 20))
+    with open(usual.base / "big", "rb") as big:
         before = usual.jobs()
         tag = usual.client.send(Verb.TEMPLATE_BEGIN, template="copy", sizes=sizes(),
                                 fds=(big.fileno(), big.fileno()))

@@ -336,10 +336,10 @@ class Warden:
         """An open template of small files; the overlay is an empty qcow2."""
         with contextlib.ExitStack() as files:
             def source(content):
-                f = files.enter_context(tempfile.TemporaryFile(dir=self.base))
-                f.write(content)
-                f.flush()
-                return f.fileno()
+                written = files.enter_context(tempfile.NamedTemporaryFile(dir=self.base))
+                written.write(content)
+                written.flush()
+                return files.enter_context(open(written.name, "rb")).fileno()
 
             manifest = self.template_begin(template, source(kernel or images.kernel()),
                                            source(disk), size)
