@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
+#include <linux/openat2.h>
 #include <sched.h>
 #include <stdio.h>
 #include <sys/mount.h>
@@ -182,6 +183,8 @@ int view_detach(int fd, bool writable, struct err *err)
 
 int view_open_again(int fd, struct err *err)
 {
+	const struct open_how how = { .flags = O_PATH | O_NOFOLLOW | O_CLOEXEC,
+				      .resolve = RESOLVE_NO_SYMLINKS };
 	char link[32], path[PATH_MAX];
 	AUTO(auto_close) int again = -1;
 	struct stat theirs, ours;
@@ -190,7 +193,7 @@ int view_open_again(int fd, struct err *err)
 	snprintf(link, sizeof(link), "/proc/self/fd/%d", fd);
 	n = readlink(link, path, sizeof(path) - 1);
 	path[n > 0 ? n : 0] = '\0';
-	again = open(path, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
+	again = (int)syscall(SYS_openat2, AT_FDCWD, path, &how, sizeof(how));
 	if (again < 0 || fstat(fd, &theirs) < 0 || fstat(again, &ours) < 0 ||
 	    theirs.st_dev != ours.st_dev || theirs.st_ino != ours.st_ino)
 		return err_set(err, ERR_INVALID, 0, "a file that has no name here");

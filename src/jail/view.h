@@ -44,7 +44,8 @@ struct view_cell {
 
 /* What another process opened hangs in a mount of its namespace, and only one of ours can be
  * cloned: find the file again by its name here, and see that it is the same. ERR_INVALID: it is
- * not. */
+ * not. Who opened it may change what the name leads to meanwhile: no link is followed, and what is
+ * returned is only a place (O_PATH), which opens nothing. */
 int view_open_again(int fd, struct err *err) NODISCARD;
 
 /* A mount of the file or folder `fd`, without programs, devices or set-uid, attached to nothing. */

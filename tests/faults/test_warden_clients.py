@@ -10,18 +10,20 @@ import pytest
 
 from protocol import (FDS_MAX, VERSION, Client, Gone, Request, State, Verb, WardenError,
                       request)
-from warden import is_alive, sizes, wait_for
+from warden import is_alive, overlay, sizes, wait_for
 from warden_fixtures import use, probe_path
 
 CLIENTS_MAX = 16
 FLOOD = 50_000
 CLIENT_UID = CLIENT_GID = 64321  # nobody's
+CLONE_NEWNS, MS_REC, MS_PRIVATE, IN_OPEN = 0x20000, 1 << 14, 1 << 18, 0x20
 
 UINT32_MAX = (1 << 32) - 1
 BAD_IDS = {"empty": b"", "slash": b"a/b", "parent": b"..", "dot": b"a.b", "hidden": b".x",
            "upper": b"Abc", "space": b"a b", "dash": b"-a", "underscore": b"a_b",
            "newline": b"a\n", "high": b"a\xff", "not-terminated": b"a" * 64,
            "percent": b"%s", "backslash": b"a\\b"}
+libc = ctypes.CDLL(None, use_errno=True)
 TAKES_FDS = {Verb.TEMPLATE_BEGIN: 2, Verb.RESTORE: 1, Verb.COPY: 3}
 
 
@@ -299,6 +301,54 @@ def test_no_build_while_publishing(warden):
         warden.slot_drop(slot)
     warden.template_drop("t2")
     assert code in ("invalid", "exists"), "a VM was let into a template while it was sealed"
+
+
+# --- a memory file of the client's own --------------------------------------------------------------
+
+
+@contextlib.contextmanager
+def own_mount_file(place):
+    """A descriptor of `place`/folder/memory in a mount that nobody else sees: by that name warden finds another file, or
+    a link. The same happens when a client swaps the folder between two looks of warden's."""
+    ours, theirs = socket.socketpair()
+    pid = os.fork()
+    if pid == 0:
+        try:
+            ours.close()
+            assert libc.unshare(CLONE_NEWNS) == 0 and libc.mount(None, b"/", None, MS_REC | MS_PRIVATE, None) == 0
+            assert libc.mount(b"none", os.fsencode(place), b"tmpfs", 0, None) == 0
+            (place / "folder").mkdir()
+            (place / "folder/memory").write_bytes(b"mine")
+            socket.send_fds(theirs, [b"x"], [os.open(place / "folder/memory", os.O_RDONLY)])
+            theirs.recv(1)  # the mount is there as long as this process
+        finally:
+            os._exit(0)
+    theirs.close()
+    with ours:
+        _, (fd,), _, _ = socket.recv_fds(ours, 1, 1)
+        yield fd
+    os.close(fd)
+    os.waitpid(pid, 0)
+
+
+def test_a_memory_file_is_found_through_no_link(warden, tmp_path):
+    """Root opens nothing at the other end of a link: that alone can have effects, as with a watchdog's device."""
+    place, other = tmp_path / "place", tmp_path / "other"
+    place.mkdir()
+    other.mkdir()
+    (other / "memory").write_bytes(b"not mine")
+    (place / "folder").symlink_to(other)
+    watch = libc.inotify_init1(os.O_NONBLOCK)
+    assert libc.inotify_add_watch(watch, os.fsencode(other / "memory"), IN_OPEN) >= 0
+    slot = warden.slot_make()
+    with own_mount_file(place) as memory, overlay() as disk, open(warden.state / "templates/t1/state", "rb") as state:
+        code = refused(warden.restore, "vm2", "t1", slot, fds=[disk.fileno(), state.fileno(), memory])
+    with pytest.raises(BlockingIOError):
+        os.read(watch, 4096)
+        raise AssertionError("warden opened what the link leads to")
+    os.close(watch)
+    wait_for(lambda: set(warden.list()) == {"vm1"}, "the failed start is cleared away")
+    assert code == "invalid"
 
 
 # --- connections ---------------------------------------------------------------------------------
