@@ -1,9 +1,10 @@
 /* vmm_filter.h - the system calls a VMM process may not make, on top of QEMU's own filter.
  *
  * It denies what would widen the guest's reach if QEMU fell: page-fault and tracing tricks, new
- * namespaces, mounts, keys, BPF, io_uring, processes, and sockets other than AF_UNIX. exec is
- * allowed exactly once: the filter hands it to a listener, whose holder lets the first one go on
- * and then closes the listener; from then on the kernel answers ENOSYS.
+ * namespaces, mounts, keys, BPF, io_uring, processes, sockets other than AF_UNIX, watching files,
+ * and room for files that RLIMIT_FSIZE does not count. exec is allowed exactly once: the filter
+ * hands it to a listener, whose holder lets the first one go on and then closes the listener; from
+ * then on the kernel answers ENOSYS, and the filter no other listener.
  */
 #pragma once
 

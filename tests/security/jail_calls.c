@@ -4,11 +4,13 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <linux/filter.h>
 #include <linux/if_tun.h>
 #include <linux/io_uring.h>
 #include <linux/keyctl.h>
 #include <linux/perf_event.h>
 #include <linux/sched.h>
+#include <linux/seccomp.h>
 #include <linux/sockios.h>
 #include <linux/userfaultfd.h>
 #include <linux/vm_sockets.h>
@@ -19,6 +21,8 @@
 #include <signal.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <sys/fanotify.h>
+#include <sys/inotify.h>
 #include <sys/ioctl.h>
 #include <sys/mman.h>
 #include <sys/mount.h>
@@ -27,11 +31,12 @@
 #include <sys/sem.h>
 #include <sys/shm.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/uio.h>
 #include <sys/un.h>
 
-enum { TAP_FD = 4, X32_BIT = 0x40000000, I386_GETPID = 20, WORD_MAX = 64 };
+enum { TAP_FD = 4, OVERLAY_FD = 6, X32_BIT = 0x40000000, I386_GETPID = 20, WORD_MAX = 64 };
 
 static void say(const char *name, long result)
 {
@@ -93,6 +98,14 @@ static void try_kernel(void)
 	say("iopl", syscall(SYS_iopl, 3));
 	say("ioperm", syscall(SYS_ioperm, 0, 1, 1));
 	say("clock_settime", syscall(SYS_clock_settime, -1, NULL));
+}
+
+/* Who else starts, ends or opens a file that several VMs see. */
+static void try_watching(void)
+{
+	say("inotify_init", syscall(SYS_inotify_init));
+	say("inotify_init1", inotify_init1(IN_CLOEXEC));
+	say("fanotify_init", syscall(SYS_fanotify_init, FAN_CLASS_NOTIF | FAN_REPORT_FID, 0));
 }
 
 static void try_namespaces(void)
@@ -175,6 +188,64 @@ static void try_exec(const char *own_path)
 	close(memory);
 }
 
+/* Whoever answers for the filter's listener may let an exec pass. QEMU adds a filter without one.
+ */
+static void try_filters(void)
+{
+	struct sock_filter pass = BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW);
+	const struct sock_fprog all = { 1, &pass };
+
+	say("seccomp-listener",
+	    syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, SECCOMP_FILTER_FLAG_NEW_LISTENER, &all));
+	say("seccomp-listener-tsync",
+	    syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER,
+		    SECCOMP_FILTER_FLAG_NEW_LISTENER | SECCOMP_FILTER_FLAG_TSYNC |
+			    SECCOMP_FILTER_FLAG_TSYNC_ESRCH,
+		    &all));
+	say("seccomp", syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, 0, &all));
+}
+
+/* --- files that grow ------------------------------------------------------------------------ */
+
+/* kernel ABI, of every file system: no header of libc or Linux has these for programs */
+struct space {
+	int16_t type, whence;
+	int64_t start, len;
+	int32_t sysid, pid, pad[4];
+};
+#define RESERVE      _IOW('X', 40, struct space)
+#define RESERVE_64   _IOW('X', 42, struct space)
+#define RESERVE_ZERO _IOW('X', 57, struct space)
+
+/* Room beyond the end of a file, or before its beginning, which no limit of its size counts. */
+void calls_grow(uint64_t limit)
+{
+	const off_t hole = 1 << 20, more = (off_t)limit * 2 / hole * hole;
+	struct space room = { .len = more };
+	struct stat st;
+
+	say("keep-size", fallocate(OVERLAY_FD, FALLOC_FL_KEEP_SIZE, 0, more));
+	say("keep-size-high",
+	    syscall(SYS_fallocate, OVERLAY_FD, 1ull << 32 | FALLOC_FL_KEEP_SIZE, 0, more));
+	say("zero-keep-size",
+	    fallocate(OVERLAY_FD, FALLOC_FL_ZERO_RANGE | FALLOC_FL_KEEP_SIZE, 0, more));
+	say("unshare",
+	    fallocate(OVERLAY_FD, FALLOC_FL_UNSHARE_RANGE | FALLOC_FL_KEEP_SIZE, 0, more));
+	say("insert", fallocate(OVERLAY_FD, FALLOC_FL_INSERT_RANGE, 0, more));
+	say("reserve", ioctl(OVERLAY_FD, RESERVE, &room));
+	say("reserve-64", ioctl(OVERLAY_FD, RESERVE_64, &room));
+	say("reserve-high", syscall(SYS_ioctl, OVERLAY_FD, 1ull << 32 | RESERVE_64, &room));
+	say("reserve-zero", ioctl(OVERLAY_FD, RESERVE_ZERO, &room));
+	say("plain", fallocate(OVERLAY_FD, 0, 0, more));
+	say("truncate", ftruncate(OVERLAY_FD, more));
+	/* what QEMU does for its guest */
+	say("within", fallocate(OVERLAY_FD, 0, 0, hole * 2));
+	say("punch", fallocate(OVERLAY_FD, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, 0, hole));
+	say("zero", fallocate(OVERLAY_FD, FALLOC_FL_ZERO_RANGE, hole, hole));
+	if (fstat(OVERLAY_FD, &st) == 0)
+		printf("{\"fact\": \"allocated_mib\", \"value\": %ld}\n", st.st_blocks >> 11);
+}
+
 /* --- the network, and talk between processes ---------------------------------------------------
  */
 
@@ -193,6 +264,10 @@ static void try_sockets(void)
 	say("socket-alg", socket(AF_ALG, SOCK_SEQPACKET, 0));
 	say("socket-bluetooth", socket(AF_BLUETOOTH, SOCK_RAW, 0));
 	say("socketpair-inet", socketpair(AF_INET, SOCK_STREAM, 0, pair));
+	say("socketpair-inet6", socketpair(AF_INET6, SOCK_STREAM, 0, pair));
+	say("socketpair-netlink", socketpair(AF_NETLINK, SOCK_RAW, 0, pair));
+	say("socketpair-vsock", socketpair(AF_VSOCK, SOCK_STREAM, 0, pair));
+	say("socketpair-tipc", socketpair(AF_TIPC, SOCK_STREAM, 0, pair));
 	say("interfaces", if_nameindex() ? 0 : -1);
 }
 
@@ -244,10 +319,12 @@ void calls_try(const char *own_path, const char *text)
 	next_word(&rest); /* the scenario */
 	try_tracing();
 	try_kernel();
+	try_watching();
 	try_namespaces();
 	try_ids();
 	try_processes();
 	try_exec(own_path);
+	try_filters();
 	try_sockets();
 	try_tap();
 	try_host_objects(rest);

@@ -335,6 +335,16 @@ static void nest(const char *text)
 	say_fact("nested", NEST_DEPTH);
 }
 
+static void grow(const char *text)
+{
+	struct rlimit size = { 0 };
+
+	(void)text;
+	getrlimit(RLIMIT_FSIZE, &size);
+	say_fact("limit_mib", (long)(size.rlim_cur >> 20));
+	calls_grow(size.rlim_cur);
+}
+
 static void idle(const char *text)
 {
 	(void)text;
@@ -380,7 +390,7 @@ static const struct {
 	{ "spin", spin },     { "threads", make_threads },
 	{ "nest", nest },     { "idle", idle },
 	{ "i386", use_i386 }, { "i386-thread", use_i386_thread },
-	{ "x32", use_x32 },
+	{ "x32", use_x32 },   { "grow", grow },
 };
 
 static bool read_scenario(char *word, size_t size, char *text, size_t text_size)

@@ -27,10 +27,9 @@ REFUSED = {errno.EPERM, errno.EACCES, errno.EROFS, errno.EXDEV, errno.EBUSY}
 # What the kernel must answer to each call of jail_calls.c: EPERM unless said otherwise.
 NO_SUCH_CALL = {"clone3", "execve-self", "execve-loader", "execve-absent", "execveat-self",
                 "execveat-memfd"}
-ALLOWED = {"thread", "socket-unix", "socketpair-unix", "tap-name"}
-OTHERWISE = {"socketpair-inet": errno.EOPNOTSUPP, "abstract-socket": errno.ECONNREFUSED,
-             "host-shm": errno.ENOENT, "host-sem": errno.ENOENT, "host-msg": errno.ENOENT,
-             "host-queue": errno.ENOENT}
+ALLOWED = {"thread", "socket-unix", "socketpair-unix", "tap-name", "seccomp"}
+OTHERWISE = {"abstract-socket": errno.ECONNREFUSED, "host-shm": errno.ENOENT, "host-sem": errno.ENOENT,
+             "host-msg": errno.ENOENT, "host-queue": errno.ENOENT}
 FORBIDDEN = {
     "ptrace", "process_vm_readv", "process_vm_writev", "userfaultfd", "pidfd_getfd", "kcmp",
     "perf_event_open", "bpf", "syslog", "io_uring_setup", "io_uring_enter", "io_uring_register",
@@ -41,7 +40,9 @@ FORBIDDEN = {
     "setgid", "setresuid", "setgroups", "capset", "fork", "vfork", "clone", "clone-files",
     "clone-netns", "socket-inet", "socket-inet-datagram", "socket-inet6", "socket-netlink",
     "socket-packet", "socket-vsock", "socket-alg", "socket-bluetooth", "interfaces",
-    "tap-namespace"}
+    "tap-namespace", "socketpair-inet", "socketpair-inet6", "socketpair-netlink", "socketpair-vsock",
+    "socketpair-tipc", "seccomp-listener", "seccomp-listener-tsync", "inotify_init", "inotify_init1",
+    "fanotify_init"}
 
 libc = ctypes.CDLL(None, use_errno=True)
 
@@ -336,6 +337,18 @@ def test_threads_are_limited(shared_stand_in):
                      size=sizes(overhead_mib=16, pids_max=20))
     shared_stand_in.stop("threads")
     assert (said.facts["threads"], said.facts["threads_errno"]) == (19, errno.EAGAIN)
+
+
+def test_no_file_takes_more_room_than_its_limit(shared_stand_in):
+    """Room that is only reserved counts for no file's size: an overlay of 65 MiB could take the whole file system."""
+    said = probe.run(shared_stand_in, "grow", "grow", size=sizes(overhead_mib=16, disk_mib=1))
+    shared_stand_in.stop("grow")
+    refused = ("keep-size", "keep-size-high", "zero-keep-size", "unshare", "insert", "reserve", "reserve-64",
+               "reserve-high", "reserve-zero")
+    assert said.calls == {**dict.fromkeys(refused, errno.EPERM), "plain": errno.EFBIG, "truncate": errno.EFBIG,
+                          "within": 0, "punch": 0, "zero": said.calls["zero"]}
+    assert said.calls["zero"] in (0, errno.EOPNOTSUPP)  # not every file system has it
+    assert 0 < said.facts["allocated_mib"] <= said.facts["limit_mib"] == 65
 
 
 def test_it_cannot_make_itself_stay(shared_stand_in):
