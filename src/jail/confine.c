@@ -13,6 +13,7 @@
 #include "jail/confine_calls.h"
 #include "jail/confine_files.h"
 #include "jail/credentials.h"
+#include "jail/resources.h"
 #include "jail/sanitized.h"
 
 /* A number without an entry of its own stands for its group as well. */
@@ -48,6 +49,15 @@ static int refuse_io_uring(struct err *err)
 	return 0;
 }
 
+/* No core of it, whatever its limit, and nothing in its /proc folder for others of its user. One
+ * with sanitizers reads that folder itself. */
+static int hide(struct err *err)
+{
+	if (prctl(PR_SET_DUMPABLE, SANITIZED, 0, 0, 0) < 0)
+		return err_set(err, ERR_INTERNAL, errno, "hide the process");
+	return 0;
+}
+
 int confine_begin(uint64_t files, struct err *err)
 {
 	uint64_t most = open_files_raise(files);
@@ -56,6 +66,8 @@ int confine_begin(uint64_t files, struct err *err)
 		log_warn("%lu descriptors at most, %lu are wanted", most, files);
 	if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) < 0)
 		return err_set(err, ERR_DENIED, errno, "set no_new_privs");
+	if (resources_no_core(err) < 0 || hide(err) < 0)
+		return -1;
 	return refuse_io_uring(err);
 }
 
@@ -85,26 +97,19 @@ int confine_folder(const char *path, const char *user, struct err *err)
 	return 0;
 }
 
-/* Who is not root has nothing to drop, and may not even try to. Who is, and wants no cores of
- * itself, would get what fs.suid_dumpable says: 2 where cores are collected. */
+/* Who is not root has nothing to drop, and may not even try to. A change of user undoes hiding
+ * where fs.suid_dumpable says so: it is 2 where cores are collected. */
 static int become(const char *user, struct err *err)
 {
 	struct credentials who = { .uid = getuid(), .gid = getgid() };
-	bool hidden = prctl(PR_GET_DUMPABLE, 0, 0, 0, 0) == 0;
 
 	if (geteuid() != 0)
 		return prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) < 0
 			       ? err_set(err, ERR_DENIED, errno, "set no_new_privs")
-			       : 0;
+			       : hide(err);
 	if (user[0] && find_user(user, &who, err) < 0)
 		return -1;
-	if (credentials_become(&who, err) < 0)
-		return -1;
-	if (SANITIZED) /* it reads its own /proc folder at the end */
-		prctl(PR_SET_DUMPABLE, 1, 0, 0, 0);
-	else if (hidden && prctl(PR_SET_DUMPABLE, 0, 0, 0, 0) < 0)
-		return err_set(err, ERR_INTERNAL, errno, "stay hidden");
-	return 0;
+	return credentials_become(&who, err) < 0 ? -1 : hide(err);
 }
 
 int confine(const struct confine *c, struct err *err)

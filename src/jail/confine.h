@@ -21,10 +21,10 @@ struct confine {
 				      * NULL: no filter yet, see confine_calls.h */
 };
 
-/* The first thing a daemon does, before it opens a loop: no_new_privs, `files` descriptors
- * (root may raise the limit; who may not takes what there is) and no io_uring. libuv 1.49 and later
- * make one for every loop, whatever the environment says; the filter that comes later would not let
- * them use it. */
+/* The first thing a daemon does, before it opens a loop: no_new_privs, no core dumps, `files`
+ * descriptors (root may raise the limit; who may not takes what there is) and no io_uring.
+ * libuv 1.49 and later make one for every loop, whatever the environment says; the filter that
+ * comes later would not let them use it. */
 int confine_begin(uint64_t files, struct err *err) NODISCARD;
 
 /* Make a folder of the daemon's own and give it to `user`; does nothing to one that is not root. */
@@ -33,7 +33,8 @@ int confine_folder(const char *path, const char *user, struct err *err) NODISCAR
 /* The number of such a user. ERR_NOT_FOUND: there is none; "" is none. */
 int confine_uid(const char *user, uid_t *ret, struct err *err) NODISCARD;
 
-/* User (with its group, no supplementary ones), no_new_privs, no capabilities, Landlock where the
- * kernel has it (logged when not), then the filter: anything else fails with EPERM and is logged
- * by the kernel's audit. Call it when everything privileged is open, before any outside input. */
+/* User (with its group, no supplementary ones), no_new_privs, no capabilities, not dumpable,
+ * Landlock where the kernel has it (logged when not), then the filter: anything else fails with
+ * EPERM and is logged by the kernel's audit. Call it when everything privileged is open, before any
+ * outside input. */
 int confine(const struct confine *c, struct err *err) NODISCARD;

@@ -8,6 +8,7 @@
 #include <seccomp.h>
 #include <stdint.h>
 #include <sys/ioctl.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <linux/seccomp.h>
 
@@ -108,6 +109,9 @@ static const struct {
 	  1,
 	  { { 1, SCMP_CMP_MASKED_EQ, SECCOMP_FILTER_FLAG_NEW_LISTENER,
 	      SECCOMP_FILTER_FLAG_NEW_LISTENER } } },
+	/* see resources.h: a limit of 0 would be none */
+	{ SCMP_SYS(setrlimit), 1, { INT32(0, RLIMIT_CORE) } },
+	{ SCMP_SYS(prlimit64), 2, { INT32(1, RLIMIT_CORE), { 2, SCMP_CMP_NE, 0, 0 } } },
 	/* room that RLIMIT_FSIZE does not count: behind the end of a file, but for holes, and by
 	 * what moves its end (FALLOC_FL_INSERT_RANGE and all after FALLOC_FL_ZERO_RANGE) */
 	{ SCMP_SYS(fallocate),

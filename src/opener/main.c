@@ -8,8 +8,6 @@
  */
 #include <signal.h>
 #include <stdio.h>
-#include <sys/prctl.h>
-#include <sys/resource.h>
 #include <time.h>
 
 #include "base/log.h"
@@ -61,13 +59,9 @@ static void on_nursery_gone(struct watch *w, unsigned int events)
 
 static int begin(struct err *err)
 {
-	const struct rlimit none = { 0, 0 };
-
 	json_object_seed(0); /* before there is no /dev/urandom */
 	tzset();             /* OpenSSL asks for the time through it, and would look for its file */
 	json_wipe_freed();   /* values of secrets pass through it */
-	if (setrlimit(RLIMIT_CORE, &none) < 0 || prctl(PR_SET_DUMPABLE, 0) < 0)
-		return err_set(err, ERR_INTERNAL, 0, "forbid core dumps");
 	return confine_begin(FILES_WANTED, err);
 }
 

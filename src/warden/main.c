@@ -21,6 +21,7 @@
 #include "warden/adopt.h"
 #include "base/folder.h"
 #include "jail/oneshot.h"
+#include "jail/resources.h"
 #include "base/clock.h"
 #include "base/kvm_probe.h"
 #include "base/open_files.h"
@@ -178,6 +179,8 @@ static int set_up(struct warden *w, struct err *err)
 	for (size_t i = 0; i < CLIENTS_MAX; i++)
 		w->clients[i].sock = -1;
 	(void)open_files_raise(0); /* two for each VM */
+	if (resources_no_core(err) < 0)
+		return -1;
 	w->epoll = epoll_create1(EPOLL_CLOEXEC);
 	if (w->epoll < 0)
 		return err_set(err, ERR_INTERNAL, errno, "make an epoll");

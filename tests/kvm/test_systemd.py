@@ -3,16 +3,21 @@
 Run by tests/kvm/systemd in the emulated host, after deploy/install.
 """
 
+import os
 import pathlib
+import resource
+import signal
 import subprocess
 import sys
 
 import pytest
 
 from server import DAEMONS, Server
-from warden import wait_for
+from taken import Taken
+from warden import is_alive, wait_for
 
 SLICE = pathlib.Path("/sys/fs/cgroup/hotcell.slice")
+CORE_PATTERN = pathlib.Path("/proc/sys/kernel/core_pattern")
 STATE, RUN = "/var/lib/hotcell", "/run/hotcell"
 LEAKS = pathlib.Path(__file__).resolve().parents[1] / "faults/leaks.py"
 UID_BASE, UIDS = 786432, 1024
@@ -105,6 +110,36 @@ def test_a_restart_loses_nothing(server, counting, daemon):
         wait_for(lambda: count(server, box) > (pid, n) and count(server, box)[0] == pid,
                  f"{box['sandboxID']} counts on", SECONDS)
     assert server.ids() == {box["sandboxID"] for box in counting}
+
+
+@pytest.fixture
+def collected():
+    """The host pipes cores to a program of root's: which processes it was given."""
+    seen, handler = pathlib.Path("/var/tmp/cores"), pathlib.Path("/var/tmp/collect")
+    handler.write_text(f"#!/bin/sh\necho $1 >> {seen}\ncat > /dev/null\n")
+    handler.chmod(0o755)
+    before = CORE_PATTERN.read_text()
+    CORE_PATTERN.write_text(f"|{handler} %P\n")
+    yield lambda: [int(pid) for pid in seen.read_text().split()]
+    CORE_PATTERN.write_text(before)
+
+
+def test_no_core_reaches_the_hosts_collector(server, collected):
+    """A limit of 0 does not keep it away, as the first process shows."""
+    crash = subprocess.Popen(["/bin/sh", "-c", "kill -SEGV $$"],
+                             preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_CORE, (0, 0)))
+    assert crash.wait() == -signal.SIGSEGV
+    box = server.create()
+    vm = int((SLICE / box["sandboxID"] / "cgroup.procs").read_text())
+    with Taken(vm) as qemu:  # as process 1 of its namespace it heeds no signal from others: a real fault
+        qemu.before.rip = 0
+    wait_for(lambda: not is_alive(vm) and box["sandboxID"] not in server.ids(), "the sandbox ended", SECONDS)
+    for daemon in UNITS:
+        pid = main_pid(daemon)
+        os.kill(pid, signal.SIGSEGV)
+        wait_for(lambda: main_pid(daemon) not in (0, pid), f"{daemon} is started again", SECONDS)
+    assert collected() == [crash.pid]
+    wait_for(server.answers, "the gateway answers", SECONDS)
 
 
 def test_a_create_after_all_of_it(server, counting):

@@ -28,6 +28,7 @@
 #include <sys/mount.h>
 #include <sys/msg.h>
 #include <sys/ptrace.h>
+#include <sys/resource.h>
 #include <sys/sem.h>
 #include <sys/shm.h>
 #include <sys/socket.h>
@@ -106,6 +107,21 @@ static void try_watching(void)
 	say("inotify_init", syscall(SYS_inotify_init));
 	say("inotify_init1", inotify_init1(IN_CLOEXEC));
 	say("fanotify_init", syscall(SYS_fanotify_init, FAN_CLASS_NOTIF | FAN_REPORT_FID, 0));
+}
+
+/* A limit of 0 is none for a host that pipes cores to a program: who lowers it to that has a core
+ * written by root. */
+static void try_core_limit(void)
+{
+	const struct rlimit none = { 0, 0 };
+	struct rlimit files;
+
+	say("limit-core", syscall(SYS_setrlimit, RLIMIT_CORE, &none));
+	say("limit-core-64", syscall(SYS_prlimit64, 0, RLIMIT_CORE, &none, NULL));
+	say("limit-core-high", syscall(SYS_prlimit64, 0, 1ull << 32 | RLIMIT_CORE, &none, NULL));
+	say("limit-core-read", getrlimit(RLIMIT_CORE, &files));
+	say("limit-files",
+	    getrlimit(RLIMIT_NOFILE, &files) < 0 ? -1 : setrlimit(RLIMIT_NOFILE, &files));
 }
 
 static void try_namespaces(void)
@@ -320,6 +336,7 @@ void calls_try(const char *own_path, const char *text)
 	try_tracing();
 	try_kernel();
 	try_watching();
+	try_core_limit();
 	try_namespaces();
 	try_ids();
 	try_processes();

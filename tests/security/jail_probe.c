@@ -74,12 +74,13 @@ static void say_capabilities(void)
 
 static void say_limits(void)
 {
-	struct rlimit core = { 1, 1 }, files = { 0 };
+	struct rlimit core = { 0, 0 }, files = { 0 };
 	sigset_t blocked;
 	long n = 0;
 
 	getrlimit(RLIMIT_CORE, &core);
 	getrlimit(RLIMIT_NOFILE, &files);
+	say_fact("core_now", (long)core.rlim_cur);
 	say_fact("core_max", (long)core.rlim_max);
 	say_fact("files_max", (long)files.rlim_max);
 	sigprocmask(SIG_SETMASK, NULL, &blocked);

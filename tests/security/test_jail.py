@@ -27,7 +27,7 @@ REFUSED = {errno.EPERM, errno.EACCES, errno.EROFS, errno.EXDEV, errno.EBUSY}
 # What the kernel must answer to each call of jail_calls.c: EPERM unless said otherwise.
 NO_SUCH_CALL = {"clone3", "execve-self", "execve-loader", "execve-absent", "execveat-self",
                 "execveat-memfd"}
-ALLOWED = {"thread", "socket-unix", "socketpair-unix", "tap-name", "seccomp"}
+ALLOWED = {"thread", "socket-unix", "socketpair-unix", "tap-name", "seccomp", "limit-core-read", "limit-files"}
 OTHERWISE = {"abstract-socket": errno.ECONNREFUSED, "host-shm": errno.ENOENT, "host-sem": errno.ENOENT,
              "host-msg": errno.ENOENT, "host-queue": errno.ENOENT}
 FORBIDDEN = {
@@ -42,7 +42,7 @@ FORBIDDEN = {
     "socket-packet", "socket-vsock", "socket-alg", "socket-bluetooth", "interfaces",
     "tap-namespace", "socketpair-inet", "socketpair-inet6", "socketpair-netlink", "socketpair-vsock",
     "socketpair-tipc", "seccomp-listener", "seccomp-listener-tsync", "inotify_init", "inotify_init1",
-    "fanotify_init"}
+    "fanotify_init", "limit-core", "limit-core-64", "limit-core-high"}
 
 libc = ctypes.CDLL(None, use_errno=True)
 
@@ -140,7 +140,8 @@ def test_it_is_filtered(look):
 
 def test_it_is_limited(look):
     facts = look.said.facts
-    assert facts["core_max"] == 0
+    # 0 would not keep the kernel from piping a core to a program; 1 does, and to a file as well
+    assert (facts["core_now"], facts["core_max"]) == (1, 1)
     assert 0 < facts["files_max"] <= 256
     assert facts["signals_blocked"] == 0
 
@@ -400,6 +401,12 @@ def test_qemu_is_nobody(qemu):
         assert int(now[name][0], 16) == 0, name
     assert now["NoNewPrivs"] == ["1"] and now["Seccomp"] == ["2"]
     assert int(now["Seccomp_filters"][0]) >= 2  # ours, and QEMU's own on top
+
+
+def test_no_core_of_qemu_or_warden_is_written(qemu, shared_warden):
+    for pid in (qemu.pid, shared_warden.pid):
+        limits = pathlib.Path(f"/proc/{pid}/limits").read_text().splitlines()
+        assert [line.split()[4:6] for line in limits if line.startswith("Max core file size")] == [["1", "1"]]
 
 
 def test_qemu_holds_templates_for_reading(qemu, shared_warden):
