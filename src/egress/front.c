@@ -1,5 +1,5 @@
 /* front.c - see front.h. */
-/* #syscalls: socket connect setsockopt getsockopt close */
+/* #syscalls: setsockopt getsockopt close */
 #include "egress/front_inside.h"
 
 #include <errno.h>

@@ -1,5 +1,5 @@
 /* question.c - see question.h. */
-/* #syscalls: socket connect sendto recvfrom close getrandom */
+/* #syscalls: socket_inet connect sendto recvfrom close getrandom */
 #include "egress/question.h"
 
 #include <errno.h>

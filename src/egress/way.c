@@ -1,4 +1,5 @@
 /* way.c - see way.h. */
+/* #syscalls: socket_inet connect */
 #include "egress/way.h"
 
 #include "wire/http1_head.h"

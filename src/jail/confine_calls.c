@@ -31,6 +31,8 @@ static const struct {
 	{ "fork", "clone" },
 	/* of whoever it forks, to itself: their own filters know who that is */
 	{ "tgkill_forked", "tgkill" },
+	/* of who calls servers itself; others are given sockets, or have those of before */
+	{ "socket_inet", "socket" },
 };
 
 static const struct condition conditions[] = {
@@ -38,7 +40,8 @@ static const struct condition conditions[] = {
 	{ "clone", SCMP_A0(SCMP_CMP_MASKED_EQ, CLONE_THREAD, CLONE_THREAD) },
 	{ "fork", SCMP_A0(SCMP_CMP_EQ, FORK_FLAGS) },
 	{ "socket", SCMP_A0(SCMP_CMP_EQ, AF_UNIX) },
-	{ "socket", SCMP_A0(SCMP_CMP_EQ, AF_INET) },
+	{ "socket_inet", SCMP_A0(SCMP_CMP_EQ, AF_INET) },
+	{ "socketpair", SCMP_A0(SCMP_CMP_EQ, AF_UNIX) },
 	/* no new code */
 	{ "mmap", SCMP_A2(SCMP_CMP_MASKED_EQ, PROT_EXEC, 0) },
 	{ "mprotect", SCMP_A2(SCMP_CMP_MASKED_EQ, PROT_EXEC, 0) },

@@ -1,4 +1,5 @@
 /* dial.c - a connection attempt: one descriptor, one deadline, one answer. */
+/* Here unix sockets alone are made; who dials the internet (dial_start) names socket_inet, too. */
 /* #syscalls: socket connect fcntl getsockopt close */
 #include "net/dial.h"
 

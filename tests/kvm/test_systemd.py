@@ -112,6 +112,12 @@ def test_a_restart_loses_nothing(server, counting, daemon):
     assert server.ids() == {box["sandboxID"] for box in counting}
 
 
+def test_node_and_opener_have_no_network(server):
+    host = os.readlink("/proc/1/ns/net")
+    for daemon in ("node", "opener"):
+        assert os.readlink(f"/proc/{main_pid(daemon)}/ns/net") != host, daemon
+
+
 @pytest.fixture
 def collected():
     """The host pipes cores to a program of root's: which processes it was given."""

@@ -161,7 +161,7 @@ class NodeHost:
             refused_calls.check("egress", (self.base / "egress.log").read_text())
 
     def start_node(self, **settings):
-        self.process = self.spawn("node", {**self.settings, **settings}, self.log_path)
+        self.process = self.spawn("node", {**self.settings, **settings}, self.log_path, ["unshare", "--net"])  # as its unit
         self.connect()
 
     @property

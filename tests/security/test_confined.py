@@ -7,6 +7,7 @@ import os
 import pathlib
 import re
 import shutil
+import socket
 import tempfile
 
 import pytest
@@ -15,6 +16,7 @@ import seccomp
 from daemon import Daemon, free_port
 from egress import Egress
 from opener import Opener
+from taken import Taken
 from warden import is_sanitized, wait_for
 
 USER = 64322  # nobody's
@@ -30,8 +32,8 @@ FORBIDDEN = {
     "open_by_handle_at": (304,), "bind": (49,), "listen": (50,), "seccomp": (317,),
     "socket AF_NETLINK": (41, 16), "socket AF_PACKET": (41, 17), "socket AF_VSOCK": (41, 40),
     "socket AF_INET6": (41, 10), "mmap code": (9, 0, 4096, 5), "mprotect code": (10, 0, 4096, 5),
-    "ioctl TIOCSTI": (16, 0, 0x5412), "prctl": (157, 38),
-    "setrlimit": (160, 4), "prlimit64": (302, 0, 4, 1),
+    "ioctl TIOCSTI": (16, 0, 0x5412), "prctl": (157, 38), "socketpair AF_INET": (53, 2),
+    "socketpair AF_TIPC": (53, 30), "setrlimit": (160, 4), "prlimit64": (302, 0, 4, 1),
 }
 # Node and gateway have doors of their own: gateways' and operators' unix sockets.
 LISTENS = ("node", "gateway")
@@ -176,6 +178,20 @@ def test_a_call_it_needs_works(filters, call):
 def test_other_doors_into_the_kernel_are_deadly(filters):
     assert seccomp.verdict(filters, 11, arch=seccomp.I386)[0] == "kill"
     assert seccomp.verdict(filters, 0x40000000 | 59)[0] in ("kill", "errno")
+
+
+@pytest.mark.skipif(is_sanitized(), reason="a build with sanitizers allows what they need")
+@pytest.mark.parametrize("who", [lone_node, lone_gateway])
+def test_node_and_gateway_cannot_call_anybody(who):
+    """Taken over, they cannot even reach the host's own services: what they connect they were given."""
+    with who() as pid, socket.create_server(("127.0.0.1", 0)) as service, Taken(pid) as taken:
+        for family in (socket.AF_INET, socket.AF_INET6):
+            with pytest.raises(PermissionError):
+                fd = taken.call("socket", family, socket.SOCK_STREAM, 0)
+                at = b"\x02\0" + service.getsockname()[1].to_bytes(2, "big") + b"\x7f\0\0\1" + bytes(8)
+                taken.call("connect", fd, taken.place(at), len(at))
+                raise AssertionError("it is connected")
+        assert taken.call("socket", socket.AF_UNIX, socket.SOCK_STREAM, 0) >= 0
 
 
 def test_egress_holds_no_file_and_no_folder():

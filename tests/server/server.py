@@ -77,7 +77,7 @@ class Server:
                               self.base / "opener" if "opener" in self.names else None)
 
     def daemon(self, name, settings, changes):
-        where = ["unshare", "--net"] if name == "opener" else ()  # it needs none
+        where = ["unshare", "--net"] if name in ("opener", "node") else ()  # they need none, as in their units
         if self.internet and name == "egress":
             where = self.internet.inside
         return Daemon(name, self.base, {**settings, **(changes or {})}, where)

@@ -21,13 +21,13 @@
 
 enum { NOBODY = 65534, BROKEN = 99 };
 
-static const char *const few[] = { "read",       "write",   "openat", "close",
-				   "brk",        "mmap",    "munmap", "mprotect",
-				   "madvise",    "futex",   "clone",  "set_robust_list",
-				   "rseq",       "exit",    "socket", "rt_sigprocmask",
-				   "getuid",     "geteuid", "getgid", "exit_group",
-				   "prctl",      "tgkill",  "getpid", "sched_getaffinity",
-				   "newfstatat", NULL };
+static const char *const few[] = { "read",       "write",      "openat", "close",
+				   "brk",        "mmap",       "munmap", "mprotect",
+				   "madvise",    "futex",      "clone",  "set_robust_list",
+				   "rseq",       "exit",       "socket", "rt_sigprocmask",
+				   "getuid",     "geteuid",    "getgid", "exit_group",
+				   "prctl",      "tgkill",     "getpid", "sched_getaffinity",
+				   "newfstatat", "socketpair", NULL };
 
 #define EXPECT(cond)                                    \
 	do {                                            \
@@ -65,6 +65,8 @@ static bool refused(long rc, int why)
 
 static int try_calls(const struct confine *c)
 {
+	int pair[2];
+
 	(void)c;
 	EXPECT(syscall(SYS_getuid) >= 0);
 	EXPECT(refused(syscall(SYS_getppid), EPERM));
@@ -77,7 +79,9 @@ static int try_calls(const struct confine *c)
 	EXPECT(refused(socket(AF_NETLINK, SOCK_RAW, 0), EPERM));
 	EXPECT(refused(socket(AF_INET6, SOCK_STREAM, 0), EPERM));
 	EXPECT(socket(AF_UNIX, SOCK_STREAM, 0) >= 0);
-	EXPECT(socket(AF_INET, SOCK_STREAM, 0) >= 0);
+	EXPECT(refused(socket(AF_INET, SOCK_STREAM, 0), EPERM));
+	EXPECT(socketpair(AF_UNIX, SOCK_STREAM, 0, pair) == 0);
+	EXPECT(refused(socketpair(AF_INET, SOCK_STREAM, 0, pair), EPERM));
 	EXPECT(mmap(NULL, 4096, PROT_READ | PROT_EXEC, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0) ==
 	       MAP_FAILED);
 	EXPECT(mmap(NULL, 4096, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0) != MAP_FAILED);
@@ -92,6 +96,26 @@ static void what_is_not_named_is_refused(void **state)
 	if (SANITIZED)
 		skip();
 	assert_int_equal(in_child(try_calls, &c), 0);
+}
+
+static int try_internet(const struct confine *c)
+{
+	(void)c;
+	EXPECT(socket(AF_INET, SOCK_STREAM, 0) >= 0);
+	EXPECT(refused(socket(AF_UNIX, SOCK_STREAM, 0), EPERM));
+	EXPECT(refused(socket(AF_INET6, SOCK_STREAM, 0), EPERM));
+	return 0;
+}
+
+static void the_internet_has_a_name_of_its_own(void **state)
+{
+	static const char *const dials[] = { "socket_inet", "write", "exit_group", NULL };
+	const struct confine c = { .user = "", .syscalls = dials };
+
+	(void)state;
+	if (SANITIZED)
+		skip();
+	assert_int_equal(in_child(try_internet, &c), 0);
 }
 
 static void *in_thread(void *arg)
@@ -275,6 +299,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(what_is_not_named_is_refused),
+		cmocka_unit_test(the_internet_has_a_name_of_its_own),
 		cmocka_unit_test(threads_can_start_and_are_confined_too),
 		cmocka_unit_test(one_that_forks_allows_no_more_than_that),
 		cmocka_unit_test(root_becomes_the_user),
