@@ -30,27 +30,41 @@ static void on_moved(struct pump *p, struct pump_side *from, size_t n)
 		pump_hold(p, true);
 }
 
-/* Of plain HTTP: each request is looked at, and an upgrade needs the server's word. */
-static int pass_http(struct pump *p, struct pump_side *from, struct bytes in, struct buf *out,
-		     struct err *err)
+static int from_guest(struct front *f, struct bytes in, struct buf *out, struct err *err)
 {
-	struct front *f = CONTAINER_OF(p, struct front, pump);
-	AUTO(buf_done) struct buf held = BUF_MAX(HTTP_GUARD_HOLD_MAX);
 	struct policy_verdict no = { 0 };
 
-	if (from == &p->b) {
-		if (http_guard_heard(&f->guard, in) &&
-		    (http_guard_feed(&f->guard, (struct bytes){ 0 }, &held, err) < 0 ||
-		     (held.len > 0 && stream_write_buf(p->b.s, &held, err) < 0)))
-			return -1;
-		return buf_add(out, in, err);
-	}
 	if (http_guard_feed(&f->guard, in, out, err) == 0)
 		return 0;
 	snprintf(no.why, sizeof(no.why), "%s", err->msg);
 	f->outlet->counts.tcp_refused++;
 	outlet_audit(f->outlet, f->kind, &no, f->name, f->ip, f->port);
 	return -1;
+}
+
+/* It may be the word that an upgrade waited for: then the guest's bytes behind that go on. */
+static int from_server(struct front *f, struct bytes in, struct buf *out, struct err *err)
+{
+	AUTO(buf_done) struct buf held = BUF_MAX(HTTP_GUARD_HOLD_MAX);
+
+	if (http_guard_heard(&f->guard, in) &&
+	    (from_guest(f, (struct bytes){ 0 }, &held, err) < 0 ||
+	     stream_write_buf(f->pump.b.s, &held, err) < 0))
+		return -1;
+	return buf_add(out, in, err);
+}
+
+/* Of plain HTTP: each request is looked at, and an upgrade needs the server's word: until then
+ * neither bytes nor an end of the guest are taken. */
+static int pass_http(struct pump *p, struct pump_side *from, struct bytes in, struct buf *out,
+		     struct err *err)
+{
+	struct front *f = CONTAINER_OF(p, struct front, pump);
+	int rc = from == &p->a ? from_guest(f, in, out, err) : from_server(f, in, out, err);
+
+	if (rc == 0)
+		pump_wait(&p->a, http_guard_waits(&f->guard));
+	return rc;
 }
 
 static const struct pump_ops as_is = { on_pumped, NULL, on_moved },
@@ -112,6 +126,7 @@ void front_begin(struct front *f, struct stream *server, struct bytes early)
 	f->pumping = true;
 	pump_start(&f->pump, f->kind == OUTLET_HTTP ? &looked_at : &as_is, TAKE(f->guest), server,
 		   FRONT_IDLE_MS);
+	pump_wait(&f->pump.a, f->guarded && http_guard_waits(&f->guard));
 }
 
 /* --- a host with a rule ------------------------------------------------------------------- */

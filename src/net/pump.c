@@ -48,8 +48,11 @@ static int pass(struct pump_side *from, struct bytes in, struct err *err)
 /* Whether a side is read is a function of what we hold. */
 static void update(struct pump_side *from)
 {
-	stream_read(from->s, !from->pump->held && !from->ended &&
-				     stream_queued(other(from)->s) <= STREAM_LOW_WATER);
+	const struct pump_side *to = other(from);
+	bool waits = from->waits && !to->ended;
+
+	stream_read(from->s, !from->pump->held && !waits && !from->ended &&
+				     stream_queued(to->s) <= STREAM_LOW_WATER);
 }
 
 static void on_data(struct stream_user *u, struct bytes in)
@@ -91,8 +94,10 @@ static void on_end(struct stream_user *u)
 
 	from->ended = true;
 	stream_shut(other(from)->s);
-	if (!p->a.ended || !p->b.ended)
+	if (!p->a.ended || !p->b.ended) {
+		update(other(from));
 		return;
+	}
 	if (is_over(p)) {
 		finish(p);
 		return;
@@ -172,6 +177,12 @@ void pump_hold(struct pump *p, bool on)
 	p->held = on;
 	update(&p->a);
 	update(&p->b);
+}
+
+void pump_wait(struct pump_side *side, bool on)
+{
+	side->waits = on;
+	update(side);
 }
 
 void pump_abort(struct pump *p)

@@ -36,6 +36,7 @@ struct pump_side {
 	struct pump *pump;
 	uint64_t moved; /* bytes received from this side and passed on */
 	bool ended;
+	bool waits; /* see pump_wait() */
 };
 
 struct pump { /* embedded by the caller, who may free it in on_done */
@@ -54,5 +55,9 @@ void pump_start(struct pump *p, const struct pump_ops *ops, struct stream *a, st
 		uint64_t idle_ms);
 
 void pump_hold(struct pump *p, bool on); /* while on, neither side is read */
+
+/* While on, this side is not read: what becomes of its bytes, and of its end, is for the other side
+ * to say. An end of the other side is the last word, too. */
+void pump_wait(struct pump_side *side, bool on);
 
 void pump_abort(struct pump *p); /* resets both; on_done will not come */

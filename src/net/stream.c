@@ -28,9 +28,17 @@ void stream_read(struct stream *s, bool on)
 	s->ops->read(s, on);
 }
 
+/* Whoever relays for two writes when one of them wants it; what the other did may end it first. */
+static int after_shut(struct err *err)
+{
+	return err_set(err, ERR_INVALID, 0, "nothing may follow a half close");
+}
+
 static int may_write(struct stream *s, size_t n, struct err *err)
 {
-	assert(!s->closed && !s->shut);
+	assert(!s->closed);
+	if (s->shut && n > 0)
+		return after_shut(err);
 	if (n > stream_room(s))
 		return err_set(err, ERR_EXHAUSTED, 0, "write queue limit of %d bytes reached",
 			       STREAM_QUEUE_MAX);
@@ -57,7 +65,11 @@ int stream_write_buf(struct stream *s, struct buf *b, struct err *err)
 enum stream_file stream_send_file(struct stream *s, int file, size_t max, size_t *ret_n,
 				  struct err *err)
 {
-	assert(!s->closed && !s->shut && max > 0);
+	assert(!s->closed && max > 0);
+	if (s->shut) {
+		(void)after_shut(err);
+		return STREAM_FILE_FAILED;
+	}
 	return s->ops->send_file ? s->ops->send_file(s, file, max, ret_n, err) : STREAM_FILE_UNFIT;
 }
 

@@ -53,7 +53,7 @@ void stream_read(struct stream *s, bool on);
 
 /* Sent at once as far as the other side takes it, else queued. All or nothing: -1 says that none
  * of it will leave: ERR_EXHAUSTED over STREAM_QUEUE_MAX (wait for on_drain), ERR_UNAVAILABLE when
- * broken (on_fail follows, unless closed first). Not after stream_shut(). */
+ * broken (on_fail follows, unless closed first), ERR_INVALID after stream_shut() (none follows). */
 int stream_write(struct stream *s, struct bytes b, struct err *err) NODISCARD;
 
 /* The same without a copy: takes b's memory on success and leaves it empty. */

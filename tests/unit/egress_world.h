@@ -201,12 +201,20 @@ static inline void go(struct world *w, uint32_t ip, const char *says)
 		assert_int_equal(send(w->guest, says, strlen(says), MSG_NOSIGNAL), strlen(says));
 }
 
+static inline void patience_over(struct timer *t)
+{
+	(void)t;
+}
+
 static inline bool until(struct world *w, bool (*is)(struct world *w))
 {
-	uint64_t end = clock_mono_ns() + (uint64_t)PATIENCE_MS * NSEC_PER_MSEC;
+	struct timer patience; /* a turn with nothing to do ends with it */
 
-	while (!is(w) && clock_mono_ns() < end)
+	timer_init(&patience, w->loop, patience_over);
+	timer_start(&patience, PATIENCE_MS);
+	while (!is(w) && patience.active)
 		(void)loop_turn(w->loop);
+	timer_stop(&patience);
 	return is(w);
 }
 

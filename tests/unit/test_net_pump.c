@@ -213,6 +213,18 @@ static void a_relay_where_nothing_moves_times_out(void **state)
 	relay_close(&r);
 }
 
+static void turn(struct relay *r)
+{
+	for (int i = 0; i < 20; i++) {
+		struct timer t;
+
+		timer_init(&t, r->l, on_nothing);
+		timer_start(&t, 0);
+		(void)loop_turn(r->l);
+		timer_stop(&t);
+	}
+}
+
 static void nothing_moves_while_it_is_held(void **state)
 {
 	struct relay r;
@@ -224,19 +236,37 @@ static void nothing_moves_while_it_is_held(void **state)
 	assert_int_equal(stream_write(r.a.s, BYTES_LIT("question"), &err), 0);
 	assert_int_equal(stream_write(r.b.s, BYTES_LIT("greeting"), &err), 0);
 	stream_shut(r.b.s);
-	for (int i = 0; i < 20; i++) {
-		struct timer t;
-
-		timer_init(&t, r.l, on_nothing);
-		timer_start(&t, 0);
-		(void)loop_turn(r.l);
-		timer_stop(&t);
-	}
+	turn(&r);
 	assert_int_equal(r.a.got.len + r.b.got.len, 0);
 	pump_hold(&r.pump, false);
 	RUN_UNTIL(r.l, r.a.ends == 1 && r.b.got.len == 8);
 	assert_true(ear_heard(&r.a, "greeting"));
 	assert_true(ear_heard(&r.b, "question"));
+	relay_close(&r);
+}
+
+static void a_side_waits_for_the_other_or_for_its_end(void **state)
+{
+	struct relay r;
+	struct err err;
+
+	(void)state;
+	relay_open(&r, tcp_pair, 0);
+	pump_wait(&r.pump.a, true);
+	assert_int_equal(stream_write(r.a.s, BYTES_LIT("question"), &err), 0);
+	stream_shut(r.a.s);
+	assert_int_equal(stream_write(r.b.s, BYTES_LIT("greeting"), &err), 0);
+	RUN_UNTIL(r.l, ear_heard(&r.a, "greeting"));
+	turn(&r);
+	assert_int_equal(r.b.got.len + r.b.ends, 0);
+	pump_hold(&r.pump, true); /* one does not undo the other */
+	pump_hold(&r.pump, false);
+	turn(&r);
+	assert_int_equal(r.b.got.len + r.b.ends, 0);
+	stream_shut(r.b.s);
+	RUN_UNTIL(r.l, r.dones == 1 && r.b.ends == 1);
+	assert_true(ear_heard(&r.b, "question"));
+	assert_false(r.broke);
 	relay_close(&r);
 }
 
@@ -249,6 +279,7 @@ int main(void)
 		cmocka_unit_test(two_that_do_not_listen_are_not_waited_for),
 		cmocka_unit_test(a_relay_where_nothing_moves_times_out),
 		cmocka_unit_test(nothing_moves_while_it_is_held),
+		cmocka_unit_test(a_side_waits_for_the_other_or_for_its_end),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -220,6 +220,33 @@ static void half_closed_is_half_open(void **state)
 	duo_close(&d);
 }
 
+/* A relay may be asked to, by what the other side sends. */
+static void a_write_after_the_end_is_refused(void **state)
+{
+	AUTO(buf_done) struct buf late = BUF_MAX(16);
+	AUTO(auto_close) int file = open("/proc/self/exe", O_RDONLY | O_CLOEXEC);
+	struct duo d;
+	struct err err = { 0 };
+	size_t n;
+
+	(void)state;
+	duo_open(&d, tcp_pair, 0, 0);
+	write_text(d.a.s, "last");
+	stream_shut(d.a.s);
+	assert_int_equal(stream_write(d.a.s, BYTES_LIT("late"), &err), -1);
+	assert_int_equal(err.code, ERR_INVALID);
+	assert_int_equal(buf_add(&late, BYTES_LIT("late"), &err), 0);
+	assert_int_equal(stream_write_buf(d.a.s, &late, &err), -1);
+	assert_int_equal(late.len, 4);
+	assert_int_equal(stream_send_file(d.a.s, file, 4, &n, &err), STREAM_FILE_FAILED);
+	assert_int_equal(err.code, ERR_INVALID);
+	assert_int_equal(stream_write(d.a.s, (struct bytes){ 0 }, &err), 0);
+	RUN_UNTIL(d.l, d.b.ends == 1);
+	assert_true(ear_heard(&d.b, "last"));
+	assert_int_equal(d.a.fails, 0);
+	duo_close(&d);
+}
+
 static void closing_sends_what_is_queued(void **state)
 {
 	AUTO(buf_done) struct buf text = BUF_MAX(250000);
@@ -626,6 +653,7 @@ int main(void)
 		cmocka_unit_test(a_buffer_is_handed_over_without_a_copy),
 		cmocka_unit_test(a_reader_that_stops_is_left_alone),
 		cmocka_unit_test(half_closed_is_half_open),
+		cmocka_unit_test(a_write_after_the_end_is_refused),
 		cmocka_unit_test(closing_sends_what_is_queued),
 		cmocka_unit_test(closing_with_unread_input_does_not_hurt_the_answer),
 		cmocka_unit_test(an_abort_is_seen_as_a_failure),
