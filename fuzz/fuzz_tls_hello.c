@@ -1,5 +1,5 @@
 /* fuzz_tls_hello.c - promises of tls_hello: a verdict that was given stays when more arrives, and a
- * name is one that rules can have. */
+ * name is one that rules can have; whether it can be given is known without reading twice. */
 #include "fuzz/must.h"
 #include "wire/tls_hello.h"
 
@@ -11,12 +11,29 @@ static void must_have_been_open(struct bytes in, size_t end)
 		MUST(tls_hello_read(bytes_head(in, n), &before) == TLS_HELLO_MORE);
 }
 
+/* What is found out piece by piece is what is read. */
+static void must_be_settled_then(struct bytes in)
+{
+	struct tls_hello_place place = { 0 };
+	struct tls_hello h;
+	size_t step = in.len / 64 + 1;
+
+	for (size_t n = 1; n <= in.len; n += step) {
+		bool more = tls_hello_read(bytes_head(in, n), &h) == TLS_HELLO_MORE;
+
+		MUST(tls_hello_settled(bytes_head(in, n), &place) == !more);
+		if (!more)
+			return;
+	}
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
 	struct bytes in = { data, size };
 	struct tls_hello h, same;
 	char normal[DOMAIN_SIZE];
 
+	must_be_settled_then(in);
 	switch (tls_hello_read(in, &h)) {
 	case TLS_HELLO_MORE:
 		MUST(size < TLS_HELLO_MAX);

@@ -38,9 +38,21 @@ static void on_drain(struct stream_user *u)
 	(void)u;
 }
 
+/* Few bytes are work as well, and that is the sandbox's. */
+static void charge(struct front *f, size_t n)
+{
+	if (!share_take(&f->outlet->share, &f->taker, n))
+		stream_read(f->guest, false);
+}
+
+static void on_go(struct share_taker *t)
+{
+	stream_read(CONTAINER_OF(t, struct front, taker)->guest, true);
+}
+
 static void on_rest(struct stream_user *u, struct bytes in)
 {
-	(void)u, (void)in;
+	charge(CONTAINER_OF(u, struct front, user), in.len);
 }
 
 static void on_parted(struct stream_user *u)
@@ -72,6 +84,7 @@ static void part(struct front *f)
 
 	f->silent = f->out = false;
 	timer_stop(&f->quiet);
+	share_leave(&f->taker);
 	lookup_cancel(&f->lookup);
 	way_cancel(&f->way);
 	if (f->server)
@@ -153,9 +166,11 @@ static void on_data(struct stream_user *u, struct bytes in)
 	timer_stop(&f->quiet);
 	if (f->silent && f->first.len == in.len)
 		timer_start(&f->late, FRONT_PEEK_MS);
-	kind = peek_read(buf_view(&f->first), &said);
+	charge(f, in.len);
+	kind = peek_read(buf_view(&f->first), &f->place, &said);
 	if (kind == PEEK_MORE)
 		return;
+	share_leave(&f->taker);
 	stream_read(f->guest, false);
 	if (kind == PEEK_BROKEN) {
 		no_message(f, "cannot be read");
@@ -289,6 +304,7 @@ int front_start(struct outlet *o, int fd, uint32_t ip, uint16_t port, struct err
 	f->kind = OUTLET_TCP;
 	f->first = BUF_MAX(PEEK_MAX + LOOP_READ_MAX);
 	f->user.ops = &peeks;
+	f->taker.on_go = on_go;
 	timer_init(&f->quiet, o->house->loop, on_quiet);
 	timer_init(&f->late, o->house->loop, on_late);
 	if (fd_stream_open(o->house->loop, take_fd(&own), FD_STREAM_BOTH, &f->guest, err) < 0) {

@@ -19,14 +19,15 @@ struct front {
 	enum outlet_kind kind;
 	char name[DOMAIN_SIZE]; /* that decided; empty: the address did */
 	struct buf first;       /* what the guest said before anybody was dialled */
+	struct peek_place place;
 	struct timer quiet, late;
 	struct lookup lookup;
 	struct dns_addresses found;
 	size_t tried;
 	struct way way;
 	struct pump pump;
-	struct share_taker taker;
-	struct stream *server; /* dialled, and nobody has spoken yet */
+	struct share_taker taker; /* in line: the guest, or later both sides, are not read */
+	struct stream *server;    /* dialled, and nobody has spoken yet */
 	struct stream_user server_user;
 	bool silent; /* the address decided, for want of a word; the first one may change that */
 	bool out;    /* decided: it is let out */

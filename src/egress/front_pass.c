@@ -122,6 +122,7 @@ void front_begin(struct front *f, struct stream *server, struct bytes early)
 		return;
 	}
 	buf_done(&f->first);
+	share_leave(&f->taker);
 	f->taker.on_go = on_go;
 	f->pumping = true;
 	pump_start(&f->pump, f->kind == OUTLET_HTTP ? &looked_at : &as_is, TAKE(f->guest), server,

@@ -139,26 +139,44 @@ static enum peek_kind behind_something(struct bytes in)
 	return line == PEEK_HTTP ? PEEK_BROKEN : line;
 }
 
-static enum peek_kind read_request(struct bytes in, struct peek *ret)
+/* Would first_line(), or behind_something(), say anything but PEEK_MORE? */
+static bool line_settled(struct bytes in, struct peek_place *p)
+{
+	if (in.ptr[0] >= TLS_RECORD_FIRST && in.ptr[0] <= TLS_RECORD_LAST)
+		return in.len >= 2;
+	while (p->begin == p->scanned && p->begin < in.len &&
+	       (in.ptr[p->begin] == '\n' || is_blank(in.ptr[p->begin])))
+		p->scanned = ++p->begin;
+	if (p->begin >= EMPTY_LINES_MAX)
+		return true;
+	for (; p->scanned < in.len; p->scanned++) {
+		uint8_t c = in.ptr[p->scanned];
+
+		if (c == '\n' || (p->method_over && is_control(c)))
+			return true;
+		if (!p->method_over && !is_token(c) && !is_blank(c))
+			return true;
+		p->method_over |= is_blank(c);
+	}
+	return in.len - p->begin >= FIRST_LINE_MAX;
+}
+
+static enum peek_kind read_line(struct bytes in)
+{
+	enum peek_kind line = first_line(in);
+
+	return line == PEEK_OTHER ? behind_something(in) : line;
+}
+
+static enum peek_kind read_head(struct bytes head, struct peek *ret)
 {
 	char host[DOMAIN_SIZE];
 	struct http1_head h;
 	struct err err;
-	size_t scanned = 0, used;
 	uint16_t port;
 	bool is_name;
 
-	switch (http1_head_end(in, &scanned, &used, &err)) {
-	case DECODE_MORE:
-		return in.len >= PEEK_MAX ? PEEK_BROKEN : PEEK_MORE;
-	case DECODE_OK:
-		break;
-	case DECODE_BAD:
-	default:
-		return PEEK_BROKEN;
-	}
-	if (http1_parse_request(bytes_head(in, used), &h, &err) < 0 ||
-	    http1_check_host(&h, &err) < 0)
+	if (http1_parse_request(head, &h, &err) < 0 || http1_check_host(&h, &err) < 0)
 		return PEEK_BROKEN;
 	if (!http_guard_host(&h, host, &is_name, &port))
 		return PEEK_BROKEN;
@@ -168,14 +186,27 @@ static enum peek_kind read_request(struct bytes in, struct peek *ret)
 	return PEEK_HTTP;
 }
 
-enum peek_kind peek_read(struct bytes so_far, struct peek *ret)
+static enum peek_kind read_request(struct bytes in, struct peek_place *p, struct peek *ret)
+{
+	struct err err;
+	size_t used;
+
+	switch (http1_head_end(in, &p->scanned, &used, &err)) {
+	case DECODE_MORE:
+		return in.len >= PEEK_MAX ? PEEK_BROKEN : PEEK_MORE;
+	case DECODE_OK:
+		return read_head(bytes_head(in, used), ret);
+	case DECODE_BAD:
+	default:
+		return PEEK_BROKEN;
+	}
+}
+
+/* PEEK_OTHER: it is none. */
+static enum peek_kind read_greeting(struct bytes so_far, struct peek *ret)
 {
 	struct tls_hello hello;
-	enum peek_kind line;
 
-	*ret = (struct peek){ 0 };
-	if (so_far.len == 0)
-		return PEEK_MORE;
 	switch (tls_hello_read(so_far, &hello)) {
 	case TLS_HELLO_MORE:
 		return PEEK_MORE;
@@ -188,8 +219,29 @@ enum peek_kind peek_read(struct bytes so_far, struct peek *ret)
 	case TLS_HELLO_OTHER:
 		break;
 	}
-	line = first_line(so_far);
-	if (line == PEEK_OTHER)
-		line = behind_something(so_far);
-	return line == PEEK_HTTP ? read_request(so_far, ret) : line;
+	return PEEK_OTHER;
+}
+
+enum peek_kind peek_read(struct bytes so_far, struct peek_place *p, struct peek *ret)
+{
+	enum peek_kind kind;
+
+	*ret = (struct peek){ 0 };
+	if (so_far.len == 0)
+		return PEEK_MORE;
+	if (p->stage == PEEK_GREETING) {
+		kind = tls_hello_settled(so_far, &p->hello) ? read_greeting(so_far, ret)
+							    : PEEK_MORE;
+		if (kind != PEEK_OTHER)
+			return kind;
+		p->stage = PEEK_LINE;
+	}
+	if (p->stage == PEEK_LINE) {
+		kind = line_settled(so_far, p) ? read_line(so_far) : PEEK_MORE;
+		if (kind != PEEK_HTTP)
+			return kind;
+		p->stage = PEEK_HEAD;
+		p->scanned = 0;
+	}
+	return read_request(so_far, p, ret);
 }

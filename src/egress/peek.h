@@ -1,5 +1,6 @@
 /* peek.h - what a guest's first bytes say of whom it means: a TLS greeting, an HTTP request, or
- * neither. Pure; asked again as more arrives.
+ * neither. Asked again as more arrives; each byte is looked at once, however few come at a time,
+ * and what they make is read when it is whole.
  */
 #pragma once
 
@@ -23,4 +24,15 @@ struct peek {
 	bool hides;             /* of TLS: the name that counts may be an encrypted one */
 };
 
-enum peek_kind peek_read(struct bytes so_far, struct peek *ret);
+enum peek_stage { PEEK_GREETING, PEEK_LINE, PEEK_HEAD };
+
+struct peek_place { /* how far was looked; all zero: nowhere yet */
+	enum peek_stage stage;
+	struct tls_hello_place hello;
+	size_t begin;     /* of the first line: behind blanks and empty lines */
+	size_t scanned;   /* of the line, or of the head */
+	bool method_over; /* of the line */
+};
+
+/* *place is the caller's, left alone between calls with ever longer prefixes. */
+enum peek_kind peek_read(struct bytes so_far, struct peek_place *place, struct peek *ret);

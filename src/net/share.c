@@ -96,7 +96,8 @@ bool share_take(struct share *s, struct share_taker *t, size_t n)
 		return true;
 	if (!s->line)
 		look_again(s);
-	stand_in_line(s, t);
+	if (!t->prev)
+		stand_in_line(s, t);
 	return false;
 }
 

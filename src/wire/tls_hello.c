@@ -5,7 +5,6 @@ enum {
 	RECORD_HEADER = 5,
 	RECORD_MAX = 16 * 1024,
 	RECORD_HANDSHAKE = 22,
-	MESSAGE_HEADER = 4,
 	MESSAGE_CLIENT_HELLO = 1,
 	RANDOM = 32,
 	SESSION_MAX = 32,
@@ -120,6 +119,79 @@ static bool read_message(struct bytes in, struct tls_hello *ret)
 
 /* --- records ------------------------------------------------------------------------------ */
 
+static size_t record_length(struct bytes header)
+{
+	return (size_t)header.ptr[3] << 8 | header.ptr[4];
+}
+
+static bool is_length(size_t n)
+{
+	return n > 0 && n <= RECORD_MAX;
+}
+
+/* As far as its header has arrived. */
+static bool is_record(struct bytes in)
+{
+	return (in.len == 0 || in.ptr[0] == RECORD_HANDSHAKE) && (in.len < 2 || in.ptr[1] == 3);
+}
+
+/* Of the message that begins so, where it ends. */
+static size_t message_end(const uint8_t begin[static TLS_HELLO_BEGIN])
+{
+	return TLS_HELLO_BEGIN + ((size_t)begin[1] << 16 | (size_t)begin[2] << 8 | begin[3]);
+}
+
+/* --- is it all there? --------------------------------------------------------------------- */
+
+static bool message_settled(const struct tls_hello_place *p)
+{
+	size_t end;
+
+	if (p->len > 0 && p->begin[0] != MESSAGE_CLIENT_HELLO)
+		return true;
+	if (p->len < TLS_HELLO_BEGIN)
+		return false;
+	end = message_end(p->begin);
+	return end > TLS_HELLO_MAX || p->len >= end;
+}
+
+static void take_content(struct tls_hello_place *p, struct bytes content)
+{
+	for (size_t i = 0; i < content.len && p->len + i < TLS_HELLO_BEGIN; i++)
+		p->begin[p->len + i] = content.ptr[i];
+	p->len += content.len;
+	p->left -= content.len;
+	p->at += content.len;
+}
+
+bool tls_hello_settled(struct bytes so_far, struct tls_hello_place *p)
+{
+	struct bytes rest = bytes_tail(so_far, p->at);
+
+	if (so_far.len >= TLS_HELLO_MAX)
+		return true;
+	while (rest.len > 0) {
+		if (p->left > 0) {
+			take_content(p, bytes_head(rest, p->left));
+			if (message_settled(p))
+				return true;
+		} else if (!is_record(rest)) {
+			return true;
+		} else if (rest.len < RECORD_HEADER) {
+			return false;
+		} else if (!is_length(record_length(rest))) {
+			return true;
+		} else {
+			p->left = record_length(rest);
+			p->at += RECORD_HEADER;
+		}
+		rest = bytes_tail(so_far, p->at);
+	}
+	return false;
+}
+
+/* --- the whole ---------------------------------------------------------------------------- */
+
 /* What the records so far hold of the message, put together. */
 struct message {
 	uint8_t bytes[TLS_HELLO_MAX];
@@ -132,14 +204,12 @@ static enum tls_hello_verdict take_record(struct bytes *in, struct message *m)
 	struct bytes header, content;
 	size_t n;
 
-	if (in->len > 0 && in->ptr[0] != RECORD_HANDSHAKE)
-		return TLS_HELLO_BROKEN;
-	if (in->len > 1 && in->ptr[1] != 3)
+	if (!is_record(*in))
 		return TLS_HELLO_BROKEN;
 	if (!take(in, RECORD_HEADER, &header))
 		return TLS_HELLO_MORE;
-	n = (size_t)header.ptr[3] << 8 | header.ptr[4];
-	if (n == 0 || n > RECORD_MAX)
+	n = record_length(header);
+	if (!is_length(n))
 		return TLS_HELLO_BROKEN;
 	content = bytes_head(*in, n);
 	if (content.len > 0)
@@ -154,10 +224,9 @@ static enum tls_hello_verdict look(const struct message *m, size_t *ret_end)
 {
 	if (m->len > 0 && m->bytes[0] != MESSAGE_CLIENT_HELLO)
 		return TLS_HELLO_BROKEN;
-	if (m->len < MESSAGE_HEADER)
+	if (m->len < TLS_HELLO_BEGIN)
 		return TLS_HELLO_MORE;
-	*ret_end = MESSAGE_HEADER +
-		   ((size_t)m->bytes[1] << 16 | (size_t)m->bytes[2] << 8 | m->bytes[3]);
+	*ret_end = message_end(m->bytes);
 	if (*ret_end > TLS_HELLO_MAX ||
 	    m->len > *ret_end) /* of the handshake, nothing follows before an answer */
 		return TLS_HELLO_BROKEN;
@@ -185,7 +254,7 @@ enum tls_hello_verdict tls_hello_read(struct bytes so_far, struct tls_hello *ret
 	/* records behind it may be early data, but its own must end with it */
 	if (message == TLS_HELLO_BROKEN || record == TLS_HELLO_MORE)
 		return TLS_HELLO_BROKEN;
-	return read_message((struct bytes){ m.bytes + MESSAGE_HEADER, end - MESSAGE_HEADER }, ret)
+	return read_message((struct bytes){ m.bytes + TLS_HELLO_BEGIN, end - TLS_HELLO_BEGIN }, ret)
 		       ? TLS_HELLO_WHOLE
 		       : TLS_HELLO_BROKEN;
 }

@@ -463,6 +463,57 @@ static void new_rules_cut_what_they_do_not_allow(void **state)
 	assert_int_equal(w->outlet.n_fronts, 0);
 }
 
+/* --- byte by byte ---------------------------------------------------------------------------- */
+
+static bool is_in_line(struct world *w)
+{
+	return w->outlet.share.line;
+}
+
+static bool nobody_is_in_line(struct world *w)
+{
+	return !w->outlet.share.line;
+}
+
+/* The sandbox has had more than its share of this turn, and of some to come. */
+static void use_up(struct world *w)
+{
+	w->outlet.share.of_turn = -10 * SHARE_OF_TURN;
+}
+
+static void who_says_little_at_a_time_waits_for_its_share(void **state)
+{
+	static const char says[] = GET("good.com");
+	struct world *w = *state;
+
+	rule(w, "{}");
+	go(w, GOOD, NULL);
+	for (size_t i = 0; i + 1 < sizeof(says) - 1; i++) {
+		use_up(w);
+		assert_int_equal(send(w->guest, says + i, 1, MSG_NOSIGNAL), 1);
+		assert_true(until(w, is_in_line));
+		assert_true(until(w, nobody_is_in_line));
+	}
+	use_up(w);
+	assert_int_equal(send(w->guest, "\n", 1, MSG_NOSIGNAL), 1);
+	assert_true(until(w, at_good)); /* what is owed is the others', it goes on */
+	must_arrive(w, w->good.fd, says);
+}
+
+static void who_was_refused_and_talks_on_waits_as_well(void **state)
+{
+	struct world *w = *state;
+
+	rule(w, ONLY_GOOD);
+	go(w, GOOD, GET("evil.com"));
+	must_arrive(w, w->guest, "HTTP/1.1 403 Forbidden\r\n");
+	use_up(w);
+	assert_int_equal(send(w->guest, "x", 1, MSG_NOSIGNAL), 1);
+	assert_true(until(w, is_in_line));
+	assert_true(leaves(w));
+	assert_false(is_in_line(w));
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -492,6 +543,8 @@ int main(void)
 		TEST(the_log_says_no_where_a_service_has_another_port),
 		TEST(one_sandbox_does_not_use_up_the_resolver),
 		TEST(new_rules_cut_what_they_do_not_allow),
+		TEST(who_says_little_at_a_time_waits_for_its_share),
+		TEST(who_was_refused_and_talks_on_waits_as_well),
 	};
 
 	return cmocka_run_group_tests(tests, own_network, NULL);
