@@ -27,10 +27,13 @@ static bool is_ours(struct bytes name)
 
 static void copy(const struct http1_head *head, struct relay_fields *ret)
 {
+	struct http1_hops hops;
+
+	http1_hops_cut(head, &hops);
 	ret->n = 0;
 	for (size_t i = 0; i < head->n_fields; i++)
 		if (!is_ours(head->fields[i].name) &&
-		    !http1_is_hop_field(head, head->fields[i].name))
+		    !http1_is_hop_field(&hops, head->fields[i].name))
 			add(ret, head->fields[i].name, head->fields[i].value);
 }
 

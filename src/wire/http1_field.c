@@ -24,19 +24,15 @@ static bool list_has(struct bytes list, struct bytes token)
 	return bytes_eq_nocase(bytes_trim(list), token);
 }
 
-static bool any_list_has(const struct http1_head *h, const char *name, struct bytes token)
-{
-	struct bytes want = bytes_str(name);
-
-	for (size_t i = 0; i < h->n_fields; i++)
-		if (bytes_eq_nocase(h->fields[i].name, want) && list_has(h->fields[i].value, token))
-			return true;
-	return false;
-}
-
 bool http1_list_has(const struct http1_head *h, const char *name, const char *token)
 {
-	return any_list_has(h, name, bytes_str(token));
+	struct bytes want = bytes_str(name), element = bytes_str(token);
+
+	for (size_t i = 0; i < h->n_fields; i++)
+		if (bytes_eq_nocase(h->fields[i].name, want) &&
+		    list_has(h->fields[i].value, element))
+			return true;
+	return false;
 }
 
 bool http1_keep_alive(const struct http1_head *h)
@@ -65,7 +61,29 @@ struct bytes http1_upgrade(const struct http1_head *h)
 	return protocol;
 }
 
-bool http1_is_hop_field(const struct http1_head *h, struct bytes name)
+static void hops_add(struct http1_hops *hops, struct bytes element)
+{
+	struct bytes name = bytes_trim(element);
+
+	if (name.len > 0 && name.len <= HTTP1_NAME_MAX && hops->n < HTTP1_LIST_MAX)
+		hops->at[hops->n++] = name;
+}
+
+void http1_hops_cut(const struct http1_head *h, struct http1_hops *ret)
+{
+	struct bytes rest, one;
+
+	ret->n = 0;
+	for (size_t i = 0; i < h->n_fields; i++) {
+		if (!bytes_eq_nocase(h->fields[i].name, BYTES_LIT("connection")))
+			continue;
+		rest = h->fields[i].value;
+		while (bytes_next(&rest, ',', &one))
+			hops_add(ret, one);
+	}
+}
+
+bool http1_is_hop_field(const struct http1_hops *hops, struct bytes name)
 {
 	static const char *const fixed[] = {
 		"connection", "keep-alive",        "proxy-connection", "te",
@@ -75,5 +93,8 @@ bool http1_is_hop_field(const struct http1_head *h, struct bytes name)
 	for (size_t i = 0; i < COUNT(fixed); i++)
 		if (bytes_eq_nocase(name, bytes_str(fixed[i])))
 			return true;
-	return any_list_has(h, "connection", name);
+	for (size_t i = 0; i < hops->n; i++)
+		if (bytes_eq_nocase(name, hops->at[i]))
+			return true;
+	return false;
 }

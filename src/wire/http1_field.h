@@ -21,6 +21,13 @@ bool http1_expects_continue(const struct http1_head *h);
  * Empty when there is none. */
 struct bytes http1_upgrade(const struct http1_head *h);
 
+/* What Connection names, cut once for all the fields that are looked for in it. */
+struct http1_hops {
+	struct bytes at[HTTP1_LIST_MAX];
+	size_t n;
+};
+void http1_hops_cut(const struct http1_head *h, struct http1_hops *ret);
+
 /* Does the field speak of this connection only? A relay must not pass it on: the fixed ones
  * (Connection, Transfer-Encoding, Upgrade ...) and those that Connection names. */
-bool http1_is_hop_field(const struct http1_head *h, struct bytes name);
+bool http1_is_hop_field(const struct http1_hops *hops, struct bytes name);

@@ -167,6 +167,35 @@ static int parse_fields(struct bytes in, struct http1_head *h, struct err *err)
 	return 0;
 }
 
+/* Who writes a list of very many elements wants others to search it. Empty ones count. */
+static int check_list(const struct http1_head *h, struct bytes name, struct err *err)
+{
+	size_t n = 0;
+
+	for (size_t i = 0; i < h->n_fields; i++) {
+		struct bytes rest = h->fields[i].value, one;
+
+		if (!bytes_eq_nocase(h->fields[i].name, name))
+			continue;
+		for (n++; n <= HTTP1_LIST_MAX && bytes_cut(&rest, ',', &one);)
+			n++;
+		if (n > HTTP1_LIST_MAX)
+			return err_set(err, ERR_EXHAUSTED, 0, "more than %d elements in %.*s",
+				       HTTP1_LIST_MAX, (int)name.len, (const char *)name.ptr);
+	}
+	return 0;
+}
+
+static int check_lists(const struct http1_head *h, struct err *err)
+{
+	static const char *const lists[] = { "connection", "upgrade", "expect" };
+
+	for (size_t i = 0; i < COUNT(lists); i++)
+		if (check_list(h, bytes_str(lists[i]), err) < 0)
+			return -1;
+	return 0;
+}
+
 static void head_reset(struct http1_head *h)
 {
 	h->method = h->target = h->reason = (struct bytes){ 0 };
@@ -181,7 +210,7 @@ int http1_parse_request(struct bytes in, struct http1_head *ret, struct err *err
 {
 	head_reset(ret);
 	if (parse_request_line(&in, ret, err) < 0 || parse_fields(in, ret, err) < 0 ||
-	    http1_check_host(ret, err) < 0)
+	    check_lists(ret, err) < 0 || http1_check_host(ret, err) < 0)
 		return -1;
 	return http1_decide_request(ret, err);
 }
@@ -190,7 +219,8 @@ int http1_parse_response(struct bytes in, struct bytes method, struct http1_head
 			 struct err *err)
 {
 	head_reset(ret);
-	if (parse_status_line(&in, ret, err) < 0 || parse_fields(in, ret, err) < 0)
+	if (parse_status_line(&in, ret, err) < 0 || parse_fields(in, ret, err) < 0 ||
+	    check_lists(ret, err) < 0)
 		return -1;
 	return http1_decide_response(ret, method, err);
 }

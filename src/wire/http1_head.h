@@ -17,6 +17,7 @@ enum {
 	HTTP1_TARGET_MAX = 8 * 1024,
 	HTTP1_NAME_MAX = 256, /* of a field */
 	HTTP1_REASON_MAX = 512,
+	HTTP1_LIST_MAX = 32, /* elements of a list that we read, over all its lines */
 };
 
 enum http1_form {                  /* of a request target; RFC 9112 section 3.2 */
