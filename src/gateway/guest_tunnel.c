@@ -30,7 +30,10 @@ static void on_head(struct http_reply *r, const struct http1_head *head)
 		fail(t, &why);
 		return;
 	}
-	http_ask_take(t->x, &s, &early);
+	if (http_ask_take(t->x, &s, &early, &why) < 0) {
+		fail(t, &why);
+		return;
+	}
 	t->x = NULL;
 	http_client_close(TAKE(t->client)); /* nothing is left in it */
 	t->on_done(t, s, &early, NULL);

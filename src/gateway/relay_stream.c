@@ -107,7 +107,12 @@ static void switch_protocols(struct relay *r, const struct http1_head *head)
 			 &from_client, &err) < 0)
 		return;
 	r->rq = NULL;
-	http_ask_take(r->x, &guest, &from_guest);
+	r->state = RELAY_SWITCHED;
+	if (http_ask_take(r->x, &guest, &from_guest, &err) < 0) {
+		stream_abort(client);
+		relay_free(r);
+		return;
+	}
 	r->x = NULL;
 	http_client_close(TAKE(r->client)); /* nothing is left in it */
 	pump_both(r, client, &from_client, guest, &from_guest);

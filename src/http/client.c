@@ -23,10 +23,12 @@ void client_drop_stream(struct http_client *c, bool graceful)
 	c->wait = CLIENT_WAIT_NOTHING;
 	if (!c->s)
 		return;
+	http_out_flush(&c->out);
 	if (graceful)
 		stream_close(c->s);
 	else
 		stream_abort(c->s);
+	http_out_done(&c->out);
 	c->s = NULL;
 }
 
@@ -88,8 +90,12 @@ static void feed(struct http_client *c, struct bytes in)
 {
 	c->view = in;
 	c->feeding = true;
-	while (client_step(c))
-		;
+	c->turn = HTTP_TURN;
+	for (size_t before = in.len; client_step(c); before = c->view.len)
+		if (http_turn_used(&c->turn, before, c->view.len)) {
+			timer_start(&c->later, 0); /* the rest in the next turn */
+			break;
+		}
 	c->feeding = false;
 }
 
@@ -171,6 +177,11 @@ static void watch_output(struct http_client *c)
 	timer_start(&c->output, c->limits.write_stall_ms);
 }
 
+static void on_slow(struct http_out *o)
+{
+	watch_output(CONTAINER_OF(o, struct http_client, out));
+}
+
 static void on_output_timeout(struct timer *t)
 {
 	struct http_client *c = CONTAINER_OF(t, struct http_client, output);
@@ -206,6 +217,7 @@ int http_client_open(struct stream *s, const struct http_limits *limits, struct 
 		return err_set(err, ERR_EXHAUSTED, ENOMEM, "allocate client");
 	}
 	c->s = s;
+	http_out_open(&c->out, s, on_slow);
 	c->user.ops = &user_ops;
 	c->loop = stream_loop(s);
 	c->limits = *limits;
@@ -352,10 +364,11 @@ int http_ask_send(struct http_exchange *x, struct bytes piece, struct err *err)
 {
 	struct http_client *c = x->client;
 
-	assert(!x->sent);
+	if (x->sent)
+		return err_set(err, ERR_INVALID, 0, "the request is over");
 	if (!c->s)
 		return err_set(err, ERR_UNAVAILABLE, 0, "the connection is closed");
-	if (body_out_send(&x->out, c->s, piece, err) < 0)
+	if (body_out_send(&x->out, &c->out, piece, err) < 0)
 		return -1;
 	watch_output(c);
 	return 0;
@@ -366,10 +379,9 @@ void http_ask_finish(struct http_exchange *x)
 	struct http_client *c = x->client;
 	struct err why;
 
-	assert(!x->sent);
-	if (!c->s)
+	if (!c->s || x->sent)
 		return;
-	if (body_out_finish(&x->out, c->s, &why) < 0) {
+	if (body_out_finish(&x->out, &c->out, &why) < 0) {
 		if (why.code == ERR_UNAVAILABLE) /* broken: what arrived before comes first */
 			return;
 		c->why = why;
@@ -384,7 +396,7 @@ void http_ask_finish(struct http_exchange *x)
 
 size_t http_ask_queued(struct http_exchange *x)
 {
-	return x->client->s ? stream_queued(x->client->s) : 0;
+	return x->client->s ? http_out_queued(&x->client->out) : 0;
 }
 
 void http_ask_pause(struct http_exchange *x, bool on)
@@ -408,19 +420,22 @@ void http_ask_cancel(struct http_exchange *x)
 	exchange_free(x);
 }
 
-void http_ask_take(struct http_exchange *x, struct stream **ret, struct buf *ret_early)
+int http_ask_take(struct http_exchange *x, struct stream **ret, struct buf *ret_early,
+		  struct err *err)
 {
 	struct http_client *c = x->client;
-	struct err err;
 
 	assert(c->feeding && c->x == x && x->head.status == 101);
 	*ret_early = BUF_MAX(HTTP_INPUT_MAX);
-	if (buf_add(ret_early, c->view, &err) < 0)
-		abort(); /* it fits; out of memory here cannot be told to anyone */
+	if (buf_add(ret_early, c->view, err) < 0)
+		return err_wrap(err, "take a switched connection");
+	http_out_flush(&c->out);
+	http_out_done(&c->out);
 	*ret = c->s;
 	stream_set_user(c->s, NULL);
 	c->s = NULL;
 	client_drop_stream(c, false);
 	c->x = NULL;
 	exchange_free(x);
+	return 0;
 }

@@ -69,5 +69,6 @@ void http_ask_pause(struct http_exchange *x, bool on); /* on_body not now */
 void http_ask_cancel(struct http_exchange *x);
 
 /* After a 101: the stream, and what was read beyond the head. The client is then empty, and only
- * to be closed. */
-void http_ask_take(struct http_exchange *x, struct stream **ret, struct buf *ret_early);
+ * to be closed. On failure (no memory) nothing is taken, and on_fail follows. */
+int http_ask_take(struct http_exchange *x, struct stream **ret, struct buf *ret_early,
+		  struct err *err) NODISCARD;

@@ -16,8 +16,11 @@ static int bad(struct http_client *c, const char *what)
 static void complete(struct http_client *c)
 {
 	struct http_exchange *x = c->x;
-	bool reusable = x->sent && x->body.kind != HTTP1_BODY_CLOSE && c->view.len == 0 &&
-			http1_keep_alive(&x->head);
+	bool reusable;
+
+	http_out_flush(&c->out); /* what does not leave now never will */
+	reusable = x->sent && !c->out.broken && x->body.kind != HTTP1_BODY_CLOSE &&
+		   c->view.len == 0 && http1_keep_alive(&x->head);
 
 	c->x = NULL;
 	c->wait = CLIENT_WAIT_NOTHING;
@@ -97,12 +100,13 @@ static bool step_head(struct http_client *c, struct http_exchange *x)
 
 static bool step_body(struct http_client *c, struct http_exchange *x)
 {
+	AUTO(buf_done) struct buf room = BUF_MAX(HTTP_INPUT_MAX);
 	struct bytes piece;
 	struct err err;
 
 	if (x->paused)
 		return false;
-	switch (body_in_next(&x->body, &c->view, &piece, &err)) {
+	switch (body_in_gather(&x->body, &c->view, &room, &c->turn.chunks, &piece, &err)) {
 	case DECODE_MORE:
 		return false;
 	case DECODE_BAD:

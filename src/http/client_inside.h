@@ -31,14 +31,16 @@ struct http_exchange {
 struct http_client {
 	struct stream *s; /* NULL: given up, or taken over */
 	struct stream_user user;
+	struct http_out out;
 	struct loop *loop;
 	struct http_limits limits;
 	struct http_exchange *x; /* under way, or NULL */
 	struct buf in;           /* arrived, not yet used */
 	struct bytes view;       /* the same while feeding; may borrow from the stream instead */
 	bool feeding;
-	bool closed;    /* by the owner */
-	size_t scanned; /* of the head, see http1_head_end() */
+	struct http_turn turn; /* while feeding */
+	bool closed;           /* by the owner */
+	size_t scanned;        /* of the head, see http1_head_end() */
 	enum client_wait wait;
 	struct timer input, output, later;
 	uint64_t sent_seen;

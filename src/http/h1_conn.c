@@ -4,6 +4,7 @@
 #include <assert.h>
 #include <errno.h>
 
+#include "http/shed.h"
 #include "wire/http1_encode.h"
 
 /* A part of a head, or of the next requests, may be kept when a whole read comes on top. */
@@ -23,6 +24,7 @@ void h1_leave_stream(struct h1_conn *c)
 {
 	c->state = H1_CLOSED;
 	c->s = NULL;
+	http_out_done(&c->out);
 	timer_stop(&c->input);
 	timer_stop(&c->output);
 	h1_request_free(c->rq);
@@ -33,6 +35,7 @@ void h1_leave_stream(struct h1_conn *c)
 
 void h1_close(struct h1_conn *c, bool graceful)
 {
+	http_out_flush(&c->out); /* what was written before a reset may still arrive before it */
 	if (graceful)
 		stream_close(c->s);
 	else
@@ -40,23 +43,40 @@ void h1_close(struct h1_conn *c, bool graceful)
 	h1_leave_stream(c);
 }
 
+enum { REFUSAL_MAX = 4 * HTTP_ERROR_MAX + 1024 };
+
+static int put_refusal(struct buf *out, unsigned int status, const char *message, struct err *err)
+{
+	AUTO(buf_done) struct buf body = http_error_body(status, message);
+
+	if (http1_put_status_line(out, status, err) < 0 ||
+	    http1_put_field(out, BYTES_LIT("content-type"), BYTES_LIT("application/json"), err) <
+		    0 ||
+	    http1_put_body(out, HTTP1_BODY_LENGTH, body.len, err) < 0 ||
+	    http1_put_field(out, BYTES_LIT("connection"), BYTES_LIT("close"), err) < 0 ||
+	    http1_put_end(out, err) < 0)
+		return -1;
+	return buf_add(out, buf_view(&body), err);
+}
+
 void h1_refuse(struct h1_conn *c, unsigned int status, const char *message)
 {
-	AUTO(buf_done) struct buf out = BUF_MAX(4 * HTTP_ERROR_MAX + 1024);
-	AUTO(buf_done) struct buf body = http_error_body(status, message);
+	AUTO(buf_done) struct buf out = BUF_MAX(REFUSAL_MAX);
 	struct err err;
 
-	if (http1_put_status_line(&out, status, &err) < 0 ||
-	    http1_put_field(&out, BYTES_LIT("content-type"), BYTES_LIT("application/json"), &err) <
-		    0 ||
-	    http1_put_body(&out, HTTP1_BODY_LENGTH, body.len, &err) < 0 ||
-	    http1_put_field(&out, BYTES_LIT("connection"), BYTES_LIT("close"), &err) < 0 ||
-	    http1_put_end(&out, &err) < 0 || buf_add(&out, buf_view(&body), &err) < 0 ||
-	    stream_write_buf(c->s, &out, &err) < 0) {
-		h1_close(c, false);
-		return;
-	}
-	h1_close(c, true);
+	h1_close(c, put_refusal(&out, status, message, &err) == 0 &&
+			    http_out_write_buf(&c->out, &out, &err) == 0);
+}
+
+void http_refuse(struct stream *s, unsigned int status, const char *message)
+{
+	AUTO(buf_done) struct buf out = BUF_MAX(REFUSAL_MAX);
+	struct err err;
+
+	if (put_refusal(&out, status, message, &err) < 0 || stream_write_buf(s, &out, &err) < 0)
+		stream_abort(s);
+	else
+		stream_close(s);
 }
 
 void h1_gone(struct h1_conn *c, const struct err *why, unsigned int status)
@@ -105,6 +125,7 @@ static void update_timer(struct h1_conn *c, bool new_bytes)
 	};
 	enum h1_wait now = waits_for(c);
 
+	http_conn_waits(&c->conn, now != H1_WAIT_NOTHING || c->state != H1_REQUEST, now != c->wait);
 	if (now == c->wait && !(now == H1_WAIT_BODY && new_bytes))
 		return;
 	c->wait = now;
@@ -119,7 +140,7 @@ static void update_timer(struct h1_conn *c, bool new_bytes)
 void h1_update_reading(struct h1_conn *c)
 {
 	struct h1_request *rq = c->rq;
-	bool on = !c->ended;
+	bool on = !c->ended && !c->more;
 
 	if (c->state == H1_CLOSED)
 		return;
@@ -134,7 +155,7 @@ void h1_update_reading(struct h1_conn *c)
 
 static void settle(struct h1_conn *c, bool new_bytes)
 {
-	if (c->state == H1_HEAD && c->ended && !h1_blocked(c))
+	if (c->state == H1_HEAD && c->ended && !c->more && !h1_blocked(c))
 		h1_close(c, true);
 	if (c->state == H1_CLOSED)
 		return;
@@ -152,9 +173,16 @@ static void feed(struct h1_conn *c, struct bytes in)
 		loop_forget(c->conn.server->loop);
 	c->view = in;
 	c->feeding = true;
-	while (h1_step(c))
-		;
+	c->more = false;
+	c->turn = HTTP_TURN;
+	for (size_t before = in.len; h1_step(c); before = c->view.len)
+		if (http_turn_used(&c->turn, before, c->view.len)) {
+			c->more = c->state != H1_CLOSED;
+			break;
+		}
 	c->feeding = false;
+	if (c->more) /* reading is off meanwhile */
+		timer_start(&c->later, 0);
 }
 
 /* Use what is kept. */
@@ -263,10 +291,16 @@ void h1_watch_output(struct h1_conn *c)
 {
 	uint64_t ms = c->conn.server->limits.write_stall_ms;
 
+	/* what the end of the turn sends is looked at then */
 	if (ms == 0 || c->output.active || stream_queued(c->s) == 0 || h1_rests(c))
 		return;
 	c->sent_seen = stream_sent(c->s);
 	timer_start(&c->output, ms);
+}
+
+static void on_slow(struct http_out *o)
+{
+	h1_watch_output(CONTAINER_OF(o, struct h1_conn, out));
 }
 
 static void on_output_timeout(struct timer *t)
@@ -324,6 +358,7 @@ int h1_conn_open(struct http_server *sv, struct stream *s, const struct addr *pe
 		return err_set(err, ERR_EXHAUSTED, ENOMEM, "allocate connection");
 	}
 	c->s = s;
+	http_out_open(&c->out, s, on_slow);
 	c->user.ops = &user_ops;
 	timer_init(&c->input, sv->loop, on_input_timeout);
 	timer_init(&c->output, sv->loop, on_output_timeout);

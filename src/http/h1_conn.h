@@ -41,14 +41,17 @@ struct h1_conn {
 	struct http_conn conn;
 	struct stream *s; /* NULL when closed */
 	struct stream_user user;
+	struct http_out out;
 	enum h1_state state;
 	struct h1_request *rq; /* in H1_REQUEST */
 	struct body_in unread; /* in H1_DRAIN */
 	struct buf in;         /* arrived, not yet used */
 	struct bytes view;     /* the same while feeding; may borrow from the stream instead */
 	bool feeding;
-	bool secret; /* a request was: see http_request_secret() */
-	bool ended;  /* the client finished writing */
+	struct http_turn turn; /* while feeding */
+	bool more;             /* its turn was over before its input was: goes on in the next */
+	bool secret;           /* a request was: see http_request_secret() */
+	bool ended;            /* the client finished writing */
 	bool served;
 	size_t scanned; /* of the head, see http1_head_end() */
 	enum h1_wait wait;

@@ -8,7 +8,7 @@
  * does not make us hold answers without end. */
 bool h1_blocked(struct h1_conn *c)
 {
-	return stream_queued(c->s) > STREAM_LOW_WATER;
+	return http_out_queued(&c->out) > STREAM_LOW_WATER;
 }
 
 /* "GET / HTTP/2.0": well-formed, of a version we do not speak. */
@@ -71,6 +71,7 @@ static void present(struct h1_conn *c, struct h1_request *rq)
 	c->served = true;
 	c->wait = H1_WAIT_NOTHING;
 	timer_stop(&c->input);
+	http_conn_waits(&c->conn, false, false);
 	sv->ops->on_request(sv, &rq->base);
 	if (c->state != H1_REQUEST || c->rq != rq || rq->base.handler)
 		return;
@@ -106,6 +107,7 @@ static bool step_head(struct h1_conn *c)
 		h1_refuse(c, status_of(&err, head), err.msg);
 		return false;
 	}
+	c->turn.requests--;
 	present(c, rq);
 	return true;
 }
@@ -133,11 +135,12 @@ static void send_continue(struct h1_conn *c)
 
 	c->rq->continue_due = false;
 	/* if it cannot be written the stream is broken, and will say so itself */
-	(void)!stream_write(c->s, BYTES_LIT("HTTP/1.1 100 Continue\r\n\r\n"), &err);
+	(void)!http_out_write(&c->out, BYTES_LIT("HTTP/1.1 100 Continue\r\n\r\n"), &err);
 }
 
 static bool step_body(struct h1_conn *c)
 {
+	AUTO(buf_done) struct buf room = { .max = HTTP_INPUT_MAX, .secret = c->secret };
 	struct h1_request *rq = c->rq;
 	struct http_handler *h = rq->base.handler;
 	struct bytes piece;
@@ -151,7 +154,7 @@ static bool step_body(struct h1_conn *c)
 	}
 	if (rq->continue_due && c->view.len == 0 && !rq->base.responded)
 		send_continue(c);
-	switch (body_in_next(&rq->body, &c->view, &piece, &err)) {
+	switch (body_in_gather(&rq->body, &c->view, &room, &c->turn.chunks, &piece, &err)) {
 	case DECODE_MORE:
 		return false;
 	case DECODE_BAD:
@@ -178,6 +181,7 @@ static bool step_drain(struct h1_conn *c)
 	struct err err;
 	enum decode d = body_in_next(&c->unread, &c->view, &piece, &err);
 
+	c->turn.chunks -= c->turn.chunks > 0;
 	if (d == DECODE_MORE)
 		return false;
 	if (d == DECODE_BAD || c->unread.seen > c->conn.server->limits.drain_max) {

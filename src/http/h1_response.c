@@ -87,7 +87,7 @@ static int h1_respond(struct http_request *base, const struct http_response *r, 
 		return err_set(err, ERR_EXHAUSTED, 0, "head over %d bytes", HEAD_OUT_MAX);
 	if (!body.silent && buf_add(&out, first, err) < 0)
 		return -1;
-	if (stream_write_buf(rq->conn->s, &out, err) < 0)
+	if (http_out_write_buf(&rq->conn->out, &out, err) < 0)
 		return -1;
 	if (body.kind == HTTP1_BODY_LENGTH)
 		body.left -= first.len;
@@ -101,7 +101,7 @@ static int h1_send(struct http_request *base, struct bytes piece, struct err *er
 {
 	struct h1_request *rq = of(base);
 
-	if (body_out_send(&rq->out, rq->conn->s, piece, err) < 0)
+	if (body_out_send(&rq->out, &rq->conn->out, piece, err) < 0)
 		return -1;
 	h1_watch_output(rq->conn);
 	return 0;
@@ -112,7 +112,7 @@ static int h1_send_buf(struct http_request *base, struct buf *piece, struct err 
 	struct h1_request *rq = of(base);
 
 	static_assert((int)HTTP_FRONT == (int)BODY_FRONT, "two names for one size");
-	if (body_out_send_buf(&rq->out, rq->conn->s, piece, err) < 0)
+	if (body_out_send_buf(&rq->out, &rq->conn->out, piece, err) < 0)
 		return -1;
 	h1_watch_output(rq->conn);
 	return 0;
@@ -128,6 +128,7 @@ static enum stream_file h1_send_file(struct http_request *base, int file, size_t
 		return STREAM_FILE_UNFIT;
 	if (max > rq->out.left)
 		max = (size_t)rq->out.left;
+	http_out_flush(&rq->conn->out);
 	rc = stream_send_file(rq->conn->s, file, max, ret_n, err);
 	if (rc == STREAM_FILE_SENT)
 		rq->out.left -= *ret_n;
@@ -137,7 +138,7 @@ static enum stream_file h1_send_file(struct http_request *base, int file, size_t
 
 static size_t h1_queued(struct http_request *base)
 {
-	return stream_queued(of(base)->conn->s);
+	return http_out_queued(&of(base)->conn->out);
 }
 
 void h1_move_on(struct h1_conn *c, bool keep)
@@ -163,7 +164,7 @@ static void h1_finish(struct http_request *base)
 	struct h1_conn *c = rq->conn;
 	struct err err;
 
-	if (body_out_finish(&rq->out, c->s, &err) < 0) {
+	if (body_out_finish(&rq->out, &c->out, &err) < 0) {
 		h1_close(c, false);
 		return;
 	}
@@ -230,6 +231,7 @@ static int h1_upgrade(struct http_request *base, const struct http_response *r, 
 
 	if (http1_upgrade(&base->head).len == 0 || !rq->body.over || c->ended)
 		return err_set(err, ERR_INVALID, 0, "the request does not ask for it");
+	http_out_flush(&c->out);
 	if (put_switch(&out, rq, r, err) < 0 ||
 	    buf_add(&early, c->feeding ? c->view : buf_view(&c->in), err) < 0 ||
 	    stream_write_buf(c->s, &out, err) < 0)

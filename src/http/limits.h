@@ -15,6 +15,10 @@ enum {
 	HTTP_INTERIM_MAX = 8,            /* 1xx replies before the final one */
 	HTTP_INPUT_MAX = 80 * 1024,      /* received and not yet given on, per connection */
 	HTTP_WHOLE_MAX = 192 * 1024,     /* a body given in one piece; what is larger is streamed */
+	/* What one connection may take of one turn of the loop; then the others have theirs. */
+	HTTP_TURN_BYTES = 48 * 1024,
+	HTTP_TURN_CHUNKS = 256,    /* of a body, and other pieces of one */
+	HTTP_TURN_REQUESTS = 2,    /* that came one behind the other */
 	HTTP_FIELDS_OUT_MAX = 108, /* fields of a handler or a caller: those that came, and a few */
 };
 

@@ -59,13 +59,26 @@ static int check(const struct http_response *r, struct err *err)
 	return 0;
 }
 
+/* What is relayed was said by somebody else. */
+static int check_status(const struct http_response *r, struct err *err)
+{
+	bool bare = r->status == 204 || r->status == 304;
+
+	if (r->status < 200 || r->status > 599)
+		return err_set(err, ERR_INVALID, 0, "an answer with status %u", r->status);
+	if (r->length < HTTP_CHUNKED || (bare && r->length != 0))
+		return err_set(err, ERR_INVALID, 0, "a length of %lld with status %u",
+			       (long long)r->length, r->status);
+	return 0;
+}
+
 static int respond(struct http_request *rq, const struct http_response *r, struct bytes first,
 		   struct err *err)
 {
-	assert(!rq->responded && r->status >= 200 && r->status <= 599);
-	assert(r->length >= HTTP_CHUNKED);
-	assert((r->status != 204 && r->status != 304) || r->length == 0);
-	if (check(r, err) < 0 || rq->ops->respond(rq, r, first, err) < 0)
+	if (rq->responded)
+		return err_set(err, ERR_INVALID, 0, "a second answer to a request");
+	if (check_status(r, err) < 0 || check(r, err) < 0 ||
+	    rq->ops->respond(rq, r, first, err) < 0)
 		return err_wrap(err, "respond");
 	rq->responded = true;
 	return 0;
@@ -81,22 +94,33 @@ bool http_responded(const struct http_request *rq)
 	return rq->responded;
 }
 
+static int check_begun(const struct http_request *rq, struct err *err)
+{
+	return rq->responded ? 0 : err_set(err, ERR_INVALID, 0, "a body before its head");
+}
+
 int http_send(struct http_request *rq, struct bytes piece, struct err *err)
 {
-	assert(rq->responded);
+	if (check_begun(rq, err) < 0)
+		return -1;
 	return rq->ops->send(rq, piece, err);
 }
 
 int http_send_buf(struct http_request *rq, struct buf *piece, struct err *err)
 {
-	assert(rq->responded && piece->len >= HTTP_FRONT);
+	assert(piece->len >= HTTP_FRONT);
+	if (check_begun(rq, err) < 0) {
+		buf_done(piece);
+		return -1;
+	}
 	return rq->ops->send_buf(rq, piece, err);
 }
 
 enum stream_file http_send_file(struct http_request *rq, int file, size_t max, size_t *ret_n,
 				struct err *err)
 {
-	assert(rq->responded);
+	if (check_begun(rq, err) < 0)
+		return STREAM_FILE_FAILED;
 	return rq->ops->send_file(rq, file, max, ret_n, err);
 }
 
@@ -107,8 +131,10 @@ size_t http_queued(struct http_request *rq)
 
 void http_finish(struct http_request *rq)
 {
-	assert(rq->responded);
-	rq->ops->finish(rq);
+	if (rq->responded)
+		rq->ops->finish(rq);
+	else
+		rq->ops->abort(rq);
 }
 
 void http_abort(struct http_request *rq)
@@ -155,7 +181,8 @@ void http_fail(struct http_request *rq, unsigned int status, const char *message
 int http_upgrade(struct http_request *rq, const struct http_response *r, struct stream **ret,
 		 struct buf *ret_early, struct err *err)
 {
-	assert(!rq->responded);
+	if (rq->responded)
+		return err_set(err, ERR_INVALID, 0, "a switch after the answer");
 	if (check(r, err) < 0 || rq->ops->upgrade(rq, r, ret, ret_early, err) < 0)
 		return err_wrap(err, "upgrade");
 	return 0;

@@ -46,10 +46,14 @@ struct http_conn {
 	struct http_server *server;
 	struct addr peer; /* len is 0 when it is not known */
 	struct http_conn *next, **prev;
+	struct http_conn *wait_next, **wait_prev; /* wait_prev NULL: does not wait for its client */
+	uint64_t waits_ms;                        /* since then */
 };
 
 void http_conn_join(struct http_conn *c, const struct http_conn_ops *ops, struct http_server *sv);
 void http_conn_leave(struct http_conn *c);
+/* Does it wait for its client? `anew`: for something else than before. */
+void http_conn_waits(struct http_conn *c, bool on, bool anew);
 
 /* The body of an error answer: {"code":404,"message":"..."}. Cut to HTTP_ERROR_MAX. */
 enum { HTTP_ERROR_MAX = 512 };

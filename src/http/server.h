@@ -8,7 +8,7 @@
  * A request ends exactly once: by http_finish(), http_answer(), http_fail(), http_abort() or
  * http_upgrade() from the handler, or by on_gone from the server. Then it no longer exists for
  * the handler: no callback comes, no call may be made, and the handler may be freed at once.
- * Each write leaves at once; nothing is held back to fill a packet. All calls may be made from
+ * What is written in a turn of the loop leaves at its end, or before. All calls may be made from
  * all callbacks, and none of them calls back.
  */
 #pragma once
@@ -32,7 +32,7 @@ struct http_server { /* embedded by its owner */
 	const struct http_server_ops *ops;
 	struct loop *loop;
 	struct http_limits limits;
-	struct http_conn *conns;
+	struct http_conn *conns, *waiting, **waiting_end; /* for clients: the longest first */
 	size_t n_conns;
 	bool quiet;
 };
@@ -108,9 +108,9 @@ enum stream_file http_send_file(struct http_request *rq, int file, size_t max, s
 void http_finish(struct http_request *rq);
 void http_abort(struct http_request *rq); /* reset: the client sees that the answer is not whole */
 
-/* Everything in one call: r->length is taken from `body`, at most HTTP_WHOLE_MAX bytes. What cannot
- * be sent becomes a 500. http_fail() answers {"code":404,"message":"..."}, or resets the connection
- * when an answer was already begun. */
+/* In one call: r->length is taken from `body`, at most HTTP_WHOLE_MAX bytes. What cannot be sent
+ * becomes a 500. http_fail() answers {"code":404,"message":"..."}, or resets the connection when an
+ * answer was already begun. */
 void http_answer(struct http_request *rq, const struct http_response *r, struct bytes body);
 void http_fail(struct http_request *rq, unsigned int status, const char *message);
 

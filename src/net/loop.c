@@ -19,6 +19,7 @@ static void on_turn(uv_prepare_t *count)
 {
 	struct loop *l = CONTAINER_OF(count, struct loop, count);
 
+	turn_ends_run(l);
 	l->turns++;
 	if (!l->forgets)
 		return;
@@ -92,7 +93,7 @@ void loop_free(struct loop *l)
 	while (l->lingering)
 		fd_stream_cut(l->lingering);
 	last_turns(l);
-	assert(!l->top && "a timer still runs");
+	assert(!l->top && !l->ends && "a timer still runs");
 	uv_close((uv_handle_t *)&l->clock, NULL);
 	uv_close((uv_handle_t *)&l->soon, NULL);
 	uv_close((uv_handle_t *)&l->count, NULL);

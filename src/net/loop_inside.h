@@ -7,6 +7,7 @@
 #include "net/timer.h"
 
 struct fd_stream;
+struct turn_end;
 
 struct loop {
 	uv_loop_t uv;
@@ -16,6 +17,7 @@ struct loop {
 	uint64_t turns;
 	struct timer *top; /* of the heap: the next to fire */
 	uint64_t timer_seq;
+	struct turn_end *ends; /* see turn_end.h */
 	bool running;
 	bool forgets;                 /* this turn: see loop_forget() */
 	uint64_t linger_ms;           /* STREAM_LINGER_MS, but for tests */
@@ -23,4 +25,5 @@ struct loop {
 	uint8_t input[LOOP_READ_MAX]; /* every stream reads into this one */
 };
 
+void turn_ends_run(struct loop *l);
 void timers_fire(struct loop *l); /* those due now, in order */

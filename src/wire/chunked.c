@@ -17,11 +17,11 @@ static int step_size(struct chunked *c, uint8_t b, struct err *err)
 		return err_set(err, ERR_INVALID, 0, "chunk extensions are refused");
 	if (digit < 0)
 		return err_set(err, ERR_INVALID, 0, "malformed chunk size");
-	if (c->digits++ == CHUNKED_DIGITS_MAX ||
-	    __builtin_mul_overflow(c->left, (uint64_t)16, &c->left))
+	if (c->digits == CHUNKED_DIGITS_MAX)
 		return err_set(err, ERR_EXHAUSTED, 0, "chunk size over %d digits",
 			       CHUNKED_DIGITS_MAX);
-	c->left += (uint64_t)digit;
+	c->digits++;
+	c->left = c->left * 16 + (uint64_t)digit; /* 16 digits are 64 bits */
 	return 0;
 }
 
@@ -51,8 +51,9 @@ static int step_trailer(struct chunked *c, uint8_t b, struct err *err)
 
 static int step(struct chunked *c, uint8_t b, struct err *err)
 {
-	if (c->state >= CHUNKED_LINE && c->trailer++ == CHUNKED_TRAILER_MAX)
+	if (c->state >= CHUNKED_LINE && c->trailer == CHUNKED_TRAILER_MAX)
 		return err_set(err, ERR_EXHAUSTED, 0, "trailer over %d bytes", CHUNKED_TRAILER_MAX);
+	c->trailer += c->state >= CHUNKED_LINE;
 	switch (c->state) {
 	case CHUNKED_SIZE:
 		return step_size(c, b, err);

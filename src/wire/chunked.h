@@ -40,7 +40,7 @@ struct chunked { /* all zero is a decoder at the start of a body */
 /* Take coding off the front of *in, up to and including the next span of payload.
  * OK: *ret is a span that borrows from *in; an empty one says that the body is over and *in begins
  *     with what follows it (asking again gives the same answer).
- * MORE: *in is used up.  BAD: *err says why. */
+ * MORE: *in is used up.  BAD: *err says why; asking again gives the same answer. */
 enum decode chunked_next(struct chunked *c, struct bytes *in, struct bytes *ret,
 			 struct err *err) NODISCARD;
 

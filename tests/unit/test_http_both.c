@@ -229,7 +229,7 @@ static void failing_on_head(struct http_reply *r, const struct http1_head *head)
 	struct failing *f = CONTAINER_OF(r, struct failing, reply);
 
 	if (head->status == 101)
-		http_ask_take(f->x, &f->taken, &f->early);
+		assert_int_equal(http_ask_take(f->x, &f->taken, &f->early, &f->why), 0);
 }
 
 static void failing_on_body(struct http_reply *r, struct bytes piece)
