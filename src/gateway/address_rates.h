@@ -8,10 +8,10 @@
 
 #include "net/addr.h"
 
-enum { RATES_SETS = 512, RATES_WAYS = 4, RATES_KEY = 16 };
+enum { RATES_SETS = 512, RATES_WAYS = 4 };
 
 struct address_rate {
-	uint8_t key[RATES_KEY];
+	uint8_t key[ADDR_KEY];
 	bool used;
 	uint64_t at_ms; /* when `left` was true */
 	uint64_t left;  /* in thousandths */

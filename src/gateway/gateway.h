@@ -12,17 +12,25 @@
 struct api;         /* routes, keys, teams */
 struct guest_cache; /* what is known of sandboxes that have traffic */
 struct tls_context;
+struct relay;
 
 /* Descriptors that guest_cache keeps for later, besides the two of each relayed connection. */
 enum { GATEWAY_HELD_MAX = 4096 };
+
+/* The relayed requests, see relay_rest.c. */
+struct relays {
+	struct relay *oldest, *newest; /* by when something last moved in them */
+	size_t n, max;                 /* max 0: any number */
+};
 
 struct gateway {
 	struct loop *loop;
 	struct node_link *node;
 	struct api *api;
 	struct guest_cache *guests;
-	struct tls_context *guest_tls;     /* for ports that speak TLS: anybody's certificate */
-	char domain[256];                  /* of sandboxes' host names; empty: none configured */
+	struct tls_context *guest_tls; /* for ports that speak TLS: anybody's certificate */
+	char domain[256];              /* of sandboxes' host names; empty: none configured */
+	struct relays relays;
 	struct address_rates signed_rates; /* of URLs that name no sandbox */
 };
 
@@ -49,6 +57,8 @@ void dispatch_find(const struct http1_head *head, const char *domain, struct dis
 void api_request(struct gateway *g, struct http_request *rq);
 /* every plane but PLANE_API */
 void relay_request(struct gateway *g, struct http_request *rq, const struct dispatch *to);
+/* Ends the one in which nothing moved for the longest, if that is RELAY_REST_MS. False: none. */
+bool relay_shed(struct gateway *g);
 /* signed_files.c: no sandbox is named; or one that is paused, and only a token resumes it. False:
  * nothing is signed, and the request is still the caller's. */
 void signed_request(struct gateway *g, struct http_request *rq);

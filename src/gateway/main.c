@@ -11,11 +11,11 @@
 #include "base/random.h"
 #include "gateway/admin_door.h"
 #include "gateway/api.h"
+#include "gateway/crowd.h"
 #include "gateway/guest_cache.h"
 #include "gateway/settings.h"
 #include "gateway/syscalls.h"
 #include "jail/confine.h"
-#include "net/listen.h"
 #include "net/signals.h"
 #include "tls/tls_stream.h"
 
@@ -27,6 +27,7 @@ struct program {
 	struct node_link_user node_user;
 	struct http_server http;
 	struct listener listener;
+	struct crowd crowd;
 	struct admin_door admin;
 	struct store *store;
 	struct signal_watch term, intr;
@@ -49,8 +50,15 @@ static void on_accept(struct listener *ln, struct stream *s, const struct addr *
 	struct program *p = CONTAINER_OF(ln, struct program, listener);
 	struct err err;
 
+	crowd_look(&p->crowd);
 	if (http_server_add(&p->http, s, peer, &err) < 0)
 		log_warn("a connection: %s", err.msg);
+}
+
+static void on_surplus(struct listener *ln, struct stream *s, const struct addr *peer)
+{
+	(void)peer;
+	crowd_refuse(&CONTAINER_OF(ln, struct program, listener)->crowd, s);
 }
 
 static void on_gone(struct node_link_user *u, const char *id, uint32_t generation)
@@ -81,14 +89,18 @@ static void on_intr(struct signal_watch *w)
 static int open_doors(struct program *p, struct err *err)
 {
 	static const struct http_server_ops server_ops = { on_request };
-	static const struct listener_ops listener_ops = { on_accept };
+	static const struct listener_ops listener_ops = { on_accept, on_surplus };
 	struct addr at;
 
 	http_server_init(&p->http, p->g.loop, &server_ops, &HTTP_LIMITS);
 	if (addr_parse(bytes_str(p->set[SET_LISTEN].text), &at, err) < 0 ||
 	    listener_open(&p->listener, p->g.loop, &listener_ops, &at, 0666,
-			  p->set[SET_CONNECTIONS_MAX].number, err) < 0)
+			  p->set[SET_CONNECTIONS_MAX].number, err) < 0 ||
+	    listener_limit_address(&p->listener, p->set[SET_ADDRESS_CONNECTIONS_MAX].number, true,
+				   err) < 0)
 		return err_wrap(err, "listen");
+	p->crowd.connections_max = p->set[SET_CONNECTIONS_MAX].number;
+	crowd_open(&p->crowd, &p->g, &p->listener, &p->http);
 	listener_pause(&p->listener, true); /* until there is somebody to answer */
 	return admin_door_open(&p->admin, &p->g, p->set[SET_ADMIN_SOCKET].text,
 			       (uid_t)p->set[SET_ADMIN_UID].number, err);
@@ -142,6 +154,7 @@ static int set_up(struct program *p, struct err *err)
 
 static void tear_down(struct program *p)
 {
+	crowd_close(&p->crowd);
 	listener_close(&p->listener);
 	http_server_done(&p->http);
 	admin_door_close(&p->admin);

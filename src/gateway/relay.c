@@ -19,6 +19,7 @@ void relay_free(struct relay *r)
 	guest_tunnel_cancel(&r->tunnel);
 	timer_stop(&r->retry);
 	http_client_close(r->client); /* with the exchange, if one is under way */
+	relay_leave(r);
 	guest_leave(&r->user);
 	free(r);
 }
@@ -252,6 +253,16 @@ static void on_socket(struct guest_user *u, int fd, const struct err *err)
 	}
 }
 
+void relay_end(struct relay *r)
+{
+	if (r->state == RELAY_SWITCHED)
+		relay_free(r);
+	else if (http_responded(r->rq))
+		cut_off(r);
+	else
+		refuse(r, REFUSE_CROWD);
+}
+
 static int join(struct relay *r, struct err *err);
 
 /* Not a byte of the request has left, so it may go to whatever the sandbox is next: paused, it may
@@ -329,6 +340,10 @@ void relay_request(struct gateway *g, struct http_request *rq, const struct disp
 
 	if (answered_here(g, rq, to))
 		return;
+	if (g->relays.max > 0 && g->relays.n >= g->relays.max && !relay_shed(g)) {
+		relay_refuse(rq, to, to->port == g->guests->agent_port, REFUSE_CROWD);
+		return;
+	}
 	r = calloc(1, sizeof(*r));
 	if (r)
 		*r = (struct relay){ .g = g, .to = *to, .rq = rq };
@@ -344,6 +359,7 @@ void relay_request(struct gateway *g, struct http_request *rq, const struct disp
 	}
 	r->handler.ops = &relay_handler_ops;
 	timer_init(&r->retry, g->loop, on_retry);
+	relay_enter(r);
 	http_request_take(rq, &r->handler);
 	http_request_rests(rq);
 	find_way(r);

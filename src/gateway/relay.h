@@ -12,16 +12,16 @@
 
 #include "gateway/guest_cache.h"
 #include "gateway/guest_tunnel.h"
+#include "gateway/relay_refuse.h"
 #include "net/dial.h"
 #include "net/pump.h"
-
-#define RELAY_TRAFFIC_TOKEN "e2b-traffic-access-token" /* a header */
 
 enum {
 	RELAY_TRIES = 5,      /* connections refused, before a port is called closed */
 	RELAY_RETRY_MS = 100, /* after the first, twice that after the second: a second in all */
 	RELAY_DIAL_MS = 10 * 1000,
 	RELAY_PEER_MAX = 64,
+	RELAY_REST_MS = 60 * 1000, /* nothing moved: it may be ended, if others need its place */
 };
 
 enum relay_state {
@@ -51,14 +51,23 @@ struct relay {
 	struct http_exchange *x; /* NULL: not asked yet, or over */
 	bool deaf;               /* the guest takes no more of the request */
 	struct pump pump;        /* SWITCHED */
+	struct relay *older, *newer;
+	bool entered; /* among the relays of the gateway, ordered by */
+	uint64_t moved_ms;
 };
 
 /* relay.c */
 bool relay_is_agent(const struct relay *r); /* the port is that of the agent */
 void relay_free(struct relay *r);           /* drops all but rq */
+void relay_end(struct relay *r);            /* in whatever state: what was begun is cut off */
 
 /* The exchange with the guest failed. Answers, resets or tries again; r may be gone after it. */
 void relay_failed(struct relay *r, const struct err *err);
+
+/* relay_rest.c */
+void relay_enter(struct relay *r);
+void relay_leave(struct relay *r);
+void relay_moved(struct relay *r); /* bytes, in either direction */
 
 /* relay_stream.c: send the request over r->client and let both bodies flow. */
 int relay_ask(struct relay *r, struct err *err) NODISCARD;
@@ -79,42 +88,3 @@ void relay_answer_fields(const struct relay *r, const struct http1_head *head,
 /* The target as a guest expects it, in *room when it had to be written anew. */
 int relay_target(const struct http1_head *head, struct buf *room, struct bytes *ret,
 		 struct err *err) NODISCARD;
-
-/* relay_refuse.c */
-enum refusal {
-	REFUSE_NOT_FOUND,
-	REFUSE_PORT,   /* nobody listens */
-	REFUSE_BROKEN, /* the guest does not speak HTTP */
-	REFUSE_TLS,    /* the same at a port that should speak TLS */
-	REFUSE_SILENT, /* the guest closed without an answer */
-	REFUSE_LATE,   /* the agent took its time, and more */
-	REFUSE_NODE,   /* node cannot be asked */
-	REFUSE_HEAD,   /* the request's head cannot be passed on */
-	REFUSE_BODY,
-	REFUSE_METHOD,
-	REFUSE_TOKEN, /* it is paused, and only its token resumes it */
-	REFUSE_NO_TRAFFIC_TOKEN,
-	REFUSE_TRAFFIC_TOKEN, /* a wrong one */
-	REFUSE_BUSY,          /* it is between two states */
-	REFUSE_FULL,          /* no room to resume it */
-	REFUSE_ELSEWHERE,     /* its memory fits another QEMU or processor only */
-};
-void relay_refuse(struct http_request *rq, const struct dispatch *to, bool is_agent,
-		  enum refusal why);
-
-/* `limit` requests to its ports are under way. */
-void relay_refuse_crowd(struct http_request *rq, const struct dispatch *to, size_t limit);
-
-/* Is this for a port of a private sandbox, and without its token? Node has said what it is. */
-bool relay_may_enter(const struct relay *r, enum refusal *ret_why);
-
-/* relay_page.c: a browser that was led to an address is shown a page. */
-bool relay_wants_page(const struct http1_head *head);
-int relay_page(const struct dispatch *to, unsigned int status, const char *title,
-	       const char *message, struct buf *ret, struct err *err) NODISCARD;
-
-void relay_refuse_text(struct http_request *rq, unsigned int status, const char *message);
-
-/* What the gateway answers itself for the agent: paths that are the host's alone, and browsers
- * that ask whether they may ask. True: answered. */
-bool relay_answers_for_agent(struct http_request *rq);

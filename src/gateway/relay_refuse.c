@@ -43,6 +43,10 @@ static const struct {
 			       "The sandbox is paused and its memory was saved by another QEMU or "
 			       "for another processor: resume it from its disk",
 			       false },
+	[REFUSE_CROWD] = { 503, "Too many connections",
+			   "The gateway has too many streams into sandboxes. Try again in a "
+			   "moment; the operator can raise connections_max.",
+			   false },
 };
 
 #define ALLOW_ORIGIN { BYTES_LIT("access-control-allow-origin"), BYTES_LIT("*") }

@@ -23,6 +23,7 @@ static void on_request_body(struct http_handler *h, struct bytes piece)
 	struct relay *r = of_handler(h);
 	struct err err;
 
+	relay_moved(r);
 	if (r->deaf)
 		return; /* it may still answer, so the rest is thrown away */
 	if (http_ask_send(r->x, piece, &err) < 0)
@@ -73,10 +74,16 @@ static void on_pump_done(struct pump *p, const struct err *err)
 	relay_free(CONTAINER_OF(p, struct relay, pump));
 }
 
+static void on_pump_moved(struct pump *p, struct pump_side *from, size_t n)
+{
+	(void)from, (void)n;
+	relay_moved(CONTAINER_OF(p, struct relay, pump));
+}
+
 static void pump_both(struct relay *r, struct stream *client, struct buf *from_client,
 		      struct stream *guest, struct buf *from_guest)
 {
-	static const struct pump_ops ops = { on_pump_done };
+	static const struct pump_ops ops = { .on_done = on_pump_done, .moved = on_pump_moved };
 	struct err err;
 
 	r->state = RELAY_SWITCHED;
@@ -149,6 +156,7 @@ static void on_answer_head(struct http_reply *reply, const struct http1_head *he
 	struct relay_fields f;
 	struct err err;
 
+	relay_moved(r);
 	if (head->status == 101) {
 		switch_protocols(r, head);
 		return;
@@ -175,6 +183,7 @@ static void on_answer_body(struct http_reply *reply, struct bytes piece)
 	struct relay *r = of_reply(reply);
 	struct err err;
 
+	relay_moved(r);
 	if (http_send(r->rq, piece, &err) < 0)
 		relay_failed(r, &err);
 	else if (http_queued(r->rq) > STREAM_LOW_WATER)

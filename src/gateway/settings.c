@@ -18,7 +18,12 @@ const struct config_param settings_table[SETTINGS] = {
 	[SET_USER] = { "user", CONFIG_TEXT, "",
 		       .help = "name or number to become when started as root; empty: stays" },
 	[SET_CONNECTIONS_MAX] = { "connections_max", CONFIG_NUMBER, "20000", .min = 1,
-				  .max = 1000000, .help = "clients at once; more wait" },
+				  .max = 1000000,
+				  .help = "clients at once; then those that are idle give way" },
+	[SET_ADDRESS_CONNECTIONS_MAX] = { "address_connections_max", CONFIG_NUMBER, "2000",
+					  .max = 1000000,
+					  .help = "of them, from one address or /64; then 429; 0: "
+						  "any number; not from this host" },
 	[SET_AGENT_SECONDS] = { "agent_seconds", CONFIG_NUMBER, "600", .min = 1, .max = 86400,
 				.help = "for a sandbox's agent to begin an answer; then 504" },
 	[SET_SANDBOX_CONNECTIONS_MAX] = { "sandbox_connections_max", CONFIG_NUMBER, "5000",

@@ -115,3 +115,36 @@ void addr_text(const struct addr *a, char ret[static ADDR_TEXT_MAX])
 		unix_text(a, ret);
 	}
 }
+
+static const uint8_t mapped[12] = { [10] = 0xff, [11] = 0xff }; /* an IPv4 address follows */
+
+enum { PREFIX_BYTES = 8 };
+
+void addr_key(const struct addr *a, uint8_t ret[static ADDR_KEY])
+{
+	memset(ret, 0, ADDR_KEY);
+	if (!a)
+		return;
+	/* SAFETY: sockaddr_storage is made to be seen as the address of its family */
+	if (a->at.ss_family == AF_INET) {
+		memcpy(ret, mapped, sizeof(mapped));
+		memcpy(ret + sizeof(mapped), &((const struct sockaddr_in *)&a->at)->sin_addr, 4);
+	} else if (a->at.ss_family == AF_INET6) {
+		const uint8_t *ip = ((const struct sockaddr_in6 *)&a->at)->sin6_addr.s6_addr;
+
+		memcpy(ret, ip, memcmp(ip, mapped, sizeof(mapped)) == 0 ? ADDR_KEY : PREFIX_BYTES);
+	}
+}
+
+bool addr_is_local(const struct addr *a)
+{
+	uint8_t key[ADDR_KEY];
+
+	if (a->at.ss_family != AF_INET && a->at.ss_family != AF_INET6)
+		return true;
+	if (a->at.ss_family == AF_INET6 &&
+	    IN6_IS_ADDR_LOOPBACK(&((const struct sockaddr_in6 *)&a->at)->sin6_addr))
+		return true;
+	addr_key(a, key);
+	return memcmp(key, mapped, sizeof(mapped)) == 0 && key[sizeof(mapped)] == 127;
+}

@@ -7,7 +7,7 @@
 
 #include "base/bytes.h"
 
-enum { ADDR_TEXT_MAX = 128 };
+enum { ADDR_TEXT_MAX = 128, ADDR_KEY = 16 };
 
 struct addr {
 	socklen_t len;
@@ -23,3 +23,8 @@ int addr_unix(const char *path, struct addr *ret, struct err *err) NODISCARD;
 void addr_text(const struct addr *a, char ret[static ADDR_TEXT_MAX]);
 
 uint16_t addr_port(const struct addr *a); /* 0 for anything but IP */
+
+/* What counts as one client: an IPv4 address, in its IPv6 clothes, or a /64; all zero for anybody
+ * else, and for NULL. */
+void addr_key(const struct addr *a, uint8_t ret[static ADDR_KEY]);
+bool addr_is_local(const struct addr *a); /* of this host: loopback, or no IP address at all */

@@ -12,19 +12,28 @@
 #include <sys/stat.h>
 #include <sys/un.h>
 
+#include "net/address_counts.h"
 #include "net/fd_stream.h"
 #include "net/fd_stream_inside.h"
 #include "net/loop_inside.h"
 #include "net/tcp.h"
 #include "net/watch.h"
 
-struct listener_door {
+struct door_stream { /* one that came through, until its descriptor is gone */
 	struct fd_gate gate;
+	struct listener_door *door;
+	struct address_count *of; /* NULL: not counted */
+};
+
+struct listener_door {
 	struct listener *owner; /* NULL: closed */
 	struct loop *loop;
 	struct watch ready;
 	struct timer rest;
 	size_t alive, limit;
+	size_t address_limit;
+	bool but_local;
+	struct address_counts *addresses; /* NULL: they are not counted */
 	int fd;
 	bool paused;
 	bool busy; /* in on_ready, where a callback may close listener and streams */
@@ -49,29 +58,67 @@ static void on_rested(struct timer *t)
 
 static void free_if_unused(struct listener_door *d)
 {
-	if (!d->owner && d->alive == 0 && !d->busy)
-		free(d);
+	if (d->owner || d->alive > 0 || d->busy)
+		return;
+	free(d->addresses);
+	free(d);
 }
 
 static void on_stream_gone(struct fd_gate *g)
 {
-	struct listener_door *d = CONTAINER_OF(g, struct listener_door, gate);
+	struct door_stream *one = CONTAINER_OF(g, struct door_stream, gate);
+	struct listener_door *d = one->door;
 
+	address_count_drop(one->of);
+	free(one);
 	d->alive--;
 	update_interest(d);
 	free_if_unused(d);
 }
 
+static bool is_counted(const struct listener_door *d, const struct addr *peer)
+{
+	return d->addresses && !(d->but_local && addr_is_local(peer));
+}
+
+/* NULL: no memory, the client sees its connection close. */
+static struct door_stream *count_in(struct listener_door *d, struct stream *s,
+				    const struct addr *peer)
+{
+	struct door_stream *one = calloc(1, sizeof(*one));
+
+	if (one && is_counted(d, peer))
+		one->of = address_counts_add(d->addresses, peer);
+	if (!one || (is_counted(d, peer) && !one->of)) {
+		free(one);
+		stream_abort(s);
+		return NULL;
+	}
+	one->gate.on_gone = on_stream_gone;
+	one->door = d;
+	fd_stream_set_gate(s, &one->gate);
+	d->alive++;
+	return one;
+}
+
 static void hand_out(struct listener_door *d, int fd, const struct addr *peer)
 {
+	const struct listener_ops *ops = d->owner->ops;
+	struct door_stream *one;
 	struct stream *s;
 	struct err err;
 
 	if (fd_stream_open(d->loop, fd, FD_STREAM_ACCEPTED, &s, &err) < 0)
-		return; /* no memory: the client sees its connection close */
-	fd_stream_set_gate(s, &d->gate);
-	d->alive++;
-	d->owner->ops->on_accept(d->owner, s, peer);
+		return; /* no memory: as below */
+	one = count_in(d, s, peer);
+	if (!one)
+		return;
+	if (!one->of || one->of->n <= d->address_limit)
+		ops->on_accept(d->owner, s, peer);
+	else if (ops->on_surplus)
+		ops->on_surplus(d->owner, s, peer);
+	else
+		stream_abort(s);
 }
 
 /* One per turn, so that the others get theirs. To ask for one more and find none is not cheap: the
@@ -122,7 +169,6 @@ int listener_open_fd(struct listener *ln, struct loop *l, const struct listener_
 	if (getsockname(fd, (struct sockaddr *)&d->at.at, &d->at.len) < 0)
 		return err_set(err, ERR_INTERNAL, errno, "ask for the address listened on");
 	tcp_set_up(fd); /* what is accepted inherits it */
-	d->gate.on_gone = on_stream_gone;
 	d->owner = ln;
 	d->loop = l;
 	d->limit = limit;
@@ -184,6 +230,19 @@ int listener_open(struct listener *ln, struct loop *l, const struct listener_ops
 		return err_wrap(err, "listen on %s", text);
 	ln->door->made_path = is_unix;
 	return 0;
+}
+
+int listener_limit_address(struct listener *ln, size_t limit, bool but_local, struct err *err)
+{
+	struct listener_door *d = ln->door;
+
+	assert(!d->addresses && d->alive == 0);
+	if (limit == 0)
+		return 0;
+	d->address_limit = limit;
+	d->but_local = but_local;
+	d->addresses = calloc(1, sizeof(*d->addresses));
+	return d->addresses ? 0 : err_set(err, ERR_EXHAUSTED, ENOMEM, "allocate addresses");
 }
 
 void listener_addr(const struct listener *ln, struct addr *ret)

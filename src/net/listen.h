@@ -17,6 +17,8 @@ struct listener;
 struct listener_ops {
 	/* The stream is the callee's. `peer` is borrowed. May close the listener. */
 	void (*on_accept)(struct listener *ln, struct stream *s, const struct addr *peer);
+	/* The same for one more of its address than may be. May be NULL: it is reset. */
+	void (*on_surplus)(struct listener *ln, struct stream *s, const struct addr *peer);
 };
 
 struct listener_door;
@@ -36,6 +38,11 @@ int listener_open(struct listener *ln, struct loop *l, const struct listener_ops
  */
 int listener_open_fd(struct listener *ln, struct loop *l, const struct listener_ops *ops, int fd,
 		     size_t limit, struct err *err) NODISCARD;
+
+/* At most so many streams of one address (address_counts.h); 0: any number. A proxy on this host
+ * brings the clients of many: with `but_local` what comes from this host is not counted. */
+int listener_limit_address(struct listener *ln, size_t limit, bool but_local,
+			   struct err *err) NODISCARD;
 
 void listener_addr(const struct listener *ln, struct addr *ret); /* with the real port */
 size_t listener_alive(const struct listener *ln);                /* streams it counts */

@@ -194,6 +194,67 @@ static void the_limit_keeps_clients_waiting_outside(void **state)
 	loop_free(l);
 }
 
+/* Two of an address; those of this host may be any number, if the door says so. */
+static void an_address_has_a_share_of_the_door(void **state)
+{
+	enum { SHARE = 2, COME = 4 };
+	struct err err = { 0 };
+	struct knock k[COME];
+	struct house h;
+	struct addr at;
+	struct loop *l;
+
+	(void)state;
+	for (int but_local = 0; but_local <= 1; but_local++) {
+		l = test_loop();
+		house_open(&h, l, "127.0.0.1:0", COME);
+		assert_int_equal(listener_limit_address(&h.door, SHARE, but_local, &err), 0);
+		listener_addr(&h.door, &at);
+		for (size_t i = 0; i < COME; i++) {
+			knock_at(&k[i], l, &at, 1000);
+			RUN_UNTIL(l,
+				  k[i].dones == 1 && (h.n > i || listener_alive(&h.door) == h.n));
+		}
+		RUN_UNTIL(l, h.n == (but_local ? COME : SHARE) && listener_alive(&h.door) == h.n);
+		for (size_t i = 0; i < COME; i++)
+			if (k[i].s) /* else it was reset before it knew that it had come */
+				stream_abort(k[i].s);
+		house_close(&h);
+		loop_free(l);
+	}
+}
+
+static void who_counts_as_one_address(void **state)
+{
+	static const struct {
+		const char *a, *b;
+		bool same, local;
+	} rows[] = {
+		{ "192.0.2.1:1", "192.0.2.1:2", true, false },
+		{ "192.0.2.1:1", "192.0.2.2:1", false, false },
+		{ "[::ffff:192.0.2.1]:1", "192.0.2.1:2", true, false },
+		{ "[2001:db8::1]:1", "[2001:db8::2:1]:1", true, false },
+		{ "[2001:db8::1]:1", "[2001:db8:0:1::1]:1", false, false },
+		{ "127.0.0.1:1", "127.0.0.2:1", false, true },
+		{ "[::1]:1", "[::1]:2", true, true },
+		{ "[::ffff:127.0.0.1]:1", "127.0.0.1:1", true, true },
+		{ "unix:/a", "unix:/b", true, true },
+	};
+	uint8_t key[2][ADDR_KEY];
+	struct err err = { 0 };
+	struct addr a, b;
+
+	(void)state;
+	for (size_t i = 0; i < COUNT(rows); i++) {
+		assert_int_equal(addr_parse(bytes_str(rows[i].a), &a, &err), 0);
+		assert_int_equal(addr_parse(bytes_str(rows[i].b), &b, &err), 0);
+		addr_key(&a, key[0]);
+		addr_key(&b, key[1]);
+		assert_int_equal(memcmp(key[0], key[1], ADDR_KEY) == 0, rows[i].same);
+		assert_int_equal(addr_is_local(&a), rows[i].local);
+	}
+}
+
 static void a_door_may_close_in_its_callback_and_leave_guests(void **state)
 {
 	struct loop *l = test_loop();
@@ -411,6 +472,8 @@ int main(void)
 		cmocka_unit_test(clients_come_in_by_tcp_and_by_path),
 		cmocka_unit_test(a_path_has_its_mode_and_goes_with_the_door),
 		cmocka_unit_test(the_limit_keeps_clients_waiting_outside),
+		cmocka_unit_test(an_address_has_a_share_of_the_door),
+		cmocka_unit_test(who_counts_as_one_address),
 		cmocka_unit_test(a_door_may_close_in_its_callback_and_leave_guests),
 		cmocka_unit_test(without_descriptors_a_door_rests),
 		cmocka_unit_test(an_inherited_socket_is_a_door),

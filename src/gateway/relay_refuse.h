@@ -1,0 +1,45 @@
+/* relay_refuse.h - what a client is told when there is no way to a port of a sandbox. */
+#pragma once
+
+#include "gateway/gateway.h"
+
+#define RELAY_TRAFFIC_TOKEN "e2b-traffic-access-token" /* a header */
+
+enum refusal {
+	REFUSE_NOT_FOUND,
+	REFUSE_PORT,   /* nobody listens */
+	REFUSE_BROKEN, /* the guest does not speak HTTP */
+	REFUSE_TLS,    /* the same at a port that should speak TLS */
+	REFUSE_SILENT, /* the guest closed without an answer */
+	REFUSE_LATE,   /* the agent took its time, and more */
+	REFUSE_NODE,   /* node cannot be asked */
+	REFUSE_HEAD,   /* the request's head cannot be passed on */
+	REFUSE_BODY,
+	REFUSE_METHOD,
+	REFUSE_TOKEN, /* it is paused, and only its token resumes it */
+	REFUSE_NO_TRAFFIC_TOKEN,
+	REFUSE_TRAFFIC_TOKEN, /* a wrong one */
+	REFUSE_BUSY,          /* it is between two states */
+	REFUSE_FULL,          /* no room to resume it */
+	REFUSE_ELSEWHERE,     /* its memory fits another QEMU or processor only */
+	REFUSE_CROWD,         /* the gateway has no connection left for it */
+};
+void relay_refuse(struct http_request *rq, const struct dispatch *to, bool is_agent,
+		  enum refusal why);
+
+/* `limit` requests to its ports are under way. */
+void relay_refuse_crowd(struct http_request *rq, const struct dispatch *to, size_t limit);
+
+/* Is this for a port of a private sandbox, and without its token? Node has said what it is. */
+bool relay_may_enter(const struct relay *r, enum refusal *ret_why);
+
+/* relay_page.c: a browser that was led to an address is shown a page. */
+bool relay_wants_page(const struct http1_head *head);
+int relay_page(const struct dispatch *to, unsigned int status, const char *title,
+	       const char *message, struct buf *ret, struct err *err) NODISCARD;
+
+void relay_refuse_text(struct http_request *rq, unsigned int status, const char *message);
+
+/* What the gateway answers itself for the agent: paths that are the host's alone, and browsers
+ * that ask whether they may ask. True: answered. */
+bool relay_answers_for_agent(struct http_request *rq);

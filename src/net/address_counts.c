@@ -1,0 +1,54 @@
+/* address_counts.c - see address_counts.h. */
+#include "net/address_counts.h"
+
+#include <stdlib.h>
+
+#include "base/random.h"
+
+static struct address_count **bucket(struct address_counts *c, const uint8_t key[static ADDR_KEY])
+{
+	uint64_t h;
+
+	while (c->seed == 0)
+		random_fill(&c->seed, sizeof(c->seed));
+	h = c->seed;
+	for (size_t i = 0; i < ADDR_KEY; i++) {
+		h = (h ^ key[i]) * 0x9e3779b97f4a7c15u;
+		h ^= h >> 29;
+	}
+	return &c->buckets[h % ADDRESS_BUCKETS];
+}
+
+struct address_count *address_counts_add(struct address_counts *c, const struct addr *who)
+{
+	struct address_count *a, **at;
+	uint8_t key[ADDR_KEY];
+
+	addr_key(who, key);
+	at = bucket(c, key);
+	for (a = *at; a && memcmp(a->key, key, ADDR_KEY) != 0;)
+		a = a->next;
+	if (!a) {
+		a = calloc(1, sizeof(*a));
+		if (!a)
+			return NULL;
+		memcpy(a->key, key, ADDR_KEY);
+		a->next = *at;
+		a->prev = at;
+		if (a->next)
+			a->next->prev = &a->next;
+		*at = a;
+	}
+	a->n++;
+	return a;
+}
+
+void address_count_drop(struct address_count *a)
+{
+	if (!a || --a->n > 0)
+		return;
+	*a->prev = a->next;
+	if (a->next)
+		a->next->prev = a->prev;
+	free(a);
+}
