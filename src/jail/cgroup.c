@@ -178,12 +178,13 @@ static ino_t pid_namespace(pid_t pid)
 	return stat(path, &st) == 0 ? st.st_ino : 0;
 }
 
-bool cgroup_inner(const struct cgroups *g, const char *name, pid_t *ret)
+int cgroup_inner(const struct cgroups *g, const char *name, pid_t *ret, struct err *err)
 {
 	pid_t all[INNER_AMONG];
-	struct err err = { 0 };
-	int n = cgroup_members(g, name, all, INNER_AMONG, &err), found = 0;
+	int n = cgroup_members(g, name, all, INNER_AMONG, err), found = 0;
 
+	if (n < 0)
+		return -1;
 	for (int i = 0; i < n && i < INNER_AMONG; i++) {
 		ino_t its = pid_namespace(all[i]);
 
@@ -193,6 +194,43 @@ bool cgroup_inner(const struct cgroups *g, const char *name, pid_t *ret)
 		found++;
 	}
 	return found == 1;
+}
+
+struct stranger {
+	const struct cgroups *groups;
+	int folders;
+	char *name;
+	pid_t pid; /* 0: none yet */
+};
+
+static int look_for_stranger(int parent, const char *name, void *context, struct err *err)
+{
+	struct stranger *s = context;
+	struct stat st;
+	pid_t pid;
+	int n;
+
+	if (s->pid || !folder_name_ok(name, CGROUP_NAME_SIZE) ||
+	    fstatat(parent, name, &st, AT_SYMLINK_NOFOLLOW) < 0 || !S_ISDIR(st.st_mode) ||
+	    fstatat(s->folders, name, &st, AT_SYMLINK_NOFOLLOW) == 0)
+		return 0;
+	n = cgroup_members(s->groups, name, &pid, 1, err);
+	if (n > 0) {
+		s->pid = pid;
+		snprintf(s->name, CGROUP_NAME_SIZE, "%s", name);
+	}
+	return n < 0 ? -1 : 0;
+}
+
+int cgroup_strange(const struct cgroups *g, int folders, char ret_name[static CGROUP_NAME_SIZE],
+		   pid_t *ret, struct err *err)
+{
+	struct stranger s = { g, folders, ret_name, 0 };
+
+	if (folder_each(g->parent[0], look_for_stranger, &s, err) < 0)
+		return -1;
+	*ret = s.pid;
+	return s.pid != 0;
 }
 
 static int remove_one(int parent, const char *name, struct err *err)

@@ -13,7 +13,7 @@
 
 #include "base/err.h"
 
-enum { CGROUP_TREES = 3 };
+enum { CGROUP_TREES = 3, CGROUP_NAME_SIZE = 64 };
 
 /* Below PARENT, beside the VMs' groups: charged for the page cache all share. Not a VM's name. */
 #define CGROUP_CACHE "_cache"
@@ -42,8 +42,13 @@ int cgroup_members(const struct cgroups *g, const char *name, pid_t *ret, size_t
 		   struct err *err) NODISCARD;
 
 /* The one process in it with a pid namespace of its own: a VM's, beside which a copier may run.
- * False when there is none, or more than one. */
-bool cgroup_inner(const struct cgroups *g, const char *name, pid_t *ret);
+ * Returns 1, or 0 when there is none or more than one; -1: it cannot be told now. */
+int cgroup_inner(const struct cgroups *g, const char *name, pid_t *ret, struct err *err) NODISCARD;
+
+/* Returns 1 and one process of a group that has no entry of the same name in `folders`; 0: there
+ * is no such group. `ret_name` has room for any name of a group. */
+int cgroup_strange(const struct cgroups *g, int folders, char ret_name[static CGROUP_NAME_SIZE],
+		   pid_t *ret, struct err *err) NODISCARD;
 
 /* Remove it, waiting briefly for dying processes. Absent is success. Only in a job. */
 int cgroup_remove(const struct cgroups *g, const char *name, struct err *err) NODISCARD;

@@ -53,12 +53,12 @@ struct cell *cell_find(struct cells *t, const char *id)
 	return NULL;
 }
 
-bool cell_builds(const struct cells *t, const char *template_id)
+bool cell_uses(const struct cells *t, const char *template_id, bool build)
 {
 	for (size_t i = 0; i < CELLS_MAX; i++) {
 		const struct record *r = &t->all[i].record;
 
-		if (r->id[0] && r->build && strcmp(r->template_id, template_id) == 0)
+		if (r->id[0] && r->build >= build && strcmp(r->template_id, template_id) == 0)
 			return true;
 	}
 	return false;

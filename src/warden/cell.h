@@ -34,10 +34,11 @@ struct cells {
 };
 
 struct cell *cell_add(struct cells *t, const struct record *r, struct err *err) NODISCARD;
-struct cell *cell_find(struct cells *t, const char *id);          /* NULL when there is none */
-bool cell_builds(const struct cells *t, const char *template_id); /* does a VM build it? */
-void cell_enter(struct cell *c, enum warden_cell_state next);     /* an illegal step aborts */
-void cell_forget(struct cells *t, struct cell *c);                /* closes what it holds */
+struct cell *cell_find(struct cells *t, const char *id); /* NULL when there is none */
+/* Does a VM build it? Or, not `build`, is there one of it at all? */
+bool cell_uses(const struct cells *t, const char *template_id, bool build);
+void cell_enter(struct cell *c, enum warden_cell_state next); /* an illegal step aborts */
+void cell_forget(struct cells *t, struct cell *c);            /* closes what it holds */
 
 /* The first whose id sorts after `id`; NULL at the end. */
 struct cell *cell_after(struct cells *t, const char *id);

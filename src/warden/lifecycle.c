@@ -71,6 +71,7 @@ static struct cell *add_cell(struct warden *w, const struct warden_request *rq, 
 
 	memcpy(r.id, rq->id, sizeof(r.id));
 	memcpy(r.template_id, rq->template_id, sizeof(r.template_id));
+	memcpy(r.installation, rq->installation, sizeof(r.installation));
 	return cell_add(&w->cells, &r, err);
 }
 

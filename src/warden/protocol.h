@@ -9,7 +9,7 @@
 #include <stdint.h>
 
 enum {
-	WARDEN_VERSION = 2,
+	WARDEN_VERSION = 3,
 	WARDEN_ID_MAX = 63,
 	WARDEN_FDS_MAX = 16, /* descriptors in one message */
 	WARDEN_LIST_MAX = 16,
@@ -54,8 +54,7 @@ enum warden_restore_fd {
 #define WARDEN_STATE_URI         "file:" WARDEN_STATE_FILE /* and where it is loaded from */
 #define WARDEN_SAVE_FILE         "/vm/state" /* where a running VM's goes: for its copier to take */
 
-/* Where QEMU listens for QMP, below the state folder. Only warden's client may connect. */
-#define WARDEN_QMP_PATH "vms/%s/qmp.sock"
+#define WARDEN_QMP_PATH "vms/%s/qmp.sock" /* below the state folder; for warden's client alone */
 /* A published template's files, below the state folder; readable by all, writable by nobody. */
 #define WARDEN_TEMPLATE_PATH  "templates/%s"
 #define WARDEN_OPEN_PREFIX    ".build-" /* before the name of one that is not published yet */
@@ -84,9 +83,9 @@ struct warden_request {
 	uint64_t tag;
 	char id[WARDEN_ID_MAX + 1];
 	char template_id[WARDEN_ID_MAX + 1];
+	char installation[WARDEN_ID_MAX + 1]; /* whose it is. "": of none, and may ask for all */
 	struct warden_sizes sizes;
-	uint32_t slot, count;
-	uint32_t flags; /* enum warden_flags */
+	uint32_t slot, count, flags; /* enum warden_flags */
 };
 
 /* What a snapshot taken here depends on. Two hosts with equal facts can share it. */
@@ -101,6 +100,7 @@ enum warden_cell_state { WARDEN_STARTING, WARDEN_RUNNING, WARDEN_STOPPING, WARDE
 
 struct warden_cell {
 	char id[WARDEN_ID_MAX + 1];
+	char installation[WARDEN_ID_MAX + 1]; /* that it was started with; "": by an old warden */
 	uint32_t state, slot;
 	int32_t pid; /* in warden's pid namespace */
 	uint32_t uid;

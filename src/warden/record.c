@@ -23,10 +23,17 @@ int record_read(int folder, struct record *ret, struct err *err)
 {
 	AUTO(auto_close) int fd = folder_open(folder, name, O_RDONLY, 0, err);
 
+	ssize_t n;
+
+	*ret = (struct record){ 0 };
 	if (fd < 0)
 		return -1;
-	if (read(fd, ret, sizeof(*ret)) != (ssize_t)sizeof(*ret) ||
-	    ret->version != RECORD_VERSION || !folder_name_ok(ret->id, sizeof(ret->id)))
+	n = read(fd, ret, sizeof(*ret));
+	if (n < 0)
+		return err_set(err, ERR_INTERNAL, errno, "read the record");
+	if (n < (ssize_t)RECORD_FIRST_SIZE || ret->version != RECORD_VERSION ||
+	    !folder_name_ok(ret->id, sizeof(ret->id)) ||
+	    !memchr(ret->installation, '\0', sizeof(ret->installation)))
 		return err_set(err, ERR_INVALID, 0, "the record is not whole");
 	return 0;
 }

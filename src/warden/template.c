@@ -169,7 +169,7 @@ static int sweep_one(int templates, const char *name, void *context, struct err 
 	const struct cells *keep = context;
 	const size_t prefix = sizeof(WARDEN_OPEN_PREFIX) - 1;
 
-	if (strncmp(name, WARDEN_OPEN_PREFIX, prefix) != 0 || cell_builds(keep, name + prefix))
+	if (strncmp(name, WARDEN_OPEN_PREFIX, prefix) != 0 || cell_uses(keep, name + prefix, true))
 		return 0;
 	return folder_remove(templates, name, err);
 }

@@ -38,6 +38,7 @@ static int verb_list(struct warden *w, const struct call *c, struct err *err)
 					     .pid = cell->pid,
 					     .uid = cell->record.uid };
 		memcpy(out->id, cell->record.id, sizeof(out->id));
+		memcpy(out->installation, cell->record.installation, sizeof(out->installation));
 		after = cell->record.id;
 	}
 	clients_reply(w, &c->who, &r, NULL, 0);
@@ -215,7 +216,7 @@ bool verbs_template_busy(const struct warden *w, const char *id)
 	for (size_t i = 0; i < TASKS_MAX; i++)
 		if (w->tasks[i].done && strcmp(w->tasks[i].template_id, id) == 0)
 			return true;
-	return cell_builds(&w->cells, id);
+	return cell_uses(&w->cells, id, true);
 }
 
 static int verb_template(struct warden *w, const struct call *c, struct err *err)
@@ -234,7 +235,9 @@ static int verb_template(struct warden *w, const struct call *c, struct err *err
 				      .disk = c->fds[1] };
 	struct task *t;
 
-	if (verbs_template_busy(w, c->rq.template_id))
+	/* whoever asks: the VM may be of another installation, which the asker does not know */
+	if (verbs_template_busy(w, c->rq.template_id) ||
+	    (c->rq.verb == WARDEN_TEMPLATE_DROP && cell_uses(&w->cells, c->rq.template_id, false)))
 		return err_set(err, ERR_EXISTS, 0, "template %s is in use", c->rq.template_id);
 	memcpy(work.id, c->rq.template_id, sizeof(work.id));
 	t = tasks_start(w, jobs[c->rq.verb], &work,
@@ -290,7 +293,20 @@ static int check_sizes(const struct warden_sizes *s, struct err *err)
 	return 0;
 }
 
-static int check_call(const struct warden *w, const struct call *c, struct err *err)
+/* A VM of another installation is nobody's to touch, whatever its id. */
+static int check_owner(struct warden *w, const struct warden_request *rq, struct err *err)
+{
+	const struct cell *c = cell_find(&w->cells, rq->id);
+
+	if (!memchr(rq->installation, 0, sizeof(rq->installation)))
+		return err_set(err, ERR_INVALID, 0, "not an id of an installation");
+	if (c && c->record.installation[0] && rq->installation[0] &&
+	    strcmp(c->record.installation, rq->installation) != 0)
+		return err_set(err, ERR_DENIED, 0, "vm %s is of another installation", rq->id);
+	return 0;
+}
+
+static int check_call(struct warden *w, const struct call *c, struct err *err)
 {
 	const struct warden_request *rq = &c->rq;
 	unsigned int needs;
@@ -311,6 +327,8 @@ static int check_call(const struct warden *w, const struct call *c, struct err *
 		return err_set(err, ERR_INVALID, 0, "not an id of a vm");
 	if ((needs & NEEDS_TEMPLATE) && !folder_name_ok(rq->template_id, sizeof(rq->template_id)))
 		return err_set(err, ERR_INVALID, 0, "not an id of a template");
+	if ((needs & NEEDS_ID) && check_owner(w, rq, err) < 0)
+		return -1;
 	return needs & NEEDS_SIZES ? check_sizes(&rq->sizes, err) : 0;
 }
 

@@ -69,6 +69,7 @@ def host(shared_host):
     shared_host.kill()
     for path in (shared_host.state / "vms").iterdir():
         if path.name != WITNESS:
+            shared_host.end_processes(path.name)  # warden does not start beside one without a folder
             shutil.rmtree(path)
 
 

@@ -12,7 +12,7 @@ import os
 import socket
 import time
 
-VERSION = 2
+VERSION = 3
 ID_MAX = 63
 FDS_MAX = 16
 LIST_MAX = 16
@@ -67,6 +67,7 @@ class Request(ctypes.Structure):
                 ("tag", ctypes.c_uint64),
                 ("id", ctypes.c_char * (ID_MAX + 1)),
                 ("template_id", ctypes.c_char * (ID_MAX + 1)),
+                ("installation", ctypes.c_char * (ID_MAX + 1)),
                 ("sizes", Sizes),
                 ("slot", ctypes.c_uint32),
                 ("count", ctypes.c_uint32),
@@ -83,6 +84,7 @@ class Facts(ctypes.Structure):
 
 class Cell(ctypes.Structure):
     _fields_ = [("id", ctypes.c_char * (ID_MAX + 1)),
+                ("installation", ctypes.c_char * (ID_MAX + 1)),
                 ("state", ctypes.c_uint32),
                 ("slot", ctypes.c_uint32),
                 ("pid", ctypes.c_int32),
@@ -142,7 +144,7 @@ class Answer:
             os.close(self.fds.pop())
 
 
-def request(verb, tag=0, vm="", template="", sizes=None, slot=0, count=0, flags=0,
+def request(verb, tag=0, vm="", template="", installation="", sizes=None, slot=0, count=0, flags=0,
             version=VERSION):
     """One request as bytes. Ids may be str or bytes, and are put in as they are."""
     def text(value):
@@ -151,7 +153,7 @@ def request(verb, tag=0, vm="", template="", sizes=None, slot=0, count=0, flags=
 
     message = Request(version=version, verb=verb, tag=tag, sizes=sizes or Sizes(), slot=slot,
                       count=count, flags=flags)
-    for name, value in (("id", vm), ("template_id", template)):  # exact bytes, NULs included
+    for name, value in (("id", vm), ("template_id", template), ("installation", installation)):  # exact bytes, NULs included
         ctypes.memmove(ctypes.addressof(message) + getattr(Request, name).offset, text(value),
                        ID_MAX + 1)
     return bytes(message)

@@ -275,11 +275,11 @@ class Warden:
         return self.client.call(Verb.BUILD, vm=vm, template=template, slot=slot,
                                 sizes=size or sizes()).reply.count
 
-    def restore(self, vm, template, slot, size=None, fds=None, flags=0):
+    def restore(self, vm, template, slot, size=None, fds=None, flags=0, installation=""):
         """From an overlay of its own, unless fds are given."""
         with contextlib.ExitStack() as files:
             fds = fds or [files.enter_context(overlay()).fileno()]
-            return self.client.call(Verb.RESTORE, vm=vm, template=template, slot=slot, fds=fds,
+            return self.client.call(Verb.RESTORE, vm=vm, template=template, slot=slot, fds=fds, installation=installation,
                                     sizes=size or sizes(), flags=flags).reply.count
 
     def restore_send(self, vm, template, slot, client=None, size=None):
@@ -385,12 +385,17 @@ class Warden:
         return [group for tree in cgroup_trees() if (tree / self.cgroup).is_dir()
                 for group in (tree / self.cgroup).iterdir() if group.is_dir()]
 
+    def end_processes(self, vm=None):
+        """Kill whatever is in our control groups, or in that of one VM."""
+        for group in self.groups():
+            if vm in (None, group.name):
+                for pid in (group / "cgroup.procs").read_text().split():
+                    with contextlib.suppress(ProcessLookupError):
+                        os.kill(int(pid), signal.SIGKILL)
+
     def end_vms(self):
         """Kill whatever is in our control groups, and remove those."""
-        for group in self.groups():
-            for pid in (group / "cgroup.procs").read_text().split():
-                with contextlib.suppress(ProcessLookupError):
-                    os.kill(int(pid), signal.SIGKILL)
+        self.end_processes()
         for group in self.groups():
             wait_for(lambda g=group: not (g / "cgroup.procs").read_text().strip(),
                      f"{group} is empty", GONE_SECONDS)
