@@ -1,4 +1,4 @@
-/* admin.c - the commands that ask the gateway: teams, keys, templates, status. */
+/* admin.c - the commands that ask the gateway: teams, keys, templates, status, confirm-lost. */
 #include "cli/cli.h"
 #include "cli/table.h"
 
@@ -299,5 +299,22 @@ int status_run(struct cli *c, int argc, char **argv)
 	if (c->json)
 		return cli_print_json(status);
 	print_members(status, 0);
+	return CLI_FINE;
+}
+
+int confirm_lost_run(struct cli *c, int argc, char **argv)
+{
+	AUTO(json_decrefp) json_t *answer = NULL;
+	struct err err = { 0 };
+
+	(void)argv;
+	if (argc != 1)
+		return cli_usage(c, "confirm-lost");
+	if (cli_ask(c, "POST", "/admin/confirm-lost", NULL, &answer, &err) < 0)
+		return cli_fail(c, &err);
+	if (c->json)
+		return cli_print_json(answer);
+	printf("%lld sandboxes are ended: their VMs are lost\n",
+	       (long long)json_integer_value(json_object_get(answer, "sandboxes")));
 	return CLI_FINE;
 }

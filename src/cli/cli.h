@@ -59,6 +59,7 @@ int fork_run(struct cli *c, int argc, char **argv);
 int key_limits_run(struct cli *c, const char *key);
 int templates_run(struct cli *c, int argc, char **argv);
 int status_run(struct cli *c, int argc, char **argv);
+int confirm_lost_run(struct cli *c, int argc, char **argv);
 int doctor_run(struct cli *c, int argc, char **argv);
 int leaks_run(struct cli *c);
 

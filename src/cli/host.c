@@ -375,6 +375,39 @@ static void look_journal(const struct cli *c, struct finding *f)
 			    (long long)n, rows);
 }
 
+static long long count_of(const json_t *status, const char *name)
+{
+	const json_t *node = json_object_get(status, "node");
+
+	return (long long)json_integer_value(json_object_get(node, name));
+}
+
+/* Does what warden has fit what node knows? */
+static void look_vms(const struct cli *c, struct finding *f)
+{
+	AUTO(json_decrefp) json_t *status = NULL;
+	struct err err = { 0 };
+	long long absent, others;
+
+	if (cli_ask(c, "GET", "/admin/status", NULL, &status, &err) < 0) {
+		finding_set(f, VERDICT_WARN, "see what is said of the server", "not known");
+		return;
+	}
+	absent = count_of(status, "vmsAbsent");
+	others = count_of(status, "vmsOfOthers");
+	if (absent > 0)
+		finding_set(f, VERDICT_FAIL,
+			    "set warden's state_dir and cgroup to what they were and restart it; "
+			    "if the VMs are gone: hotcell confirm-lost",
+			    "of %lld sandboxes the VM is not found; they are kept", absent);
+	else if (others > 0)
+		finding_set(f, VERDICT_WARN,
+			    "set node's data_dir right, or give the other node a warden of its own",
+			    "%lld VMs are of another installation and left alone", others);
+	else
+		finding_set(f, VERDICT_OK, NULL, "all are this installation's");
+}
+
 const struct check host_checks[] = {
 	{ "accelerator", look_accelerator },
 	{ "kernel", look_kernel },
@@ -390,5 +423,6 @@ const struct check host_checks[] = {
 	{ "nft", look_nft },
 	{ "server", look_server },
 	{ "journal", look_journal },
+	{ "vms", look_vms },
 };
 const size_t n_host_checks = COUNT(host_checks);

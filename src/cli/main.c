@@ -31,6 +31,8 @@ static const struct command commands[] = {
 	  egress_run },
 	{ "templates", "templates", "what sandboxes are made from", templates_run },
 	{ "status", "status", "counts and limits of this host", status_run },
+	{ "confirm-lost", "confirm-lost",
+	  "sandboxes whose VMs the host does not find are lost: end them", confirm_lost_run },
 	{ "doctor", "doctor [--leaks]", "can this host run sandboxes? is anything left over?",
 	  doctor_run },
 };

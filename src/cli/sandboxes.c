@@ -141,6 +141,18 @@ static const char *meaning(const char *reason)
 	return "no reason is known";
 }
 
+/* Why one that is not ended does not run, if so. */
+static const char *standstill(const json_t *o)
+{
+	if (!json_object_get(o, "stalled"))
+		return "";
+	if (!strcmp(text_of(o, "stalled"), "vm_absent"))
+		return "; the host does not find its VM: it is kept until it is found, or "
+		       "certainly "
+		       "lost (hotcell doctor)";
+	return "; it stands still: the host's disk is full, and it goes on when there is room";
+}
+
 static void say_why(const json_t *o, const char *id)
 {
 	const char *state = text_of(o, "state");
@@ -151,11 +163,7 @@ static void say_why(const json_t *o, const char *id)
 	else if (!strcmp(state, "paused"))
 		printf("%s is paused since %s\n", id, text_of(o, "pausedAt"));
 	else
-		printf("%s is %s, until %s%s\n", id, state, text_of(o, "endAt"),
-		       json_object_get(o, "stalled")
-			       ? "; it stands still: the host's disk is full, and it goes on when "
-				 "there is room"
-			       : "");
+		printf("%s is %s, until %s%s\n", id, state, text_of(o, "endAt"), standstill(o));
 }
 
 int why_run(struct cli *c, int argc, char **argv)

@@ -222,6 +222,27 @@ void admin_status(struct api_call *c)
 	api_ask_node(c, &rq, (struct bytes){ 0 }, HEALTH_MS, on_status);
 }
 
+static void on_lost(struct node_call *call, const struct node_reply *reply, struct bytes after,
+		    int *fds, size_t n_fds, const struct err *err)
+{
+	struct api_call *c = CONTAINER_OF(call, struct api_call, node);
+
+	(void)after;
+	(void)fds;
+	(void)n_fds;
+	if (err)
+		api_fail_err(c, err);
+	else
+		api_answer(c, 200, json_pack("{s:I}", "sandboxes", (json_int_t)reply->count));
+}
+
+void admin_confirm_lost(struct api_call *c)
+{
+	const struct node_request rq = { .verb = NODE_CONFIRM_LOST };
+
+	api_ask_node(c, &rq, (struct bytes){ 0 }, API_NODE_MS, on_lost);
+}
+
 static void on_health_store(struct store_call *call, const struct store_result *ret,
 			    const struct err *err)
 {

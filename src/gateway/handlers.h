@@ -103,6 +103,7 @@ void admin_team_remove(struct api_call *c);
 void admin_key_list(struct api_call *c);
 void admin_key_add(struct api_call *c);
 void admin_status(struct api_call *c);
+void admin_confirm_lost(struct api_call *c);
 void admin_health(struct api_call *c);
 
 /* A name that a user chose: text without control characters, 1 to STORE_NAME_SIZE - 1 bytes. */

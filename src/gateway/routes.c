@@ -75,6 +75,7 @@ static const struct route routes[] = {
 	{ "GET", "/admin/snapshots", AUTH_ADMIN, admin_snapshot_list },
 	{ "GET", "/admin/ended", AUTH_ADMIN, admin_ended_list },
 	{ "GET", "/admin/templates", AUTH_ADMIN, admin_template_list },
+	{ "POST", "/admin/confirm-lost", AUTH_ADMIN, admin_confirm_lost },
 	{ "GET", "/admin/status", AUTH_ADMIN, admin_status },
 	{ "GET", "/admin/health", AUTH_ADMIN, admin_health },
 };

@@ -82,10 +82,22 @@ json_t *sandbox_json(const struct node_sandbox *s, const char *domain)
 	return whole(o, set_token(o, s) | set_traffic(o, s) | set_domain(o, domain));
 }
 
-/* Ours: only of one that stands still. */
+/* Ours: only of one that stands still, or that the host does not find. */
 static int set_stalled(json_t *o, const struct node_sandbox *s)
 {
+	if (s->flags & NODE_ABSENT)
+		return set_text(o, "stalled", "vm_absent");
 	return s->flags & NODE_STALLED ? set_text(o, "stalled", "disk_full") : 0;
+}
+
+static int set_message(json_t *o, const struct node_sandbox *s)
+{
+	if (!(s->flags & NODE_ABSENT))
+		return 0;
+	return set_text(
+		o, "message",
+		"The host does not find the virtual machine of this sandbox. It is kept, with "
+		"its disk, until it is found or certainly lost; its time goes on.");
 }
 
 static const char *state_of(const struct node_sandbox *s)
@@ -135,7 +147,7 @@ json_t *sandbox_detail_json(const struct node_sandbox *s, const json_t *text, co
 	json_t *internet = json_object_get(text, "allowInternetAccess");
 	int rc;
 
-	rc = set_token(o, s) | set_domain(o, domain) |
+	rc = set_token(o, s) | set_domain(o, domain) | set_message(o, s) |
 	     set(o, "allowInternetAccess",
 		 json_is_boolean(internet) ? json_incref(internet) : json_null()) |
 	     set_network(o, json_object_get(text, "network")) |
@@ -185,7 +197,7 @@ json_t *sandbox_why_json(const struct node_sandbox *s, const char *id)
 	else if (s->state == NODE_PAUSED)
 		rc |= set_time(o, "pausedAt", end_of(s));
 	else
-		rc |= set_time(o, "endAt", s->end_ns) | set_stalled(o, s);
+		rc |= set_time(o, "endAt", s->end_ns) | set_stalled(o, s) | set_message(o, s);
 	return whole(o, rc);
 }
 

@@ -28,7 +28,8 @@ bool sandbox_id_ok(const char *id)
 static void load_fields(struct sandbox *s, const struct journal_row *row)
 {
 	s->info = row->sandbox;
-	s->info.flags &= ~(uint32_t)NODE_STALLED; /* its monitor says */
+	s->info.flags &= ~((uint32_t)NODE_STALLED | (uint32_t)NODE_ABSENT); /* others say */
+	s->absent.other_boot = s->node->installation.other_boot;
 	s->slot = row->slot;
 	s->started = true;
 	s->pages_crc = row->pages_crc;

@@ -118,7 +118,9 @@ static int drop_old(int dir, const char *name, void *context, struct err *err)
 	struct node *n = context;
 	struct warden_request rq = { .verb = WARDEN_TEMPLATE_DROP };
 
-	(void)dir, (void)err;
+	(void)err;
+	if (n->look.n_others > 0 || installation_is_younger(&n->installation, dir, name))
+		return 0; /* another installation may need it */
 	if (strncmp(name, WARDEN_OPEN_PREFIX, strlen(WARDEN_OPEN_PREFIX)) == 0)
 		name += strlen(WARDEN_OPEN_PREFIX);
 	if (strncmp(name, BASE_ALIAS "-", strlen(BASE_ALIAS) + 1) != 0 ||

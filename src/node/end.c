@@ -278,6 +278,12 @@ void sandbox_end_asked(struct sandbox *s, struct door_asked *asked, enum node_re
 
 /* --- the deadline ------------------------------------------------------------------------- */
 
+/* As far as is known. */
+static bool has_vm(const struct sandbox *s)
+{
+	return s->node->look.complete && !(s->info.flags & NODE_ABSENT);
+}
+
 static void on_deadline(struct timer *t)
 {
 	struct sandbox *s = CONTAINER_OF(t, struct sandbox, timer);
@@ -287,7 +293,7 @@ static void on_deadline(struct timer *t)
 	} else if (!(s->info.flags & NODE_AUTO_PAUSE)) {
 		sandbox_end(s, s->monitor.disk_full ? NODE_DISK_FULL : NODE_LIFETIME,
 			    "its time is over");
-	} else if (clock_wall_ns() >= s->pause_after_ns && !s->node->stopping) {
+	} else if (clock_wall_ns() >= s->pause_after_ns && !s->node->stopping && has_vm(s)) {
 		log_info("%s is paused: its time is over", s->info.id);
 		pause_begin(s, NULL, !(s->info.flags & NODE_NO_MEMORY));
 	} else {

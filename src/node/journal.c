@@ -10,6 +10,7 @@
 #include <sys/eventfd.h>
 
 #include "node/journal_inside.h"
+#include "node/journal_meta.h"
 #include "net/watch.h"
 
 struct jobs { /* in the order asked */
@@ -74,6 +75,8 @@ static int do_job(struct journal *j, struct journal_job *job, struct err *err)
 		return journal_db_remove(j->db, t->id, err);
 	case JOB_BURY:
 		return journal_db_bury(j->db, t, err);
+	case JOB_NOTE_META:
+		return journal_db_put_meta(j->db, t->id, t->team, err);
 	case JOB_FIND:
 		return journal_db_find_ended(j->db, t->team, t->id, job->found, &job->n_found, err);
 	case JOB_LIST:
@@ -362,6 +365,37 @@ int journal_each_snapshot(struct journal *j, journal_each_snapshot_fn *each, jou
 
 	pthread_mutex_lock(&j->db_lock);
 	rc = journal_db_each_snapshot(j->db, each, odd, context, err);
+	pthread_mutex_unlock(&j->db_lock);
+	return rc;
+}
+
+bool journal_fresh(const struct journal *j)
+{
+	return journal_db_fresh(j->db);
+}
+
+int journal_get_meta(struct journal *j, const char *name, char *ret, size_t size, struct err *err)
+{
+	int rc;
+
+	pthread_mutex_lock(&j->db_lock);
+	rc = journal_db_get_meta(j->db, name, ret, size, err);
+	pthread_mutex_unlock(&j->db_lock);
+	return rc;
+}
+
+int journal_put_meta(struct journal *j, const char *name, const char *value, struct err *err)
+{
+	int rc;
+
+	pthread_mutex_lock(&j->db_lock);
+	rc = journal_db_begin(j->db, true, err);
+	if (rc == 0)
+		rc = journal_db_put_meta(j->db, name, value, err);
+	if (rc == 0)
+		rc = journal_db_commit(j->db, err);
+	if (rc < 0)
+		journal_db_rollback(j->db);
 	pthread_mutex_unlock(&j->db_lock);
 	return rc;
 }

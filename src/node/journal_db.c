@@ -91,6 +91,7 @@ static const char *const migrations[] = {
 	"ALTER TABLE sandbox ADD COLUMN traffic_token TEXT NOT NULL DEFAULT '';"
 	"ALTER TABLE sandbox ADD COLUMN known TEXT;"
 	"ALTER TABLE snapshot ADD COLUMN known TEXT",
+	"CREATE TABLE meta (name TEXT PRIMARY KEY, value TEXT NOT NULL) STRICT",
 };
 static_assert(COUNT(migrations) == JOURNAL_SCHEMA, "a change of the tables is a migration");
 
@@ -209,6 +210,7 @@ static int make_schema(struct journal_db *d, struct err *err)
 			       version, JOURNAL_SCHEMA);
 	if (version == JOURNAL_SCHEMA)
 		return 0;
+	d->fresh = version == 0 && tables == 0;
 	if (version < 0 || (version == 0 && tables > 0))
 		return err_set(err, ERR_INVALID, 0, "it is a database, but not a journal");
 	return migrate(d, (size_t)version, err);

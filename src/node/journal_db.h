@@ -4,7 +4,7 @@
 #include "node/journal_snapshots.h"
 
 enum {
-	JOURNAL_SCHEMA = 4,            /* PRAGMA user_version */
+	JOURNAL_SCHEMA = 5,            /* PRAGMA user_version */
 	JOURNAL_BUSY_MS = 2000,        /* for somebody who looks at the file with other tools */
 	JOURNAL_WAL_PAGES = 2000,      /* of 4 KiB; more are moved into the file at leisure */
 	JOURNAL_WAL_PAGES_MAX = 16000, /* and these at once */
@@ -46,6 +46,13 @@ int journal_db_put_snapshot(struct journal_db *d, const struct journal_snapshot 
 int journal_db_remove_snapshot(struct journal_db *d, const char *id, struct err *err) NODISCARD;
 int journal_db_each_snapshot(struct journal_db *d, journal_each_snapshot_fn *each,
 			     journal_odd_fn *odd, void *context, struct err *err) NODISCARD;
+
+/* meta_db.c: *ret is "" when there is none of that name. */
+bool journal_db_fresh(const struct journal_db *d); /* there was no journal before */
+int journal_db_get_meta(struct journal_db *d, const char *name, char *ret, size_t size,
+			struct err *err) NODISCARD;
+int journal_db_put_meta(struct journal_db *d, const char *name, const char *value,
+			struct err *err) NODISCARD;
 
 /* reserve_db.c: room for what must be written when the disk is full, if there is little left. */
 void journal_db_reserve(struct journal_db *d);

@@ -15,7 +15,7 @@ struct journal_db {
 	uint64_t reserve_after_ns; /* there was no room for a reserve: not again before */
 	int lock;                  /* flock: one node per journal; others may look */
 	int wal_pages;
-	bool full_sync, damaged;
+	bool full_sync, damaged, fresh; /* `fresh`: its tables were made just now */
 };
 
 int journal_db_failed(struct journal_db *d, const char *what, struct err *err); /* -1 */

@@ -12,6 +12,7 @@ enum job_kind {
 	JOB_PRUNE,
 	JOB_PUT_SNAPSHOT,
 	JOB_REMOVE_SNAPSHOT,
+	JOB_NOTE_META, /* about.id: its name, about.team: its value */
 };
 
 struct journal_job {

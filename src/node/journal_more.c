@@ -1,8 +1,10 @@
-/* journal_more.c - what else is written: tombstones, snapshots. */
+/* journal_more.c - what else is written: tombstones, snapshots, what the journal knows of itself.
+ */
 #include <errno.h>
 
 #include "base/bytes.h"
 #include "node/journal_inside.h"
+#include "node/journal_meta.h"
 
 int journal_bury(struct journal *j, struct journal_write *w, const struct node_tombstone *t,
 		 void (*on_done)(struct journal_write *w, const struct err *err), struct err *err)
@@ -97,5 +99,17 @@ int journal_remove_snapshot(struct journal *j, struct journal_write *w, const ch
 		return -1;
 	snprintf(job->snapshot.id, sizeof(job->snapshot.id), "%s", id);
 	job->durable = true;
+	return journal_ask(j, job, w, on_done);
+}
+
+int journal_note_meta(struct journal *j, struct journal_write *w, const char *name,
+		      const char *value, journal_done_fn *on_done, struct err *err)
+{
+	struct journal_job *job;
+
+	if (journal_job_make(j, JOB_NOTE_META, &job, err) < 0)
+		return -1;
+	snprintf(job->about.id, sizeof(job->about.id), "%s", name);
+	snprintf(job->about.team, sizeof(job->about.team), "%s", value);
 	return journal_ask(j, job, w, on_done);
 }

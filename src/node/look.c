@@ -1,4 +1,5 @@
-/* look.c - page after page of warden's list; what does not fit together is ended. */
+/* look.c - page after page of warden's list: VMs in nobody's books are ended, those of another
+ * installation left alone. Who lacks a VM is for absence.c. */
 #include "node/look.h"
 
 #include <errno.h>
@@ -63,8 +64,7 @@ static void end_stray(struct node *n, const struct warden_cell *cell)
 
 /* --- one look ----------------------------------------------------------------------------- */
 
-/* In these states it has a VM, or has just lost it. */
-static bool wants_vm(const struct sandbox *s)
+bool look_wants_vm(const struct sandbox *s)
 {
 	return s->state == SANDBOX_RUNNING || s->state == SANDBOX_PAUSING ||
 	       s->state == SANDBOX_WAKING;
@@ -115,9 +115,13 @@ static void found(struct node *n, const struct warden_cell *cell)
 {
 	struct sandbox *s = table_find(&n->table, cell->id);
 
-	if (s) {
+	if (installation_is_other(&n->installation, cell->installation)) {
+		n->look.n_others_now++;
+		memcpy(n->look.other, cell->id, sizeof(n->look.other));
+	} else if (s) {
 		s->seen = n->look.number;
-		if (wants_vm(s))
+		absence_over(s);
+		if (look_wants_vm(s))
 			found_vm(s, cell);
 		else if (s->state == SANDBOX_PAUSED)
 			remove_vm(s);
@@ -127,15 +131,15 @@ static void found(struct node *n, const struct warden_cell *cell)
 	}
 }
 
-static void end_unseen(struct node *n)
+static void tell_others(struct look *k)
 {
-	struct sandbox *next;
-
-	for (struct sandbox *s = n->table.all; s; s = next) {
-		next = s->next;
-		if (wants_vm(s) && s->seen < n->look.number)
-			sandbox_end(s, NODE_LOST, "its VM is gone");
-	}
+	if (k->n_others_now != k->n_others && k->n_others_now > 0)
+		log_warn("%zu VMs at warden, %s among them, are of another installation and left "
+			 "alone: is data_dir right? Is another node at this warden?",
+			 k->n_others_now, k->other);
+	else if (k->n_others_now != k->n_others)
+		log_info("no VM at warden is of another installation any more");
+	k->n_others = k->n_others_now;
 }
 
 /* Those that were paused when node was started. */
@@ -153,7 +157,10 @@ static void finish(struct node *n)
 {
 	struct look *k = &n->look;
 
-	end_unseen(n);
+	tell_others(k);
+	absence_judge(n);
+	/* the rows of what ended with the boot before are written first */
+	installation_note_boot(&n->installation, n->journal);
 	if (!k->complete)
 		park_all(n);
 	if (!k->complete)
@@ -184,6 +191,7 @@ static void on_page(struct warden_ask *a, const struct warden_reply *reply, int 
 		struct warden_cell cell = reply->cells[i];
 
 		cell.id[sizeof(cell.id) - 1] = '\0';
+		cell.installation[sizeof(cell.installation) - 1] = '\0';
 		memcpy(last, cell.id, sizeof(last));
 		found(n, &cell);
 	}
@@ -207,6 +215,7 @@ void look_now(struct node *n)
 	if (n->look.ask.keep)
 		return;
 	n->look.number++;
+	n->look.n_others_now = 0;
 	ask_page(n, "");
 }
 

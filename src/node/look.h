@@ -22,10 +22,14 @@ struct look {
 	unsigned int soon;    /* looks to come at short distance */
 	struct stray *strays; /* VMs of nobody, being ended */
 	size_t n_strays;
+	size_t n_others, n_others_now; /* VMs of another installation: by the last look, so far */
+	char other[WARDEN_ID_MAX + 1]; /* one of them */
 };
 
 struct node;
+struct sandbox;
 void look_open(struct node *n);
 void look_close(struct node *n);
 void look_now(struct node *n);
 void look_soon(struct node *n);
+bool look_wants_vm(const struct sandbox *s); /* in its state it has a VM, or has just lost it */

@@ -131,7 +131,11 @@ static int open_journal(struct node *n, struct err *err)
 	char path[CONFIG_VALUE_MAX + 16];
 
 	snprintf(path, sizeof(path), "%s/journal.db", n->set[SET_DATA_DIR].text);
-	return journal_open(n->loop, path, &n->journal, err);
+	if (journal_open(n->loop, path, &n->journal, err) < 0 ||
+	    installation_open(&n->installation, n->journal, n->set[SET_DATA_DIR].text, err) < 0)
+		return -1;
+	n->warden.installation = n->installation.id;
+	return 0;
 }
 
 static int open_files(struct node *n, struct err *err)
@@ -222,6 +226,7 @@ static int set_up(struct daemon *d, struct err *err)
 	    memory_watch_open(&n->memory, n->loop, n->set[SET_MEMORY_RESERVE_MIB].number, err) < 0)
 		return -1;
 	open_parts(n);
+	installation_boot(&n->installation);
 	if (confine_folder(n->set[SET_DATA_DIR].text, n->set[SET_USER].text, err) < 0 ||
 	    open_door(n, err) < 0 || give_up_power(n, err) < 0 || open_files(n, err) < 0 ||
 	    open_journal(n, err) < 0 || adopt_journal(n, err) < 0)
@@ -245,6 +250,7 @@ static void take_down(struct daemon *d)
 	creates_close(n);
 	base_close(n);
 	look_close(n);
+	installation_close(&n->installation);
 	ended_close(n);
 	metrics_close(n);
 	repeats_close(n);

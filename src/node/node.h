@@ -1,10 +1,12 @@
 /* node.h - the daemon's state. Each part has a header of its own. */
 #pragma once
 
+#include "node/absence.h"
 #include "node/base_template.h"
 #include "node/creates.h"
 #include "node/ended.h"
 #include "node/gateway_door.h"
+#include "node/installation.h"
 #include "node/look.h"
 #include "node/memory_watch.h"
 #include "node/quarantine.h"
@@ -32,6 +34,7 @@ struct node {
 	struct warden_sizes sizes;
 	struct addr agent; /* as seen from inside a sandbox's network */
 	struct journal *journal;
+	struct installation installation;
 	struct gateway_door *door;
 	struct door_user door_user;
 	struct warden_keep warden;
@@ -43,6 +46,7 @@ struct node {
 	struct sandbox_table table;
 	struct creates creates;
 	struct look look;
+	struct absence absence;
 	struct files *files;
 	struct turns saves, joins, resumes; /* joins: of a snapshot's files */
 	size_t n_resuming;                  /* from SLOT to RESTORING, on the way from PAUSED */

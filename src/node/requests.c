@@ -310,7 +310,7 @@ static void verb_status(struct node *n, struct door_asked *a, const struct node_
 	struct err err;
 
 	(void)rq, (void)text;
-	if (!v)
+	if (!v || absence_describe(n, v) < 0)
 		refuse_memory(a);
 	else if (json_encode(v, &out, &err) < 0)
 		door_refuse(a, &err);
@@ -363,8 +363,9 @@ static void verb_sockets(struct node *n, struct door_asked *a, const struct node
 	struct node_job *j;
 	struct err err;
 
-	if (!s || !s->team) {
-		requests_not_found(rq->id, &err);
+	if (!s || !s->team || absence_check(s, &err) < 0) {
+		if (!s || !s->team)
+			requests_not_found(rq->id, &err);
 		door_refuse(a, &err);
 		return;
 	}
@@ -411,6 +412,7 @@ static verb_fn *const verbs[NODE_VERBS] = {
 	[NODE_EGRESS_LOG] = network_log_ask,
 	[NODE_SECRET] = secrets_ask,
 	[NODE_SEAL_KEY] = secrets_key_ask,
+	[NODE_CONFIRM_LOST] = absence_confirm,
 };
 
 static void on_request(struct door_user *u, struct door_asked *a, const struct node_request *rq,

@@ -39,6 +39,8 @@ void requests_pause(struct node *n, struct door_asked *a, const struct node_requ
 		err_set(&err, ERR_EXISTS, 0, "Sandbox %s is already paused", rq->id);
 		s = NULL;
 	}
+	if (s && absence_check(s, &err) < 0)
+		s = NULL;
 	if (!s)
 		ended_refuse(n, a, rq, &err);
 	else if (s->state == SANDBOX_RUNNING && may_pause(s, rq, &err) < 0)
@@ -65,7 +67,7 @@ struct sandbox *requests_to_copy(struct node *n, const struct node_request *rq, 
 		err_set(err, ERR_EXISTS, 0, "of sandbox %s the disk alone was kept", rq->id);
 		return NULL;
 	}
-	return s;
+	return s && absence_check(s, err) < 0 ? NULL : s;
 }
 
 bool requests_copies_now(const struct sandbox *s, const struct node_request *rq)

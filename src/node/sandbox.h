@@ -10,6 +10,7 @@
  */
 #pragma once
 
+#include "node/absence.h"
 #include "node/guest_sockets.h"
 #include "node/journal.h"
 #include "node/lease.h"
@@ -64,13 +65,12 @@ struct sandbox {
 	char key_id[NODE_ID_MAX + 1]; /* by which it was made; may be empty */
 	struct repeat *repeat;        /* repeats.h; NULL: its create had no name */
 	struct create *create;        /* whose it becomes; NULL: nobody's, or done */
-	uint32_t slot;
+	uint32_t slot, rehearsals;
 	bool for_pool, started; /* nobody waited when it was begun; warden may have its VM */
-	bool boots;             /* it is made of its snapshot's disk alone */
-	bool marked;            /* adopted: its guest may be frozen, see files_is_marked() */
-	bool awaits_look;       /* adopted, PARKING: has it a VM? */
-	unsigned int rehearsals;
+	bool boots, marked; /* of its snapshot's disk alone; maybe frozen, see files_is_marked() */
+	bool awaits_look;   /* adopted, PARKING: has it a VM? */
 	uint64_t seen, facts; /* by which look at warden's list; by which facts it was checked */
+	struct absent absent;
 	struct journal_write write;
 	struct files_call files;
 	int disk;                  /* until warden has it; -1: none */

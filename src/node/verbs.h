@@ -44,6 +44,8 @@ enum node_verb {
 	NODE_SECRET,   /* team, text: {"name":, "sealed":"<base64>" or null}: of all its sandboxes,
 			* also   paused ones, that use a secret of that name */
 	NODE_SEAL_KEY, /* -> text: {"sealKey":"<base64>"}: for what only the opener may read */
+	NODE_CONFIRM_LOST, /* -> count: NODE_ABSENT ones are ended: an operator says that they are
+			    * lost */
 	NODE_VERBS,
 };
 
@@ -68,6 +70,8 @@ enum node_flags {
 	NODE_INGRESS = 1u << 11, /* its text says how its ports are spoken to */
 	NODE_STALLED = 1u << 9,  /* of a sandbox: it wrote, the host's disk is full, and it stands
 				     still until there is room */
+	NODE_ABSENT = 1u << 12,  /* of a sandbox: warden's list does not show its VM; it waits until
+				     this is certain (absence.h) */
 };
 
 enum node_state { NODE_RUNNING, NODE_ENDING, NODE_PAUSED };

@@ -17,7 +17,9 @@ static void on_answer(struct warden_ask *a, const struct warden_reply *reply, in
 	struct sandbox *s = CONTAINER_OF(a, struct sandbox, ask);
 
 	(void)reply, (void)fds, (void)n_fds;
-	if (err && err->code != ERR_NOT_FOUND) {
+	if (err && err->code == ERR_DENIED) { /* another installation's: not ours to stop */
+		log_warn("stop %s: %s; it is left alone", s->info.id, err->msg);
+	} else if (err && err->code != ERR_NOT_FOUND) {
 		if (err->code != ERR_EXISTS)
 			log_error("stop %s: %s; it is tried again", s->info.id, err->msg);
 		timer_init(&s->timer, s->node->loop, on_again);

@@ -6,6 +6,19 @@
 
 #include "base/log.h"
 
+/* As warden_link_call(), in the name of the installation. */
+static int call(struct warden_keep *k, struct warden_call *c, const struct warden_request *rq,
+		const int *fds, size_t n_fds, uint64_t deadline_ms,
+		void (*on_done)(struct warden_call *c, const struct warden_reply *reply, int *fds,
+				size_t n_fds, const struct err *err),
+		struct err *err)
+{
+	struct warden_request ours = *rq;
+
+	snprintf(ours.installation, sizeof(ours.installation), "%s", k->installation ?: "");
+	return warden_link_call(k->link, c, &ours, fds, n_fds, deadline_ms, on_done, err);
+}
+
 static void connect_now(struct warden_keep *k);
 static void send_waiting(struct warden_keep *k);
 
@@ -57,7 +70,7 @@ static void hello(struct warden_keep *k)
 	const struct warden_request rq = { .verb = WARDEN_FACTS, .sizes = k->sizes };
 	struct err err;
 
-	if (warden_link_call(k->link, &k->hello, &rq, NULL, 0, WARDEN_CALL_MS, on_hello, &err) < 0)
+	if (call(k, &k->hello, &rq, NULL, 0, WARDEN_CALL_MS, on_hello, &err) < 0)
 		warden_link_hang_up(k->link);
 }
 
@@ -115,7 +128,7 @@ int warden_once_fds(struct warden_keep *k, struct warden_call *c, const struct w
 		    struct err *err)
 {
 	if (k->up)
-		return warden_link_call(k->link, c, rq, fds, n_fds, deadline_ms, on_done, err);
+		return call(k, c, rq, fds, n_fds, deadline_ms, on_done, err);
 	for (size_t i = 0; i < n_fds; i++)
 		close(fds[i]);
 	return err_set(err, ERR_UNAVAILABLE, 0, "warden is gone");
@@ -194,8 +207,7 @@ static void send_ask(struct warden_ask *a)
 	struct warden_keep *k = a->keep;
 	struct err err;
 
-	if (k->up && warden_link_call(k->link, &a->call, &a->request, NULL, 0, WARDEN_CALL_MS,
-				      on_answer, &err) == 0)
+	if (k->up && call(k, &a->call, &a->request, NULL, 0, WARDEN_CALL_MS, on_answer, &err) == 0)
 		return;
 	wait_for_warden(a);
 	if (k->up) /* too many questions at once */

@@ -35,6 +35,7 @@ struct warden_keep {
 	const struct warden_keep_ops *ops;
 	struct loop *loop;
 	const char *path;
+	const char *installation;  /* goes with all that is asked; NULL: none */
 	struct warden_sizes sizes; /* whose facts are wanted */
 	struct warden_link *link;  /* NULL: not connected */
 	struct warden_link_user user;

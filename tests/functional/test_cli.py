@@ -291,6 +291,12 @@ def test_status_shows_what_node_says(gateway):
     assert re.search(r"running +7", hotcell(gateway, "status").stdout)
 
 
+def test_an_operator_says_that_they_are_lost(gateway):
+    gateway("POST", "/admin/confirm-lost", 200, {"sandboxes": 12})
+    assert hotcell(gateway, "confirm-lost").stdout == "12 sandboxes are ended: their VMs are lost\n"
+    assert json.loads(hotcell(gateway, "confirm-lost", "--json").stdout) == {"sandboxes": 12}
+
+
 def test_a_refusal_has_its_own_exit_status(gateway):
     gateway("POST", "/admin/teams", 409, {"code": 409, "message": "the name is taken"})
     r = hotcell(gateway, "teams", "add", "acme", "--json")
@@ -311,7 +317,7 @@ def test_no_server_names_component_cause_and_fix():
                                    ["fork", "i", "--count", "x"], ["ps", "--count", "2"], ["snapshots", "x", "y"],
                                    ["kill", "--all", "a"], ["ps", "--sandboxes", "1"], ["keys", "--disk", "1"],
                                    ["keys", "limits", "k", "--vcpus", "many"], ["explain"], ["explain", "a", "b", "c"],
-                                   ["egress"], ["egress", "a"], ["keys", "--none"], ["keys", "services", "k", "db", "--none"], ["doctor", "--uids", "x"]])
+                                   ["egress"], ["egress", "a"], ["confirm-lost", "x"], ["keys", "--none"], ["keys", "services", "k", "db", "--none"], ["doctor", "--uids", "x"]])
 def test_wrong_usage(words):
     r = hotcell(None, *words)
     assert r.returncode == 2 and "hotcell" in r.stderr and r.stdout == ""
@@ -319,7 +325,7 @@ def test_wrong_usage(words):
 
 def test_help_names_every_command():
     text = hotcell(None, "--help").stdout
-    for word in ("teams", "keys", "limits", "ps", "kill", "pause", "resume", "fork", "snapshots", "ended", "why", "explain", "egress", "services", "templates", "status",
+    for word in ("teams", "keys", "limits", "ps", "kill", "pause", "resume", "fork", "snapshots", "ended", "why", "explain", "egress", "services", "templates", "status", "confirm-lost",
                  "doctor", "--leaks", "--json"):
         assert word in text
     assert re.fullmatch(r"hotcell \d+\.\d+\.\d+\n", hotcell(None, "--version").stdout)
@@ -353,6 +359,16 @@ def test_doctor_names_rows_that_node_set_aside(gateway):
                               "snapshot s1: team is too long")
     gateway("GET", "/admin/status", 200, {"gateway": {}, "node": {**node, "quarantined": 0, "quarantine": []}})
     assert re.search("^ok    journal", hotcell(gateway, "doctor").stdout, re.M)
+
+
+@pytest.mark.parametrize("node, verdict, said", [
+    ({"vmsAbsent": 12, "vmsOfOthers": 3}, "FAIL", "of 12 sandboxes the VM is not found"),
+    ({"vmsAbsent": 0, "vmsOfOthers": 3}, "warn", "3 VMs are of another installation"),
+    ({"vmsAbsent": 0, "vmsOfOthers": 0}, "ok", "all are this installation's")])
+def test_doctor_says_whose_vms_there_are(gateway, node, verdict, said):
+    gateway("GET", "/admin/status", 200, {"gateway": {}, "node": {"warden": True, "egress": True, **node}})
+    found = {c["check"]: c for c in json.loads(hotcell(gateway, "doctor", "--json").stdout)}["vms"]
+    assert found["verdict"] == verdict and said in found["found"] and (verdict == "ok" or found["fix"])
 
 
 def test_doctor_fails_on_an_old_qemu(tmp_path):

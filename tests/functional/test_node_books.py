@@ -7,7 +7,7 @@ import time
 import pytest
 
 from node import NodeError, NodeHost, wait_for
-from node_client import value
+from node_client import NodeClient, value
 from warden import cgroup_trees
 
 TEAM, OTHER = "team-one", "team-two"
@@ -85,6 +85,53 @@ def test_reasons_are_told_apart_and_survive_node(host):
     assert reason_of(host, short.id) == value("NODE_LIFETIME")
     ends = [t["ended_ns"] for t in host.client.ended("")]
     assert ends == sorted(ends) and len(ends) >= 4
+
+
+def test_a_second_node_at_the_same_warden_ends_nothing(host, box):
+    """By mistake, with a data_dir of its own. It finds the template, and a VM of another installation."""
+    pid, other = vmm_pid(host, box.id), host.base / "other.sock"
+    installation = host.client.status()["installation"]
+    assert host.warden.list()[box.id].installation.decode() == installation
+    process = host.spawn("node", {**host.settings, "data_dir": host.base / "other", "socket": other, "egress_socket": ""},
+                         host.base / "other.log")
+    try:
+        wait_for(other.exists, "the other node listens")
+        with NodeClient(other) as client:
+            wait_for(lambda: client.status()["vmsOfOthers"] == 1, "it sees the VM")
+            wait_for(lambda: client.templates()[0]["buildStatus"] == "ready", "its template is ready", 300)
+            assert client.status()["installation"] != installation
+            assert client.templates()[0]["templateID"] == host.client.templates()[0]["templateID"]
+    finally:
+        process.kill()
+        process.wait()
+    assert vmm_pid(host, box.id) == pid and host.alive(box)
+
+
+def test_a_list_without_it_is_doubted_while_its_qemu_talks(host, box):
+    """Warden has forgotten a VM that lives: its record is gone, and its group another's."""
+    pid, state = vmm_pid(host, box.id), host.warden.vm_dir(box.id)
+    host.warden.kill()
+    aside = host.base / "aside"
+    state.rename(aside)
+    groups = [tree / host.warden.cgroup / box.id for tree in cgroup_trees()]
+    elsewhere = [tree / f"{host.warden.cgroup}-aside" for tree in cgroup_trees()]
+    for group, place in zip(groups, elsewhere, strict=True):
+        place.mkdir()
+        (place / "cgroup.procs").write_text(str(pid))
+        group.rmdir()
+    host.warden.start()
+    wait_for(lambda: host.client.status()["vmsAbsent"] == 1, "it is missed")
+    assert host.client.get(TEAM, box.id).sandbox.flags & value("NODE_ABSENT")
+    refused("unavailable", host.client.pause, TEAM, box.id)
+    host.warden.kill()
+    for group, place in zip(groups, elsewhere, strict=True):
+        group.mkdir()
+        (group / "cgroup.procs").write_text(str(pid))
+        place.rmdir()
+    aside.rename(state)
+    host.warden.start()
+    wait_for(lambda: host.client.status()["vmsAbsent"] == 0, "it is found")
+    assert vmm_pid(host, box.id) == pid and host.alive(box)
 
 
 def test_one_that_the_kernel_killed_for_its_memory_is_told_apart(host, box):

@@ -86,6 +86,7 @@ ROUTES = {
     ("GET", "/admin/snapshots"): (200, None),
     ("GET", "/admin/ended"): (200, None),
     ("GET", "/admin/templates"): (200, None),
+    ("POST", "/admin/confirm-lost"): (200, None),
     ("GET", "/admin/status"): (200, None),
     ("GET", "/admin/health"): (200, None),
 }

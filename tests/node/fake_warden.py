@@ -2,6 +2,7 @@
 
     with FakeWarden(folder / "warden.sock") as warden:
         warden.cells = {"ia0": 7}   # VMs that run: id and slot
+        warden.owners["ia0"] = "x"  # of which installation; else of none
         warden.stopped              # ids that node wanted gone, in order
 """
 
@@ -16,7 +17,8 @@ import protocol as p
 class FakeWarden:
     def __init__(self, path):
         self.path = path
-        self.cells, self.stopped = {}, []
+        self.cells, self.owners, self.stopped = {}, {}, []
+        self.looks = 0  # how often node has been through the whole list
         self.listener, self.callers = None, []
 
     def __enter__(self):
@@ -32,6 +34,12 @@ class FakeWarden:
             with contextlib.suppress(OSError):
                 s.shutdown(socket.SHUT_RDWR)
             s.close()
+
+    def hang_up(self):
+        """As a warden that is started again: node comes back and looks."""
+        for s in self.callers:
+            with contextlib.suppress(OSError):
+                s.shutdown(socket.SHUT_RDWR)
 
     def serve(self, listener):
         while True:
@@ -60,8 +68,12 @@ class FakeWarden:
         elif rq.verb == p.Verb.LIST:
             later = sorted(i for i in self.cells if i > rq.id.decode())[:p.LIST_MAX]
             reply.count = len(later)
+            self.looks += reply.count < p.LIST_MAX
             for at, i in enumerate(later):
-                reply.cells[at] = p.Cell(id=i.encode(), state=p.State.RUNNING, slot=self.cells[i])
+                reply.cells[at] = p.Cell(id=i.encode(), state=p.State.RUNNING, slot=self.cells[i],
+                                         installation=self.owners.get(i, "").encode())
+        elif rq.verb == p.Verb.STOP and self.is_others(rq):
+            reply.code = p.CODES.index("denied")
         elif rq.verb == p.Verb.STOP:
             self.stopped.append(rq.id.decode())
             if self.cells.pop(rq.id.decode(), None) is None:
@@ -69,3 +81,7 @@ class FakeWarden:
         else:
             reply.code, reply.msg = p.CODES.index("unavailable"), b"a stand-in"
         return reply
+
+    def is_others(self, rq):
+        owner = self.owners.get(rq.id.decode())
+        return owner and owner != rq.installation.decode()

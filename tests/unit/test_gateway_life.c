@@ -166,6 +166,18 @@ static void operators_see_why(void **state)
 	assert_string_equal(mock_text(m, "reason"), "killed");
 	assert_int_equal(mock_ask(m, "GET", "/admin/sandboxes/i0008/why", NULL, ""), 200);
 	assert_string_equal(mock_text(m, "state"), "running");
+	m->all[8].s.flags |= NODE_ABSENT;
+	assert_int_equal(mock_ask(m, "GET", "/admin/sandboxes/i0008/why", NULL, ""), 200);
+	assert_string_equal(mock_text(m, "stalled"), "vm_absent");
+	assert_int_equal(mock_ask(m, "GET", "/sandboxes/i0008", m->key[0], ""), 200);
+	assert_string_equal(mock_text(m, "state"), "running");
+	assert_string_equal(mock_text(m, "stalled"), "vm_absent");
+	assert_non_null(strstr(mock_text(m, "message"), "is kept"));
+	assert_int_equal(mock_ask(m, "POST", "/admin/confirm-lost", NULL, ""), 200);
+	assert_int_equal(m->last.verb, NODE_CONFIRM_LOST);
+	assert_int_equal(json_integer_value(json_object_get(m->json, "sandboxes")), 1);
+	assert_int_equal(mock_ask(m, "POST", "/confirm-lost", m->key[0], ""), 404);
+	m->all[8].s.flags &= ~(uint32_t)NODE_ABSENT;
 	assert_int_equal(mock_ask(m, "POST", "/admin/sandboxes/i0008/pause", NULL, ""), 204);
 	assert_int_equal(mock_ask(m, "GET", "/admin/sandboxes/i0008/why", NULL, ""), 200);
 	assert_string_equal(mock_text(m, "state"), "paused");

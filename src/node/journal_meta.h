@@ -1,0 +1,16 @@
+/* journal_meta.h - what the journal knows of itself, by name. */
+#pragma once
+
+#include "node/journal.h"
+
+bool journal_fresh(const struct journal *j); /* there was none before: it was made just now */
+
+/* "" when there is none of that name; blocks (at start only). */
+int journal_get_meta(struct journal *j, const char *name, char *ret, size_t size,
+		     struct err *err) NODISCARD;
+/* On the disk when it returns; blocks (at start only). */
+int journal_put_meta(struct journal *j, const char *name, const char *value,
+		     struct err *err) NODISCARD;
+/* After all that was asked for before; at most NODE_ID_MAX characters each. */
+int journal_note_meta(struct journal *j, struct journal_write *w, const char *name,
+		      const char *value, journal_done_fn *on_done, struct err *err) NODISCARD;

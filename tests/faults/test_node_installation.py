@@ -1,0 +1,202 @@
+"""test_node_installation.py - whose sandboxes they are, and when one that is not to be seen is lost: a wrong path in a
+configuration, a second node at the same warden, a journal of another machine end nobody's sandbox."""
+
+import os
+
+import pytest
+
+from lone_node import TEAM, WAKING_ROW, LoneNode, running
+from node_client import NodeError, value
+from warden import wait_for
+
+AT_ONCE = 8  # ABSENT_AT_ONCE_MAX
+MANY = 20
+
+
+@pytest.fixture
+def node():
+    with LoneNode() as n:
+        yield n
+
+
+def ids(n, first=0):
+    return [f"ia{i:020d}" for i in range(first, first + n)]
+
+
+def reason_of(node, sandbox):
+    with pytest.raises(NodeError) as e:
+        node.client.get(TEAM, sandbox)
+    assert e.value.code == "not_found"
+    return e.value.reply.sandbox.reason
+
+
+def is_absent(node, sandbox):
+    return bool(node.client.get(TEAM, sandbox).sandbox.flags & value("NODE_ABSENT"))
+
+
+def looked(node, times=1):
+    """Until node has been through warden's list so often since now."""
+    before = node.warden.looks
+    wait_for(lambda: node.warden.looks >= before + times, "node looks at warden's list", 90)
+
+
+def listed(node):
+    return sorted(box.id for box, _ in node.client.list(TEAM))
+
+
+# --- whose VMs they are ---
+
+
+def test_vms_of_another_installation_are_left_alone(node):
+    """A typo in data_dir, or two nodes at one warden."""
+    node.warden.cells = {name: i for i, name in enumerate(ids(3))}
+    node.warden.owners = {name: "0" * 32 for name in ids(3)}
+    node.start(data_dir=node.base / "typo")
+    wait_for(lambda: node.client.status()["vmsOfOthers"] == 3, "they are told of")
+    assert node.warden.stopped == [] and len(node.warden.cells) == 3
+    assert node.log().count("are of another installation") == 1
+    assert node.client.status()["sandboxes"] == 0
+
+
+def test_a_vm_in_nobodys_books_is_still_ended(node):
+    mine = (node.data / "installation").read_text().strip()
+    node.warden.cells = {name: i for i, name in enumerate(ids(3))}
+    node.warden.owners = {ids(3)[0]: mine, ids(3)[1]: "0" * 32}  # the third is of a warden before
+    node.start()
+    wait_for(lambda: sorted(node.warden.stopped) == [ids(3)[0], ids(3)[2]], "they are ended")
+    assert list(node.warden.cells) == [ids(3)[1]]
+
+
+def test_a_row_that_another_installation_has_a_vm_of_does_not_stop_it(node):
+    """A copy of the journal in another folder: the VM is the other's."""
+    node.put(running(0))
+    node.warden.cells, node.warden.owners = {ids(1)[0]: 0}, {ids(1)[0]: "0" * 32}
+    node.start()
+    wait_for(lambda: ids(1)[0] not in listed(node), "its row is gone")
+    assert reason_of(node, ids(1)[0]) == value("NODE_LOST") and list(node.warden.cells) == ids(1)
+
+
+# --- the journal and its folder ---
+
+
+def test_one_identity_is_made_and_kept(node):
+    mine = (node.data / "installation").read_text().strip()
+    assert len(mine) == 32 and node.meta("installation") == mine
+    node.start()
+    assert node.client.status()["installation"] == mine
+    assert os.stat(node.data / "installation").st_mode & 0o077 == 0
+
+
+def test_a_journal_of_another_machine_is_refused(node):
+    node.put(running(0))
+    other = "f" * 32
+    node.sql("update meta set value = ? where name = 'installation'", other)
+    node.launch()
+    assert node.process.wait(30) == 1
+    said = node.log().splitlines()[-1]
+    assert "data_dir" in said and other[:8] in said and "remove the file `installation`" in said, said
+    assert node.folder(ids(1)[0]).is_dir() and len(node.sql("select * from sandbox")) == 1
+    (node.data / "installation").unlink()  # as it says
+    node.start()
+    assert (node.data / "installation").read_text().strip() == other
+
+
+@pytest.mark.parametrize("lost", ["file", "journal", "meta"])
+def test_what_one_place_forgot_the_other_knows(node, lost):
+    mine = (node.data / "installation").read_text().strip()
+    if lost == "file":
+        (node.data / "installation").unlink()
+    elif lost == "journal":
+        for path in node.data.glob("journal.db*"):
+            path.unlink()
+    else:  # of a version before
+        node.sql("delete from meta")
+    node.start()
+    assert node.meta("installation") == mine == (node.data / "installation").read_text().strip()
+
+
+# --- sandboxes whose VMs are not to be seen ---
+
+
+def test_a_warden_that_lists_nothing_ends_nobody(node):
+    """Its state_dir is wrong. The sandboxes stay, GET says why, and they go on when it is mended."""
+    node.put(*map(running, range(MANY)))
+    node.start()
+    wait_for(lambda: node.client.status()["vmsAbsent"] == MANY, "they are missed")
+    assert listed(node) == ids(MANY) and is_absent(node, ids(1)[0])
+    for ask in (lambda: node.client.pause(TEAM, ids(1)[0]), lambda: node.client.sockets(ids(1)[0])):
+        with pytest.raises(NodeError) as e:
+            ask()
+        assert e.value.code == "unavailable" and "kept until" in e.value.msg
+    assert all((node.folder(name) / "disk").exists() for name in ids(MANY))
+    node.warden.cells = {name: i for i, name in enumerate(ids(MANY))}
+    node.warden.hang_up()  # a warden that is started again
+    wait_for(lambda: node.client.status()["vmsAbsent"] == 0, "they are seen")
+    assert listed(node) == ids(MANY) and not is_absent(node, ids(1)[0]) and node.warden.stopped == []
+
+
+def test_a_few_are_lost_at_once(node):
+    node.put(*map(running, range(AT_ONCE)))
+    node.start()
+    wait_for(lambda: listed(node) == [], "they are gone")
+    assert {reason_of(node, name) for name in ids(AT_ONCE)} == {value("NODE_LOST")}
+
+
+def test_after_a_boot_of_the_host_nobody_waits(node):
+    node.put(*map(running, range(MANY)))
+    node.start()
+    wait_for(lambda: node.client.status()["vmsAbsent"] == MANY, "they are missed")
+    boot = open("/proc/sys/kernel/random/boot_id").read().strip()
+    wait_for(lambda: node.meta("boot") == boot, "the boot is noted")
+    node.kill()
+    node.sql("update meta set value = 'another' where name = 'boot'")
+    node.start()
+    wait_for(lambda: listed(node) == [], "they are gone")
+    assert {reason_of(node, name) for name in ids(MANY)} == {value("NODE_LOST")}
+    wait_for(lambda: node.meta("boot") == boot, "the boot is noted")
+
+
+def test_an_operator_says_that_they_are_lost(node):
+    node.put(*map(running, range(MANY)))
+    node.start()
+    wait_for(lambda: node.client.status()["vmsAbsent"] == MANY, "they are missed")
+    assert node.client.call("CONFIRM_LOST").count == MANY
+    wait_for(lambda: listed(node) == [], "they are gone")
+    assert node.client.call("CONFIRM_LOST").count == 0
+
+
+def test_their_time_goes_on(node):
+    """A lifetime ends one; an auto-pause, which is not possible, does not."""
+    short, waking = running(0, seconds=1), running(2, seconds=1, state=WAKING_ROW)
+    keep = running(1, seconds=1, flags=value("NODE_AUTO_PAUSE"))
+    node.put(short, keep, waking, *map(running, range(3, MANY)))
+    node.start()
+    wait_for(lambda: node.client.status()["vmsAbsent"] > AT_ONCE, "they are missed")
+    wait_for(lambda: short["id"] not in listed(node), "its time is over")
+    node.warden.hang_up()  # of one that never ran again it is asked at the next look
+    wait_for(lambda: waking["id"] not in listed(node), "its time is over")
+    assert {reason_of(node, row["id"]) for row in (short, waking)} == {value("NODE_LIFETIME")}
+    assert is_absent(node, keep["id"]) and (node.folder(keep["id"]) / "disk").exists()
+    assert "is paused" not in node.log()
+    node.client.kill(TEAM, ids(MANY)[5])
+    assert reason_of(node, ids(MANY)[5]) == value("NODE_KILLED")
+
+
+def test_the_second_look(node):
+    """A minute later: more than a tenth of all wait for the operator, fewer are lost."""
+    node.put(*map(running, range(100)))
+    node.warden.cells = {name: i for i, name in enumerate(ids(100))}
+    node.start()
+    for name in ids(9):
+        del node.warden.cells[name]
+    node.warden.hang_up()
+    wait_for(lambda: node.client.status()["vmsAbsent"] == 9, "they are missed")
+    assert len(listed(node)) == 100
+    looked(node)
+    wait_for(lambda: node.client.status()["vmsAbsent"] == 0, "they are lost")
+    assert listed(node) == ids(91, 9)
+    node.warden.cells.clear()
+    node.warden.hang_up()
+    wait_for(lambda: node.client.status()["vmsAbsent"] == 91, "they are missed")
+    wait_for(lambda: node.client.status()["vmsToConfirm"] == 91, "they wait for the operator", 90)
+    assert listed(node) == ids(91, 9) and "hotcell confirm-lost" in node.log()
