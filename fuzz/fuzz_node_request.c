@@ -30,10 +30,13 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	must_be_plain(rq.template_tag, sizeof(rq.template_tag));
 	must_be_plain(rq.key_id, sizeof(rq.key_id));
 	must_be_plain(rq.idempotency, sizeof(rq.idempotency));
+	must_be_plain(rq.token, sizeof(rq.token));
 	MUST(rq.verb == NODE_CREATE || rq.verb == NODE_LIST || rq.verb == NODE_TEMPLATES ||
 	     rq.verb == NODE_STATUS || rq.verb == NODE_SIGNED || rq.verb == NODE_ENDED ||
 	     rq.verb == NODE_SNAPSHOTS || rq.verb == NODE_SNAPSHOT_DELETE ||
-	     rq.verb == NODE_SECRET || rq.verb == NODE_SEAL_KEY || rq.id[0] != '\0');
+	     rq.verb == NODE_SECRET || rq.verb == NODE_SEAL_KEY || rq.verb == NODE_GIVE_UP ||
+	     rq.id[0] != '\0');
+	MUST(rq.verb != NODE_GIVE_UP || rq.token[0]);
 	MUST(rq.verb != NODE_SECRET || rq.team[0]);
 	MUST(rq.verb != NODE_SNAPSHOT_DELETE || rq.template_id[0]);
 	MUST(rq.verb != NODE_FORK || (rq.count >= 1 && rq.count <= NODE_FORK_MAX));

@@ -6,7 +6,9 @@
 #include <errno.h>
 #include <sys/socket.h>
 
+#include "base/clock.h"
 #include "base/log.h"
+#include "base/random.h"
 #include "gateway/node_reply.h"
 #include "jail/fdmsg.h"
 #include "net/addr.h"
@@ -29,13 +31,18 @@ struct node_link {
 	struct node_call *waiting, **last;
 	struct node_call *sent[SENT_LISTS];
 	struct node_call *failing;
-	size_t n_calls;
+	size_t n_calls, n_give_ups;
 	unsigned int held; /* by callbacks that run now */
 	bool closed;
 	struct {
 		struct node_reply reply;
 		uint8_t after[NODE_MESSAGE_MAX - sizeof(struct node_reply)];
 	} in;
+};
+
+struct give_up { /* node is told that nobody waits for a request any more */
+	struct node_call call;
+	struct node_link *link;
 };
 
 static void release(struct node_link *n)
@@ -62,7 +69,10 @@ static void list_remove(struct node_link *n, struct node_call *c)
 		n->last = c->prev;
 }
 
-void node_call_cancel(struct node_call *c)
+/* --- one call ----------------------------------------------------------------------------- */
+
+/* Out of its list: it is over. */
+static void detach(struct node_call *c)
 {
 	struct node_link *n = c->link;
 
@@ -73,6 +83,51 @@ void node_call_cancel(struct node_call *c)
 	c->link = NULL;
 	timer_stop(&c->deadline);
 	buf_done(&c->message);
+}
+
+static void on_given_up(struct node_call *c, const struct node_reply *reply, struct bytes after,
+			int *fds, size_t n_fds, const struct err *err)
+{
+	struct give_up *g = CONTAINER_OF(c, struct give_up, call);
+
+	(void)reply, (void)after, (void)fds, (void)n_fds;
+	if (err)
+		log_warn("node was not told that a request was given up: %s", err->msg);
+	g->link->n_give_ups--;
+	free(g);
+}
+
+/* Node may have done it, and nobody hears of it. */
+static void give_up(struct node_link *n, struct node_call *c)
+{
+	struct node_request rq = { .verb = NODE_GIVE_UP };
+	struct give_up *g = NULL;
+	struct err err;
+
+	if (!c->token[0] || c->n_sends == 0)
+		return;
+	memcpy(rq.token, c->token, sizeof(rq.token));
+	c->token[0] = '\0';
+	err_set(&err, ERR_EXHAUSTED, 0, "%zu were", n->n_give_ups);
+	if (n->n_give_ups < NODE_GIVE_UPS_MAX)
+		g = calloc(1, sizeof(*g));
+	if (g && node_link_call(n, &g->call, &rq, (struct bytes){ 0 }, NODE_GIVE_UP_MS, on_given_up,
+				&err) == 0) {
+		g->link = n;
+		n->n_give_ups++;
+		return;
+	}
+	free(g);
+	log_warn("node is not told that a request was given up: %s", err.msg);
+}
+
+void node_call_cancel(struct node_call *c)
+{
+	struct node_link *n = c->link;
+
+	detach(c);
+	if (n)
+		give_up(n, c);
 }
 
 static void fail_call(struct node_call *c, const struct err *err)
@@ -108,15 +163,18 @@ static void wait_to_be_sent(struct node_link *n, struct node_call *c)
 	c->prev = n->last;
 	*n->last = c;
 	n->last = &c->next;
-	timer_start(&c->deadline, left < NODE_LINK_WAIT_MS ? left : NODE_LINK_WAIT_MS);
+	timer_start(&c->deadline,
+		    left < NODE_LINK_WAIT_MS || c->patient ? left : NODE_LINK_WAIT_MS);
 }
 
-static bool may_be_done_twice(const struct node_call *c)
+/* What it is sent for the next time. */
+static void mark_again(struct node_call *c)
 {
 	struct node_request rq;
 
 	memcpy(&rq, c->message.ptr, sizeof(rq));
-	return rq.verb != NODE_CREATE || rq.idempotency[0];
+	rq.flags |= NODE_AGAIN;
+	memcpy(c->message.ptr, &rq, sizeof(rq));
 }
 
 static bool send_one(struct node_link *n, struct node_call *c, struct err *err)
@@ -127,12 +185,14 @@ static bool send_one(struct node_link *n, struct node_call *c, struct err *err)
 	list_add(c, &n->sent[c->tag % SENT_LISTS]);
 	timer_start(&c->deadline, left_ms(c));
 	c->n_sends++;
-	if (!may_be_done_twice(c) || c->n_sends == NODE_SENDS_MAX)
+	if (c->n_sends == NODE_SENDS_MAX)
 		buf_done(&c->message);
+	else if (c->token[0])
+		mark_again(c);
 	return true;
 }
 
-/* What was sent is sent again where that does no harm; the rest fails. */
+/* What was sent is sent again; what was sent too often fails. */
 static void recall(struct node_link *n)
 {
 	for (size_t i = 0; i < SENT_LISTS; i++)
@@ -182,6 +242,7 @@ static void deliver(struct node_link *n, struct node_call *c, size_t len, int *f
 	const struct node_reply *r = &n->in.reply;
 	struct err err;
 
+	c->token[0] = '\0'; /* it is told */
 	if (r->code != ERR_NONE) {
 		err = (struct err){ .code = (enum err_code)r->code };
 		snprintf(err.msg, sizeof(err.msg), "%s", r->msg);
@@ -303,7 +364,7 @@ static void on_retry(struct timer *t)
 }
 
 static int write_message(struct node_call *c, const struct node_request *request, struct bytes text,
-			 struct err *err)
+			 uint64_t deadline_ms, struct err *err)
 {
 	struct node_request rq = *request;
 
@@ -312,6 +373,11 @@ static int write_message(struct node_call *c, const struct node_request *request
 			       NODE_TEXT_MAX);
 	rq.version = NODE_VERSION;
 	rq.tag = c->tag;
+	rq.deadline_ns = clock_boot_ns() + deadline_ms * NSEC_PER_MSEC;
+	if (rq.verb == NODE_CREATE || rq.verb == NODE_FORK || rq.verb == NODE_SNAPSHOT) {
+		random_name(rq.token, NODE_TOKEN_LENGTH);
+		memcpy(c->token, rq.token, sizeof(c->token));
+	}
 	rq.text_len = (uint32_t)text.len;
 	if (buf_add(&c->message, (struct bytes){ (const uint8_t *)&rq, sizeof(rq) }, err) < 0)
 		return -1;
@@ -337,9 +403,10 @@ int node_link_call(struct node_link *n, struct node_call *c, const struct node_r
 	*c = (struct node_call){ .on_done = on_done,
 				 .tag = n->next_tag++,
 				 .message = BUF_MAX(sizeof(*rq) + NODE_TEXT_MAX) };
-	if (write_message(c, rq, text, err) < 0)
+	if (write_message(c, rq, text, deadline_ms, err) < 0)
 		return -1;
 	c->link = n;
+	c->patient = rq->verb == NODE_GIVE_UP;
 	c->until_ms = loop_now_ms(n->loop) + deadline_ms;
 	n->n_calls++;
 	timer_init(&c->deadline, n->loop, on_late);
@@ -372,8 +439,13 @@ int node_link_open(struct loop *l, const char *path, struct node_link_user *u,
 
 static void cancel_all(struct node_call **list)
 {
-	while (*list)
-		node_call_cancel(*list);
+	struct node_call *c;
+
+	while ((c = *list)) {
+		detach(c);
+		if (c->on_done == on_given_up)
+			free(CONTAINER_OF(c, struct give_up, call));
+	}
 }
 
 void node_link_close(struct node_link *n)

@@ -2,9 +2,13 @@
  *
  * Any number of requests may be under way; replies find theirs by tag. The link connects again by
  * itself, and requests made meanwhile wait for at most NODE_LINK_WAIT_MS, so that a restart of
- * node is not seen by clients. Of what was sent when the connection ended, a NODE_CREATE without an
- * idempotency key fails with ERR_UNAVAILABLE, for nobody knows whether it was done; the rest, which
- * may be done twice, waits in the same way and is sent again.
+ * node is not seen by clients. What was sent when the connection ended waits in the same way and is
+ * sent again. What must not be done twice (NODE_CREATE, NODE_FORK, NODE_SNAPSHOT) has a token, by
+ * which node knows it again.
+ *
+ * Each request tells node its deadline. One with a token that ends without its reply, be it late,
+ * cancelled or failed, is given up: node hears so (NODE_GIVE_UP), now or when it is back, and what
+ * it made for nobody ends.
  */
 #pragma once
 
@@ -17,6 +21,8 @@ enum {
 	NODE_CALLS_MAX = 16384,    /* requests without a reply yet */
 	NODE_LINK_WAIT_MS = 10000, /* for node to come back */
 	NODE_LINK_RETRY_MS = 100,
+	NODE_GIVE_UP_MS = 10 * 60 * 1000, /* for node to come back and hear of it */
+	NODE_GIVE_UPS_MAX = 4096,         /* of these under way; more are not told */
 	NODE_SENDS_MAX = 4,      /* of one request, each over a connection that then ended */
 	NODE_REPLIES_BATCH = 32, /* taken per turn of the loop */
 };
@@ -45,6 +51,8 @@ struct node_call { /* embedded by the caller; all zero: nothing under way */
 	uint64_t until_ms;  /* of the loop's clock: the deadline */
 	struct buf message; /* as long as it may have to be sent */
 	unsigned int n_sends;
+	bool patient;                /* it waits for node until its deadline */
+	char token[NODE_ID_MAX + 1]; /* as in the request; empty: none, or it was answered */
 	struct node_call *next, **prev;
 };
 

@@ -17,15 +17,6 @@ void not_built(struct api_call *c)
 	api_fail(c, 501, "%s %s is not there yet", c->route->method, c->route->path);
 }
 
-/* The client hung up before it was told: nobody knows the sandbox. One whose create has a name may
- * be asked for again, and stays. */
-static void drop_created(struct api_call *c, const char *id)
-{
-	snprintf(c->params[0], sizeof(c->params[0]), "%s", id);
-	sandbox_ask(c, &(struct node_request){ .verb = NODE_KILL }, API_CREATE_MS,
-		    sandbox_on_no_content);
-}
-
 static void on_created(struct node_call *call, const struct node_reply *reply, struct bytes after,
 		       int *fds, size_t n_fds, const struct err *err)
 {
@@ -34,11 +25,8 @@ static void on_created(struct node_call *call, const struct node_reply *reply, s
 	(void)after;
 	(void)fds;
 	(void)n_fds;
-	c->outlives = !c->rq;
 	if (err)
 		api_fail_reply(c, reply, err);
-	else if (!c->rq)
-		drop_created(c, reply->sandbox.id);
 	else
 		api_answer(c, 201, sandbox_json(&reply->sandbox, c->g->domain));
 }
@@ -95,7 +83,6 @@ static void ask_create(struct api_call *c, struct node_request *rq, struct creat
 	rq->timeout_s = want->timeout_s;
 	rq->flags = flags_of(want);
 	sandbox_limit(c, rq);
-	c->outlives = !rq->idempotency[0];
 	secret_fill(c, rq, buf_view(&text), API_CREATE_MS, on_created);
 }
 

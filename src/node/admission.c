@@ -107,6 +107,7 @@ int admission_create(struct create *c, const struct node_request *rq, struct byt
 		return -1;
 	memcpy(c->team, rq->team, sizeof(c->team));
 	memcpy(c->key_id, rq->key_id, sizeof(c->key_id));
+	memcpy(c->token, rq->token, sizeof(c->token));
 	if (lease_check(rq->timeout_s, c->node->set[SET_TIMEOUT_MAX_S].number, err) < 0 ||
 	    allow(c, rq, err) < 0 || admit(c, err) < 0)
 		return -1;
@@ -130,6 +131,7 @@ int admission_copy(struct create *c, const struct create_copy *of, struct err *e
 	c->flags = of->flags;
 	memcpy(c->team, rq->team, sizeof(c->team));
 	memcpy(c->key_id, rq->key_id, sizeof(c->key_id));
+	memcpy(c->token, rq->token, sizeof(c->token));
 	if (allow(c, rq, err) < 0 || admit(c, err) < 0)
 		return -1;
 	if (of->text && !(c->text = strdup(of->text)))

@@ -39,6 +39,7 @@ static void load_fields(struct sandbox *s, const struct journal_row *row)
 	memcpy(s->key_id, row->key_id, sizeof(s->key_id));
 	memcpy(s->machine_id, row->machine_id, sizeof(s->machine_id));
 	memcpy(s->boot_id, row->boot_id, sizeof(s->boot_id));
+	memcpy(s->token, row->token, sizeof(s->token));
 	memcpy(s->base_id, row->base_id[0] ? row->base_id : row->sandbox.template_id,
 	       sizeof(s->base_id));
 }

@@ -31,6 +31,7 @@ static int put(struct sandbox *s, struct journal_write *w, enum journal_state st
 		return err_wrap(err, "note %s", s->info.id);
 	row.text = text;
 	row.known = s->network.known;
+	memcpy(row.token, s->token, sizeof(row.token));
 	memcpy(row.control_token, s->control_token, sizeof(row.control_token));
 	repeats_note(s, &row);
 	memcpy(row.key_id, s->key_id, sizeof(row.key_id));
@@ -141,6 +142,7 @@ void sandbox_claim(struct sandbox *s, struct create *c)
 	s->create = c;
 	memcpy(s->info.team, c->team, sizeof(s->info.team));
 	memcpy(s->key_id, c->key_id, sizeof(s->key_id));
+	memcpy(s->token, c->token, sizeof(s->token));
 	s->info.flags = c->flags & ~(uint32_t)NODE_BOOT;
 	if (!(c->flags & NODE_SECURE))
 		explicit_bzero(s->identity.access_token, sizeof(s->identity.access_token));

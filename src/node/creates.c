@@ -69,6 +69,28 @@ void creates_refuse_all(struct node *n, const struct err *why)
 		refuse(n->creates.first, why);
 }
 
+static bool is_wanted(const struct create *c)
+{
+	return door_wanted(c->fork ? fork_asked(c->fork) : c->asked) || repeats_awaited(c);
+}
+
+static void drop_unwanted(struct create *c)
+{
+	struct err err;
+
+	err_set(&err, ERR_TIMEOUT, 0, "no sandbox while somebody waited for it");
+	refuse(c, &err);
+}
+
+void creates_drop_unwanted(struct node *n)
+{
+	for (struct create *c = n->creates.first, *next; c; c = next) {
+		next = c->next;
+		if (!is_wanted(c))
+			drop_unwanted(c);
+	}
+}
+
 /* --- patience ----------------------------------------------------------------------------- */
 
 /* Since when the create waits for a daemon that is gone, in ms of the loop; 0: for none. */
@@ -235,7 +257,9 @@ void creates_failed(struct sandbox *s, const struct err *why)
 	} else if (s->state < SANDBOX_WAITING) {
 		c = first_plain(&n->creates);
 	}
-	if (c && n->warden.up)
+	if (c && !is_wanted(c))
+		drop_unwanted(c);
+	else if (c && n->warden.up)
 		blame(c, why);
 	else if (!c)
 		n->creates.pool_rests_until_ms = loop_now_ms(n->loop) + CREATE_POOL_REST_MS;

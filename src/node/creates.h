@@ -29,6 +29,7 @@ struct create {
 	struct node *node;
 	struct door_asked *asked;
 	char team[NODE_ID_MAX + 1], key_id[NODE_ID_MAX + 1];
+	char token[NODE_ID_MAX + 1]; /* of the request, see once.h; may be empty */
 	uint32_t timeout_s, flags;
 	struct repeat *repeat;     /* repeats.h; NULL: it has no name */
 	struct snapshot *snapshot; /* held; what it wants a copy of; NULL: of the template */
@@ -83,6 +84,7 @@ void creates_soon(struct node *n); /* something changed: see what can be done, f
 /* Could one more be resumed now? */
 int creates_room(const struct node *n, struct err *err) NODISCARD;
 void creates_refuse_all(struct node *n, const struct err *why);
+void creates_drop_unwanted(struct node *n); /* those that wait, and nobody for them */
 
 void creates_ready(struct sandbox *s);       /* it has come to WAITING */
 void creates_bound_ready(struct sandbox *s); /* the same, of one begun for its create */

@@ -60,6 +60,11 @@ static void finish(struct fork *f)
 	fork_free(f);
 }
 
+struct door_asked *fork_asked(const struct fork *f)
+{
+	return f->asked;
+}
+
 void fork_answer(struct fork *f, size_t at, const struct node_reply *r)
 {
 	struct node_forked *to = &f->all[at];
@@ -76,7 +81,14 @@ static void on_taken(struct taking_user *u, struct snapshot *p, const struct err
 {
 	struct fork *f = CONTAINER_OF(u, struct fork, taking);
 	size_t count = f->request.count;
+	struct err err;
 
+	if (p && !door_wanted(f->asked)) { /* then none is begun */
+		snapshot_release(snapshot_hold(p));
+		err_set(&err, ERR_TIMEOUT, 0, "no copies while somebody waited for them");
+		failed = &err;
+		p = NULL;
+	}
 	if (!p) {
 		if (f->node->door)
 			door_refuse(f->asked, failed);
@@ -141,7 +153,7 @@ static void begin(struct sandbox *s, struct door_asked *a, const struct node_req
 	struct err err;
 
 	err_set(&err, ERR_EXHAUSTED, ENOMEM, "a fork");
-	if (f && taking_begin(s, "", "", true, &f->taking, &err) == 0)
+	if (f && taking_begin(s, NULL, &f->taking, &err) == 0)
 		return;
 	if (f)
 		fork_free(f);

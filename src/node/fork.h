@@ -16,5 +16,6 @@ void forks_close(struct node *n); /* at node's own end */
 /* For network_secrets.c: of those whose creates are not there yet. */
 void forks_change_secret(struct node *n, const struct secret_change *change);
 
-/* For creates.c: the answer to one of its creates. */
+/* For creates.c: who waits for it; the answer to one of its creates. */
+struct door_asked *fork_asked(const struct fork *f);
 void fork_answer(struct fork *f, size_t at, const struct node_reply *r);

@@ -41,6 +41,8 @@ struct door_asked {
 	struct gateway_door *door;
 	struct caller *from; /* NULL: it has gone */
 	uint64_t tag;
+	bool given_up;
+	struct door_watch *watch;        /* NULL: nobody's */
 	struct door_asked *next, **prev; /* of its caller, or of those left behind */
 };
 
@@ -85,6 +87,8 @@ static void leave_behind(struct caller *c)
 		a->from = NULL;
 		asked_link(a, &c->door->left);
 		c->door->n_left++;
+		if (a->watch)
+			a->watch->ops->on_left(a->watch);
 	}
 	c->n_asked = 0;
 }
@@ -121,7 +125,8 @@ static void update_interest(struct caller *c)
 	watch_set(&c->ready, events);
 }
 
-static void tell(struct caller *c, const struct node_reply *r, struct bytes after, const int *fds,
+/* False: it was dropped. */
+static bool tell(struct caller *c, const struct node_reply *r, struct bytes after, const int *fds,
 		 size_t n_fds)
 {
 	struct err err = { 0 };
@@ -129,9 +134,10 @@ static void tell(struct caller *c, const struct node_reply *r, struct bytes afte
 	if (letter_box_send(&c->out, c->sock, r, after, fds, n_fds, &err) < 0) {
 		log_warn("a gateway was dropped: %s", err.msg);
 		drop(c);
-		return;
+		return false;
 	}
 	update_interest(c);
+	return true;
 }
 
 static void tell_error(struct caller *c, uint64_t tag, const struct err *err)
@@ -147,7 +153,9 @@ void door_answer(struct door_asked *a, const struct node_reply *r, struct bytes 
 		 const int *fds, size_t n_fds)
 {
 	struct caller *c = a->from;
+	struct door_watch *watch = a->watch;
 	struct node_reply tagged = *r;
+	bool told = false;
 
 	tagged.tag = a->tag;
 	asked_unlink(a);
@@ -157,10 +165,32 @@ void door_answer(struct door_asked *a, const struct node_reply *r, struct bytes 
 		a->door->n_left--;
 	free(a);
 	if (c)
-		tell(c, &tagged, after, fds, n_fds);
+		told = tell(c, &tagged, after, fds, n_fds);
 	else
 		for (size_t i = 0; i < n_fds; i++)
 			close(fds[i]);
+	if (watch)
+		watch->ops->on_answered(watch, r, after, told);
+}
+
+void door_set_watch(struct door_asked *a, struct door_watch *w)
+{
+	a->watch = w;
+}
+
+bool door_is_here(const struct door_asked *a)
+{
+	return a->from != NULL;
+}
+
+void door_give_up(struct door_asked *a)
+{
+	a->given_up = true;
+}
+
+bool door_wanted(const struct door_asked *a)
+{
+	return !a->given_up;
 }
 
 void door_refuse(struct door_asked *a, const struct err *err)

@@ -31,10 +31,10 @@ struct journal_row {
 	/* When this run began and is to end, in CLOCK_BOOTTIME: a VM does not survive a boot, and
 	 * the wall clock may jump. 0: not known, of a row of schema 1 */
 	uint64_t run_boot_ns, end_boot_ns;
-	char idempotency[NODE_ID_MAX + 1]; /* of the create that made it; may be empty */
-	uint64_t request_print;            /* and what that create asked for */
-	char base_id[NODE_ID_MAX + 1];     /* the template below the snapshot it was made of, which
-					    * is sandbox.template_id; empty: no snapshot */
+	char token[NODE_ID_MAX + 1], idempotency[NODE_ID_MAX + 1]; /* of the request for it */
+	uint64_t request_print;        /* and what that create asked for */
+	char base_id[NODE_ID_MAX + 1]; /* the template below the snapshot it was made of, which
+					* is sandbox.template_id; empty: no snapshot */
 	enum journal_state state;
 	uint32_t slot;
 	char *text;  /* JSON, NUL-terminated; may be NULL. Borrowed by calls, see each */

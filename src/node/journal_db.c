@@ -51,6 +51,7 @@ static const struct column {
 	MEMBER("request_print", COL_U64, request_print),
 	MEMBER("base_id", COL_TEXT, base_id),
 	MEMBER("traffic_token", COL_TEXT, sandbox.traffic_token),
+	MEMBER("token", COL_TEXT, token),
 #undef MEMBER
 };
 static_assert(sizeof(enum journal_state) == sizeof(uint32_t), "a state is kept as a number");
@@ -91,7 +92,9 @@ static const char *const migrations[] = {
 	"ALTER TABLE sandbox ADD COLUMN traffic_token TEXT NOT NULL DEFAULT '';"
 	"ALTER TABLE sandbox ADD COLUMN known TEXT;"
 	"ALTER TABLE snapshot ADD COLUMN known TEXT",
-	"CREATE TABLE meta (name TEXT PRIMARY KEY, value TEXT NOT NULL) STRICT",
+	("CREATE TABLE meta (name TEXT PRIMARY KEY, value TEXT NOT NULL) STRICT;"
+	 "ALTER TABLE sandbox ADD COLUMN token TEXT NOT NULL DEFAULT '';"
+	 "ALTER TABLE snapshot ADD COLUMN token TEXT NOT NULL DEFAULT ''"),
 };
 static_assert(COUNT(migrations) == JOURNAL_SCHEMA, "a change of the tables is a migration");
 

@@ -12,6 +12,7 @@ struct journal_snapshot {
 	char name[NODE_ID_MAX + 1], tag[NODE_ID_MAX + 1]; /* name: may be empty */
 	/* of its source: whoever wakes a copy proves with it that it is the same host */
 	char control_token[NODE_ID_MAX + 1];
+	char token[NODE_ID_MAX + 1];       /* of the request for it, see once.h; may be empty */
 	uint64_t created_ns;               /* since 1970 */
 	uint64_t memory_bytes, disk_bytes; /* that it takes of the disk, shared blocks too */
 	uint32_t vcpus, memory_mib, disk_mib;

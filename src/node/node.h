@@ -9,6 +9,7 @@
 #include "node/installation.h"
 #include "node/look.h"
 #include "node/memory_watch.h"
+#include "node/once.h"
 #include "node/quarantine.h"
 #include "node/repeats.h"
 #include "node/sandbox_table.h"
@@ -53,6 +54,7 @@ struct node {
 	struct signed_searches searches;
 	struct ended ended;
 	struct repeats repeats;
+	struct onces onces;
 	struct snapshots snapshots;
 	struct quarantine quarantine;
 	struct tidy tidy;

@@ -14,7 +14,8 @@
 
 enum {
 	NODE_VERSION = 5,
-	NODE_ID_MAX = 63, /* of a sandbox, a team, a template, an alias, a token */
+	NODE_ID_MAX = 63,       /* of a sandbox, a team, a template, an alias, a token */
+	NODE_TOKEN_LENGTH = 32, /* of a request: 165 bits */
 	NODE_TEXT_MAX = 48 * 1024,
 	NODE_MESSAGE_MAX = 160 * 1024, /* a whole datagram */
 	NODE_FDS_MAX = 4,
@@ -40,6 +41,12 @@ struct node_request {
 	/* NODE_CREATE: the same again, of the same team, is the same sandbox while it lives, for a
 	 * day. ERR_EXISTS: it was used for another request */
 	char idempotency[NODE_ID_MAX + 1];
+	/* NODE_CREATE, NODE_FORK, NODE_SNAPSHOT: made by the gateway for this one request. It is
+	 * done once, however often it is sent. NODE_GIVE_UP: of which request */
+	char token[NODE_ID_MAX + 1];
+	/* Until when somebody waits for the answer, in CLOCK_BOOTTIME, which gateway and node
+	 * share: what lies in a queue or is sent again has the same end. 0: nobody said */
+	uint64_t deadline_ns;
 	struct node_limits limits; /* of key_id: CREATE, FORK, CONNECT, RESUME, PAUSE */
 	uint64_t after_ns, until_ns;
 	uint32_t timeout_s;

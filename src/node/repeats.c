@@ -90,7 +90,7 @@ static struct door_asked *take_wait(struct repeat *r)
 
 uint64_t repeats_print(const struct node_request *rq, struct bytes text)
 {
-	const uint32_t numbers[] = { rq->timeout_s, rq->flags };
+	const uint32_t numbers[] = { rq->timeout_s, rq->flags & ~(uint32_t)NODE_AGAIN };
 	uint8_t digest[SHA256_SIZE];
 	struct sha256 h;
 	uint64_t print;
@@ -188,6 +188,15 @@ void repeats_failed(struct create *c, const struct err *why)
 	while ((a = take_wait(r)))
 		door_refuse(a, why);
 	drop(r);
+}
+
+bool repeats_awaited(const struct create *c)
+{
+	const struct repeat_wait *w = c->repeat ? c->repeat->waits : NULL;
+
+	while (w && !door_wanted(w->asked))
+		w = w->next;
+	return w;
 }
 
 void repeats_forget(struct sandbox *s)

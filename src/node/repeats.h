@@ -35,8 +35,9 @@ int repeats_begin(struct node *n, struct create *c, const struct node_request *r
 void repeats_done(struct create *c, struct sandbox *s);       /* it runs: who waited is answered */
 void repeats_failed(struct create *c, const struct err *why); /* who waited is told */
 
-void repeats_forget(struct sandbox *s); /* it ends: the name is free */
-void repeats_close(struct node *n);     /* who waits is forgotten */
+bool repeats_awaited(const struct create *c); /* others wait for it, too */
+void repeats_forget(struct sandbox *s);       /* it ends: the name is free */
+void repeats_close(struct node *n);           /* who waits is forgotten */
 
 /* Into and from its row. */
 void repeats_note(const struct sandbox *s, struct journal_row *row);

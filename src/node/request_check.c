@@ -1,13 +1,19 @@
 /* request_check.c - what every verb needs, as a table. */
 #include "node/request_check.h"
 
-enum { NEEDS_TEAM = 1 << 0, NEEDS_ID = 1 << 1, NEEDS_TEMPLATE = 1 << 2, NEEDS_COUNT = 1 << 3 };
+enum {
+	NEEDS_TEAM = 1 << 0,
+	NEEDS_ID = 1 << 1,
+	NEEDS_TEMPLATE = 1 << 2,
+	NEEDS_COUNT = 1 << 3,
+	NEEDS_TOKEN = 1 << 4
+};
 
 #define FLAGS_KNOWN                                                                      \
 	((uint32_t)NODE_SECURE | (uint32_t)NODE_WRITE | (uint32_t)NODE_AUTO_PAUSE |      \
 	 (uint32_t)NODE_AUTO_RESUME | (uint32_t)NODE_NO_MEMORY | (uint32_t)NODE_NEWEST | \
 	 (uint32_t)NODE_TO_AGENT | (uint32_t)NODE_ALSO_PAUSED | (uint32_t)NODE_BOOT |    \
-	 (uint32_t)NODE_PRIVATE | (uint32_t)NODE_INGRESS)
+	 (uint32_t)NODE_PRIVATE | (uint32_t)NODE_INGRESS | (uint32_t)NODE_AGAIN)
 
 static const unsigned int needs[NODE_VERBS] = {
 	[NODE_CREATE] = NEEDS_TEAM | NEEDS_TEMPLATE,
@@ -27,6 +33,7 @@ static const unsigned int needs[NODE_VERBS] = {
 	[NODE_EXPLAIN] = NEEDS_ID,
 	[NODE_EGRESS_LOG] = NEEDS_ID,
 	[NODE_SECRET] = NEEDS_TEAM,
+	[NODE_GIVE_UP] = NEEDS_TOKEN,
 };
 
 static int check_string(const char *s, size_t size, bool needed, const char *name, struct err *err)
@@ -51,7 +58,8 @@ static int check_strings(const struct node_request *rq, struct err *err)
 	    check_string(rq->id, sizeof(rq->id), need & NEEDS_ID, "id", err) < 0 ||
 	    check_string(rq->template_tag, sizeof(rq->template_tag), false, "tag", err) < 0 ||
 	    check_string(rq->key_id, sizeof(rq->key_id), false, "key_id", err) < 0 ||
-	    check_string(rq->idempotency, sizeof(rq->idempotency), false, "idempotency", err) < 0)
+	    check_string(rq->idempotency, sizeof(rq->idempotency), false, "idempotency", err) < 0 ||
+	    check_string(rq->token, sizeof(rq->token), need & NEEDS_TOKEN, "token", err) < 0)
 		return -1;
 	return check_string(rq->template_id, sizeof(rq->template_id), need & NEEDS_TEMPLATE,
 			    "template", err);

@@ -413,6 +413,7 @@ static verb_fn *const verbs[NODE_VERBS] = {
 	[NODE_SECRET] = secrets_ask,
 	[NODE_SEAL_KEY] = secrets_key_ask,
 	[NODE_CONFIRM_LOST] = absence_confirm,
+	[NODE_GIVE_UP] = once_give_up_ask,
 };
 
 static void on_request(struct door_user *u, struct door_asked *a, const struct node_request *rq,
@@ -421,7 +422,8 @@ static void on_request(struct door_user *u, struct door_asked *a, const struct n
 	struct node *n = CONTAINER_OF(u, struct node, door_user);
 
 	if (verbs[rq->verb]) {
-		verbs[rq->verb](n, a, rq, text);
+		if (once_wanted(a, rq) && !once_take(n, a, rq))
+			verbs[rq->verb](n, a, rq, text);
 		return;
 	}
 	struct err err;
@@ -433,7 +435,8 @@ static void on_request(struct door_user *u, struct door_asked *a, const struct n
 void requests_again(struct node *n, struct door_asked *a, const struct node_request *rq,
 		    struct bytes text)
 {
-	verbs[rq->verb](n, a, rq, text);
+	if (once_wanted(a, rq))
+		verbs[rq->verb](n, a, rq, text);
 }
 
 void requests_open(struct node *n)
@@ -442,12 +445,14 @@ void requests_open(struct node *n)
 
 	n->door_user.ops = &ops;
 	signed_open(n);
+	once_open(n);
 }
 
 void requests_close(struct node *n)
 {
 	while (n->jobs)
 		job_free(n->jobs);
+	once_close(n);
 	network_jobs_close(n);
 	secrets_close(n);
 	signed_close(n);

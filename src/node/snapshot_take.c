@@ -249,8 +249,7 @@ void taking_order(const struct taking *t, enum files_verb verb, struct files_ord
 	ret->host = t->host;
 }
 
-static void describe(struct taking *t, const struct sandbox *s, const char *name, const char *tag,
-		     bool hidden)
+static void describe(struct taking *t, const struct sandbox *s, const struct node_request *rq)
 {
 	struct journal_snapshot *r = &t->row;
 
@@ -260,8 +259,10 @@ static void describe(struct taking *t, const struct sandbox *s, const char *name
 	memcpy(r->parent, s->info.template_id, sizeof(r->parent));
 	memcpy(r->source, s->info.id, sizeof(r->source));
 	memcpy(r->control_token, s->control_token, sizeof(r->control_token));
-	snprintf(r->name, sizeof(r->name), "%s", name);
-	snprintf(r->tag, sizeof(r->tag), "%s", tag[0] ? tag : SNAPSHOT_TAG);
+	snprintf(r->name, sizeof(r->name), "%s", rq ? rq->template_id : "");
+	snprintf(r->tag, sizeof(r->tag), "%s",
+		 rq && rq->template_tag[0] ? rq->template_tag : SNAPSHOT_TAG);
+	snprintf(r->token, sizeof(r->token), "%s", rq ? rq->token : "");
 	r->created_ns = clock_wall_ns();
 	r->vcpus = s->info.vcpus;
 	r->memory_mib = s->info.memory_mib;
@@ -270,7 +271,7 @@ static void describe(struct taking *t, const struct sandbox *s, const char *name
 	t->flat = s->state != SANDBOX_PAUSED && r->layers > s->node->set[SET_LAYERS_MAX].number;
 	if (t->flat)
 		r->layers = 1;
-	r->hidden = hidden;
+	r->hidden = !rq;
 	set_known(t, s->network.known);
 	t->booted = s->host != NULL;
 	if (s->host)
@@ -303,8 +304,8 @@ static int copy_paused(struct sandbox *s, struct taking *t, struct err *err)
 	return files_ask(t->node->files, &t->files, &o, on_paused_copied, err);
 }
 
-int taking_begin(struct sandbox *s, const char *name, const char *tag, bool hidden,
-		 struct taking_user *u, struct err *err)
+int taking_begin(struct sandbox *s, const struct node_request *rq, struct taking_user *u,
+		 struct err *err)
 {
 	struct node *n = s->node;
 	struct taking *t;
@@ -322,7 +323,7 @@ int taking_begin(struct sandbox *s, const char *name, const char *tag, bool hidd
 	if (!t)
 		return err_set(err, ERR_EXHAUSTED, ENOMEM, "a snapshot");
 	*t = (struct taking){ .node = n, .user = u, .asked_ns = clock_mono_ns() };
-	describe(t, s, name, tag, hidden);
+	describe(t, s, rq);
 	t->next = n->takings;
 	if (t->next)
 		t->next->prev = &t->next;
@@ -346,20 +347,11 @@ struct snapshot_asked {
 static void on_taken(struct taking_user *u, struct snapshot *p, const struct err *failed)
 {
 	struct snapshot_asked *q = CONTAINER_OF(u, struct snapshot_asked, user);
-	AUTO(buf_done) struct buf out = BUF_MAX(NODE_TEXT_MAX);
-	AUTO(json_decrefp) json_t *v = p ? snapshot_json(p) : NULL;
-	struct err err = failed ? *failed : (struct err){ 0 };
 
-	if (p && (json_encode(v, &out, &err) < 0))
-		p = NULL;
-	if (!q->node->door) {
-		free(q);
-		return;
-	}
-	if (p)
-		door_answer(q->asked, &(struct node_reply){ 0 }, buf_view(&out), NULL, 0);
-	else
-		door_refuse(q->asked, &err);
+	if (q->node->door && p)
+		snapshot_answer(p, q->asked);
+	else if (q->node->door)
+		door_refuse(q->asked, failed);
 	free(q);
 }
 
@@ -374,7 +366,7 @@ static void take(struct sandbox *s, struct door_asked *a, const struct node_requ
 		return;
 	}
 	*q = (struct snapshot_asked){ { on_taken }, s->node, a };
-	if (taking_begin(s, rq->template_id, rq->template_tag, false, &q->user, &err) < 0) {
+	if (taking_begin(s, rq, &q->user, &err) < 0) {
 		free(q);
 		door_refuse(a, &err);
 	}

@@ -18,10 +18,10 @@ struct taking_user {
 	void (*on_taken)(struct taking_user *u, struct snapshot *p, const struct err *err);
 };
 
-/* Of a RUNNING one, or of a PAUSED one with its memory, which stays so. `name` may be empty;
- * hidden: for a fork. Failure (-1): nothing follows. */
-int taking_begin(struct sandbox *s, const char *name, const char *tag, bool hidden,
-		 struct taking_user *u, struct err *err) NODISCARD;
+/* Of a RUNNING one, or of a PAUSED one with its memory, which stays so. `rq` names it; NULL: it is
+ * for a fork, and hidden. Failure (-1): nothing follows. */
+int taking_begin(struct sandbox *s, const struct node_request *rq, struct taking_user *u,
+		 struct err *err) NODISCARD;
 void takings_close(struct node *n); /* at node's own end */
 
 /* NODE_SNAPSHOT */

@@ -157,6 +157,27 @@ void snapshot_release(struct snapshot *p)
 		take_away(p);
 }
 
+struct snapshot *snapshots_by_token(const struct node *n, const char *token)
+{
+	struct snapshot *p = n->snapshots.all;
+
+	while (p && (p->going || strcmp(p->row.token, token) != 0))
+		p = p->next;
+	return p;
+}
+
+/* One with a name may be found by it, and may have taken the place of another. One that sandboxes
+ * were made of was found in a list. */
+void snapshots_undo(struct node *n, const char *token)
+{
+	struct snapshot *p = snapshots_by_token(n, token);
+
+	if (!p || p->row.name[0] || p->users > 0)
+		return;
+	log_info("snapshot %s: nobody was told of it", p->row.id);
+	take_away(p);
+}
+
 static void on_hidden(struct journal_write *w, const struct err *err)
 {
 	struct snapshot *p = CONTAINER_OF(w, struct snapshot, write);
@@ -286,6 +307,18 @@ void snapshots_list(struct node *n, struct door_asked *a, const struct node_requ
 		if (is_wanted(p, rq))
 			(void)json_array_append_new(all, snapshot_json(p));
 	if (json_encode(all, &out, &err) < 0)
+		door_refuse(a, &err);
+	else
+		door_answer(a, &(struct node_reply){ 0 }, buf_view(&out), NULL, 0);
+}
+
+void snapshot_answer(const struct snapshot *p, struct door_asked *a)
+{
+	AUTO(buf_done) struct buf out = BUF_MAX(NODE_TEXT_MAX);
+	AUTO(json_decrefp) json_t *v = snapshot_json(p);
+	struct err err;
+
+	if (json_encode(v, &out, &err) < 0)
 		door_refuse(a, &err);
 	else
 		door_answer(a, &(struct node_reply){ 0 }, buf_view(&out), NULL, 0);

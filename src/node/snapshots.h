@@ -62,6 +62,11 @@ struct snapshot *snapshots_add(struct node *n, const struct journal_snapshot *ro
 /* It takes the name of an earlier one, which is then found by nobody. */
 void snapshots_rename_older(struct snapshot *newest);
 
+/* Of the request that was sent with it; NULL: none. See once.h. */
+struct snapshot *snapshots_by_token(const struct node *n, const char *token);
+void snapshots_undo(struct node *n, const char *token);               /* nobody was told of it */
+void snapshot_answer(const struct snapshot *p, struct door_asked *a); /* what it is */
+
 void snapshots_list(struct node *n, struct door_asked *a, const struct node_request *rq,
 		    struct bytes text);
 void snapshots_delete(struct node *n, struct door_asked *a, const struct node_request *rq,

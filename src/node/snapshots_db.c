@@ -11,12 +11,13 @@ static const struct column {
 } columns[] = {
 #define MEMBER(m) \
 	{ #m, offsetof(struct journal_snapshot, m), sizeof(((struct journal_snapshot *)0)->m) }
-	MEMBER(id),         MEMBER(team),         MEMBER(base_id),    MEMBER(parent),
-	MEMBER(source),     MEMBER(name),         MEMBER(tag),        MEMBER(control_token),
-	MEMBER(created_ns), MEMBER(memory_bytes), MEMBER(disk_bytes), MEMBER(vcpus),
-	MEMBER(memory_mib), MEMBER(disk_mib),     MEMBER(layers),     MEMBER(hidden),
+	MEMBER(id),     MEMBER(team),       MEMBER(base_id),      MEMBER(parent),
+	MEMBER(source), MEMBER(name),       MEMBER(tag),          MEMBER(control_token),
+	MEMBER(token),  MEMBER(created_ns), MEMBER(memory_bytes), MEMBER(disk_bytes),
+	MEMBER(vcpus),  MEMBER(memory_mib), MEMBER(disk_mib),     MEMBER(layers),
+	MEMBER(hidden),
 };
-enum { TEXTS = 8 };
+enum { TEXTS = 9 };
 
 static const char sql_remove[] = "DELETE FROM snapshot WHERE id = ?";
 

@@ -46,6 +46,8 @@ enum node_verb {
 	NODE_SEAL_KEY, /* -> text: {"sealKey":"<base64>"}: for what only the opener may read */
 	NODE_CONFIRM_LOST, /* -> count: NODE_ABSENT ones are ended: an operator says that they are
 			    * lost */
+	NODE_GIVE_UP,  /* token: nobody waits for that request any more. What it made without a name
+			* ends, now or when it is there; answered at once */
 	NODE_VERBS,
 };
 
@@ -68,6 +70,7 @@ enum node_flags {
 	NODE_PRIVATE = 1u << 10, /* its ports, the agent's excepted, want its traffic_token.
 				     NODE_SOCKETS: for such a port; text: the token sent */
 	NODE_INGRESS = 1u << 11, /* its text says how its ports are spoken to */
+	NODE_AGAIN = 1u << 13,   /* it was sent before, and the connection ended */
 	NODE_STALLED = 1u << 9,  /* of a sandbox: it wrote, the host's disk is full, and it stands
 				     still until there is room */
 	NODE_ABSENT = 1u << 12,  /* of a sandbox: warden's list does not show its VM; it waits until

@@ -35,7 +35,10 @@ struct mock {
 	const char *seal_key; /* NULL: node has nobody to open what is sealed */
 	enum err_code untold; /* what it says to NODE_SECRET */
 	size_t n_told;
-	struct node_request last; /* what node was asked */
+	bool hold; /* the next request gets no answer until it is given up */
+	struct door_asked *held;
+	char token[NODE_ID_MAX + 1], given_up[NODE_ID_MAX + 1]; /* of the one held; heard */
+	struct node_request last;                               /* what node was asked */
 	char last_text[NODE_TEXT_MAX + 1];
 	struct node_link_user node_user;
 	struct gateway g;
@@ -288,6 +291,19 @@ static inline void mock_on_asked(struct door_user *u, struct door_asked *a,
 	struct mock *m = CONTAINER_OF(u, struct mock, door_user);
 
 	m->asked++;
+	if (rq->verb == NODE_GIVE_UP) {
+		memcpy(m->given_up, rq->token, sizeof(m->given_up));
+		if (m->held)
+			mock_refuse(TAKE(m->held), ERR_TIMEOUT, "given up");
+		door_answer(a, &(struct node_reply){ 0 }, (struct bytes){ 0 }, NULL, 0);
+		return;
+	}
+	if (m->hold) {
+		m->hold = false;
+		m->held = a;
+		memcpy(m->token, rq->token, sizeof(m->token));
+		return;
+	}
 	m->last = *rq;
 	assert_true(bytes_to_str(text, m->last_text, sizeof(m->last_text)));
 	if (m->refuse)

@@ -1,216 +1,11 @@
 /* test_gateway_node_link.c - the client of node's socket, against a node made here and the real
  * door.
  */
-#include "tests/unit/check.h"
+#include "tests/unit/link_scene.h"
 
-#include <errno.h>
-#include <fcntl.h>
 #include <sys/resource.h>
-#include <sys/socket.h>
-#include <sys/un.h>
 
-#include "gateway/node_link.h"
-#include "jail/fdmsg.h"
 #include "node/gateway_door.h"
-
-enum { GUARD_MS = 60000, CALLS = 8, MS = 50000 };
-
-static struct scene {
-	struct loop *loop;
-	struct timer guard, pause;
-	int door, peer; /* node's */
-	struct node_link *link;
-	struct node_link_user user;
-	size_t n_done, n_up, n_down, n_gone;
-	uint32_t generation;
-	bool close_when_done, ask_when_done, close_when_down;
-	struct called {
-		struct node_call call;
-		int done;
-		struct err err;
-		struct node_reply reply;
-		char after[128];
-		int fd;
-		size_t n_fds, order;
-	} calls[CALLS];
-	char path[64];
-} s;
-
-static void on_guard(struct timer *t)
-{
-	(void)t;
-	fail_msg("nothing more happened in %d ms", GUARD_MS);
-}
-
-static void ask_ms(size_t i, enum node_verb verb, uint64_t ms);
-
-static void on_gone(struct node_link_user *u, const char *id, uint32_t generation)
-{
-	assert_ptr_equal(u, &s.user);
-	assert_string_equal(id, "sandbox");
-	s.generation = generation;
-	s.n_gone++;
-}
-
-static void on_down(struct node_link_user *u)
-{
-	(void)u;
-	s.n_down++;
-	if (s.close_when_down)
-		node_link_close(TAKE(s.link));
-}
-
-static void on_up(struct node_link_user *u)
-{
-	(void)u;
-	s.n_up++;
-}
-
-static void on_done(struct node_call *c, const struct node_reply *reply, struct bytes after,
-		    int *fds, size_t n_fds, const struct err *err)
-{
-	struct called *me = CONTAINER_OF(c, struct called, call);
-
-	assert_true(reply || err);
-	assert_true(!reply || reply->code == (err ? err->code : ERR_NONE));
-	assert_null(c->link);
-	me->done++;
-	me->order = ++s.n_done;
-	me->n_fds = n_fds;
-	if (err)
-		me->err = *err;
-	if (reply)
-		me->reply = *reply;
-	assert_true(bytes_to_str(after, me->after, sizeof(me->after)));
-	if (n_fds > 0)
-		me->fd = take_fd(&fds[0]); /* the others are closed for us */
-	if (s.ask_when_done) {
-		s.ask_when_done = false;
-		ask_ms(7, NODE_GET, MS);
-	}
-	if (s.close_when_done)
-		node_link_close(TAKE(s.link));
-}
-
-static void node_starts(void)
-{
-	struct sockaddr_un at = { .sun_family = AF_UNIX };
-
-	unlink(s.path);
-	memcpy(at.sun_path, s.path, sizeof(s.path));
-	s.door = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-	assert_int_equal(bind(s.door, (struct sockaddr *)&at, sizeof(at)), 0);
-	assert_int_equal(listen(s.door, 8), 0);
-}
-
-static void node_accepts(void)
-{
-	while ((s.peer = accept4(s.door, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK)) < 0)
-		assert_true(loop_turn(s.loop));
-}
-
-static void node_dies(void)
-{
-	close(take_fd(&s.peer));
-	close(take_fd(&s.door));
-}
-
-static void scene_open(void)
-{
-	static const struct node_link_ops ops = { on_gone, on_down, on_up };
-	struct err err;
-
-	s = (struct scene){ .peer = -1, .door = -1, .user = { &ops } };
-	for (size_t i = 0; i < CALLS; i++)
-		s.calls[i].fd = -1;
-	snprintf(s.path, sizeof(s.path), "/tmp/hotcell-link-%d.sock", (int)getpid());
-	unlink(s.path);
-	assert_int_equal(loop_open(&s.loop, &err), 0);
-	timer_init(&s.guard, s.loop, on_guard);
-	timer_start(&s.guard, GUARD_MS);
-	assert_int_equal(node_link_open(s.loop, s.path, &s.user, &s.link, &err), 0);
-}
-
-static void scene_open_with_node(void)
-{
-	scene_open();
-	node_starts();
-	node_accepts();
-	assert_int_equal(s.n_up, 1);
-}
-
-static void scene_end(void)
-{
-	timer_stop(&s.guard);
-	node_link_close(TAKE(s.link));
-	auto_close(&s.peer);
-	auto_close(&s.door);
-	unlink(s.path);
-	for (size_t i = 0; i < CALLS; i++) {
-		assert_true(s.calls[i].done <= 1);
-		assert_null(s.calls[i].call.message.ptr);
-		auto_close(&s.calls[i].fd);
-	}
-	loop_free(s.loop);
-}
-
-static void ask_ms(size_t i, enum node_verb verb, uint64_t ms)
-{
-	struct node_request rq = { .verb = verb, .team = "t", .template_id = "base" };
-	struct err err;
-
-	snprintf(rq.id, sizeof(rq.id), "id-%zu", i);
-	if (node_link_call(s.link, &s.calls[i].call, &rq, BYTES_LIT("{}"), ms, on_done, &err) < 0)
-		fail_msg("%s", err.msg);
-}
-
-static void ask(size_t i, enum node_verb verb)
-{
-	ask_ms(i, verb, MS);
-}
-
-static void run_until(const size_t *counter, size_t enough)
-{
-	while (*counter < enough)
-		assert_true(loop_turn(s.loop));
-}
-
-/* The next request node hears; its tag. */
-static uint64_t hear(struct node_request *ret)
-{
-	uint8_t in[sizeof(*ret) + 64];
-	struct err err;
-	size_t len = 0, n = 0;
-
-	while (fdmsg_recv_some(s.peer, in, sizeof(*ret), sizeof(in), &len, NULL, 0, &n, &err) < 0) {
-		if (err.sys != EAGAIN)
-			fail_msg("%s", err.msg);
-		assert_true(loop_turn(s.loop));
-	}
-	memcpy(ret, in, sizeof(*ret));
-	assert_int_equal(ret->version, NODE_VERSION);
-	assert_int_equal(ret->text_len, 2);
-	assert_int_equal(len, sizeof(*ret) + 2);
-	assert_memory_equal(in + sizeof(*ret), "{}", 2);
-	assert_true(ret->tag != 0);
-	return ret->tag;
-}
-
-static void reply_with(const struct node_reply *r, struct bytes after, const int *fds, size_t n)
-{
-	struct node_reply out = *r;
-	struct err err;
-
-	out.text_len = (uint32_t)after.len;
-	if (fdmsg_send_pair(s.peer, (struct bytes){ (uint8_t *)&out, sizeof(out) }, after, fds, n,
-			    &err) < 0)
-		fail_msg("%s", err.msg);
-}
-
-static void reply(const struct node_reply *r)
-{
-	reply_with(r, (struct bytes){ 0 }, NULL, 0);
-}
 
 static size_t open_count(void)
 {
@@ -272,60 +67,21 @@ static void requests_made_before_node_is_there_wait_for_it(void **state)
 	scene_end();
 }
 
-/* What may be done twice is, within its deadline; a create is not, and says so. */
-/* One with a key of its own may be asked twice. */
-static void creates_that_may_be_repeated_are(void **state)
+/* Its last connection ended: it fails with the next. */
+static void send_in_vain(size_t n_calls)
 {
-	struct node_request rq = { .verb = NODE_CREATE, .idempotency = "once" };
-	struct err err;
-
-	(void)state;
-	scene_open_with_node();
-	assert_int_equal(
-		node_link_call(s.link, &s.calls[0].call, &rq, BYTES_LIT("{}"), MS, on_done, &err),
-		0);
-	hear(&rq);
-	node_dies();
-	node_starts();
-	node_accepts();
-	reply(&(struct node_reply){ .tag = hear(&rq) });
-	run_until(&s.n_done, 1);
-	assert_int_equal(s.calls[0].err.code, ERR_NONE);
-	assert_string_equal(rq.idempotency, "once");
-	scene_end();
-}
-
-static void a_restart_of_node_is_seen_by_creates_only(void **state)
-{
-	static const enum node_verb again[] = { NODE_GET,  NODE_KILL,    NODE_TIMEOUT, NODE_CONNECT,
-						NODE_LIST, NODE_SOCKETS, NODE_STATUS };
 	struct node_request rq;
-	unsigned int heard = 0;
 
-	(void)state;
-	scene_open_with_node();
-	ask(0, NODE_CREATE);
-	for (size_t i = 1; i < CALLS; i++)
-		ask(i, again[i - 1]);
-	for (size_t i = 0; i < CALLS; i++)
-		hear(&rq);
-	node_dies();
-	run_until(&s.n_done, 1);
-	assert_int_equal(s.n_down, 1);
-	assert_int_equal(s.calls[0].err.code, ERR_UNAVAILABLE);
-	node_starts();
+	for (size_t i = 0; i + 1 < NODE_SENDS_MAX; i++) {
+		if (i > 0)
+			node_accepts();
+		for (size_t k = 0; k < n_calls; k++)
+			hear(&rq);
+		close(take_fd(&s.peer));
+	}
 	node_accepts();
-	for (size_t i = 1; i < CALLS; i++) {
-		reply(&(struct node_reply){ .tag = hear(&rq) });
-		heard |= 1u << rq.verb;
-	}
-	run_until(&s.n_done, CALLS);
-	for (size_t i = 1; i < CALLS; i++) {
-		assert_int_equal(s.calls[i].err.code, ERR_NONE);
-		assert_true(heard & 1u << again[i - 1]);
-	}
-	assert_int_equal(s.n_up, 2);
-	scene_end();
+	for (size_t k = 0; k < n_calls; k++)
+		hear(&rq);
 }
 
 /* A request that node dies of is not sent for ever. */
@@ -524,8 +280,7 @@ static void it_may_be_closed_from_its_callbacks(void **state)
 	scene_open_with_node();
 	ask(0, NODE_CREATE);
 	ask(1, NODE_CREATE);
-	hear(&rq);
-	hear(&rq);
+	send_in_vain(2);
 	s.close_when_done = true; /* from the failure of the first */
 	node_dies();
 	run_until(&s.n_done, 1);
@@ -534,10 +289,10 @@ static void it_may_be_closed_from_its_callbacks(void **state)
 
 	scene_open_with_node();
 	ask(0, NODE_CREATE);
-	hear(&rq);
+	send_in_vain(1);
 	s.close_when_down = true;
 	node_dies();
-	run_until(&s.n_down, 1);
+	run_until(&s.n_down, NODE_SENDS_MAX);
 	assert_int_equal(s.n_done, 0);
 	scene_end();
 
@@ -712,8 +467,6 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(replies_find_their_requests_in_any_order),
 		cmocka_unit_test(requests_made_before_node_is_there_wait_for_it),
-		cmocka_unit_test(creates_that_may_be_repeated_are),
-		cmocka_unit_test(a_restart_of_node_is_seen_by_creates_only),
 		cmocka_unit_test(a_request_is_sent_so_many_times_only),
 		cmocka_unit_test(deadlines_hold_with_and_without_node),
 		cmocka_unit_test(node_that_does_not_come_back_is_waited_for_so_long),

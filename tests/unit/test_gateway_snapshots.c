@@ -175,11 +175,43 @@ static void not_forked(void **state)
 	mock_expect_error(m, 409);
 }
 
+/* Nobody is told of what node makes: it hears so, and nothing of it stays. */
+static void a_client_that_hangs_up_gives_it_up(void **state)
+{
+	static const struct {
+		const char *name, *path, *body;
+	} rows[] = {
+		{ "create", "/sandboxes", "{\"templateID\":\"base\"}" },
+		{ "fork", "/sandboxes/i0000/fork", "{\"count\":2}" },
+		{ "snapshot", "/sandboxes/i0000/snapshots", "{}" },
+	};
+	struct mock *m = *state;
+
+	mock_add(m, m->team[0], "{}");
+	FOR_ROWS(row, rows) {
+		m->hold = true;
+		m->given_up[0] = '\0';
+		mock_send(m, &m->http, "POST", row->path, m->key[0], bytes_str(row->body));
+		RUN_UNTIL(m->l, m->held);
+		http_call_cancel(&m->call);
+		RUN_UNTIL(m->l, m->given_up[0]);
+		assert_int_equal(strlen(m->token), NODE_TOKEN_LENGTH);
+		assert_string_equal(m->given_up, m->token);
+		RUN_UNTIL(m->l, !m->g.api->calls);
+	}
+}
+
 int main(void)
 {
 #define T(f) cmocka_unit_test_setup_teardown(f, mock_set_up, mock_tear_down)
 	const struct CMUnitTest tests[] = {
-		T(taken), T(not_taken), T(listed), T(deleted), T(forked), T(not_forked),
+		T(taken),
+		T(not_taken),
+		T(listed),
+		T(deleted),
+		T(forked),
+		T(not_forked),
+		T(a_client_that_hangs_up_gives_it_up),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

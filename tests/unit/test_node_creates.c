@@ -1,18 +1,9 @@
 /* test_node_creates.c - whose turn it is, how much one may have, and the same create twice. */
-#include "tests/unit/check.h"
+#include "tests/unit/node_scene.h"
 
-#include <errno.h>
-#include <fcntl.h>
-#include <sys/socket.h>
-
-#include "base/clock.h"
-#include "base/folder.h"
-#include "jail/fdmsg.h"
-#include "net/addr.h"
 #include "node/limits.h"
-#include "node/node.h"
 
-enum { GUARD_MS = 100000, MANY = 40 };
+enum { MANY = 40 };
 
 /* --- turns -------------------------------------------------------------------------------- */
 
@@ -127,174 +118,6 @@ static void any_of_them_may_leave(void **state)
 	expect(&q, "a1 a2");
 	free(c[0]);
 	free(c[3]);
-}
-
-/* --- a node that has all but machines ------------------------------------------------------ */
-
-static struct scene {
-	struct node *n;
-	struct timer guard;
-	char dir[64], path[80];
-	int sock;
-	uint64_t tag;
-	struct sandbox box[8];
-	size_t n_boxes;
-} s;
-
-static void on_guard(struct timer *t)
-{
-	(void)t;
-	fail_msg("nothing more happened in %d ms", GUARD_MS);
-}
-
-static int knock(void)
-{
-	int sock = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-	struct addr at;
-	struct err err;
-
-	assert_int_equal(addr_unix(s.path, &at, &err), 0);
-	assert_int_equal(connect(sock, (const struct sockaddr *)&at.at, at.len), 0);
-	return sock;
-}
-
-static void keep_free(uint64_t mib)
-{
-	struct err err;
-
-	files_close(TAKE(s.n->files));
-	if (files_open(s.n->loop, s.dir, s.dir, mib, &s.n->files, &err) < 0)
-		fail_msg("%s", err.msg);
-}
-
-static void scene_open(void)
-{
-	struct node *n = calloc(1, sizeof(*n));
-	struct err err;
-
-	s = (struct scene){ .n = n, .dir = "/tmp/hotcell-creates-XXXXXX" };
-	assert_non_null(n);
-	assert_non_null(mkdtemp(s.dir));
-	snprintf(s.path, sizeof(s.path), "%s/node.sock", s.dir);
-	assert_int_equal(loop_open(&n->loop, &err), 0);
-	timer_init(&s.guard, n->loop, on_guard);
-	timer_start(&s.guard, GUARD_MS);
-	n->set[SET_SANDBOXES_MAX].number = 100;
-	n->set[SET_PAUSED_MAX].number = 100;
-	n->set[SET_TIMEOUT_MAX_S].number = 3600;
-	n->memory.available_mib = 1024 * 1024;
-	n->sizes = (struct warden_sizes){ .vcpus = 2, .memory_mib = 512 };
-	n->base.disk_mib = 1000;
-	n->base.state = BASE_BUILDING; /* nothing is started */
-	n->warden.up = n->egress.up = true;
-	n->egress.path = n->opener.link.path = ""; /* there is none */
-	keep_free(0);
-	creates_open(n);
-	requests_open(n);
-	if (door_open(n->loop, s.path, geteuid(), getegid(), &n->door_user, &n->door, &err) < 0)
-		fail_msg("%s", err.msg);
-	s.sock = knock();
-}
-
-static void scene_end(void)
-{
-	AUTO(auto_close) int tmp = open("/tmp", O_PATH | O_DIRECTORY | O_CLOEXEC);
-	struct err err;
-
-	timer_stop(&s.guard);
-	close(s.sock);
-	door_close(TAKE(s.n->door));
-	requests_close(s.n);
-	creates_close(s.n);
-	repeats_close(s.n);
-	files_close(s.n->files);
-	while (s.n->table.all) {
-		assert_null(s.n->table.all->repeat);
-		table_remove(&s.n->table, s.n->table.all);
-	}
-	loop_free(s.n->loop);
-	free(s.n);
-	assert_int_equal(folder_remove(tmp, s.dir + strlen("/tmp/"), &err), 0);
-}
-
-static struct node_request request(const char *key, const char *name)
-{
-	struct node_request rq = { .version = NODE_VERSION,
-				   .verb = NODE_CREATE,
-				   .team = "team",
-				   .template_id = "base",
-				   .timeout_s = 60 };
-
-	snprintf(rq.key_id, sizeof(rq.key_id), "%s", key);
-	snprintf(rq.idempotency, sizeof(rq.idempotency), "%s", name);
-	return rq;
-}
-
-static void send_it(struct node_request rq, const char *text)
-{
-	struct err err;
-
-	rq.tag = ++s.tag;
-	rq.text_len = (uint32_t)strlen(text);
-	if (fdmsg_send_pair(s.sock, (struct bytes){ (const uint8_t *)&rq, sizeof(rq) },
-			    bytes_str(text), NULL, 0, &err) < 0)
-		fail_msg("%s", err.msg);
-}
-
-static struct node_reply hear(void)
-{
-	uint8_t in[4096];
-	struct node_reply r;
-	struct err err = { 0 };
-	size_t len = 0, n_fds = 0;
-
-	while (fdmsg_recv_some(s.sock, in, sizeof(r), sizeof(in), &len, NULL, 0, &n_fds, &err) <
-	       0) {
-		assert_int_equal(err.sys, EAGAIN);
-		assert_true(loop_turn(s.n->loop));
-	}
-	memcpy(&r, in, sizeof(r));
-	return r;
-}
-
-static size_t count_all(void)
-{
-	size_t n = 0;
-
-	for (const struct create *c = s.n->creates.all; c; c = c->all_next)
-		n++;
-	return n;
-}
-
-static void run_until_waiting(size_t n)
-{
-	while (s.n->creates.n != n)
-		assert_true(loop_turn(s.n->loop));
-}
-
-/* As give_out() and on_settled() do. */
-static struct sandbox *give(void)
-{
-	struct sandbox *b = &s.box[s.n_boxes++];
-	struct create *c = s.n->creates.first;
-	struct err err;
-
-	creates_take(&s.n->creates, c);
-	s.n->creates.claimed++;
-	b->node = s.n;
-	b->create = c;
-	b->info.started_ns = clock_wall_ns();
-	b->info.vcpus = 2;
-	b->info.memory_mib = 512;
-	b->info.disk_mib = 1000;
-	snprintf(b->info.id, sizeof(b->info.id), "box%zu", s.n_boxes);
-	memcpy(b->info.team, c->team, sizeof(b->info.team));
-	memcpy(b->key_id, c->key_id, sizeof(b->key_id));
-	table_add(&s.n->table, b);
-	sandbox_enter(&s.n->table, b, SANDBOX_RUNNING);
-	assert_int_equal(table_own(&s.n->table, b, &err), 0);
-	creates_done(b);
-	return b;
 }
 
 /* --- limits ------------------------------------------------------------------------------- */
@@ -547,22 +370,20 @@ static void no_more_than_so_many_wait_for_one(void **state)
 static void the_journal_remembers_it_for_a_day(void **state)
 {
 	struct journal_row row = { .idempotency = "name" };
-	struct sandbox *b = &s.box[0];
 	struct node_request rq = request("a", "name");
+	struct sandbox *b;
 	struct err err;
 
 	(void)state;
 	scene_open();
-	snprintf(row.sandbox.id, sizeof(row.sandbox.id), "old");
+	b = box_new();
+	snprintf(row.sandbox.id, sizeof(row.sandbox.id), "%s", b->info.id);
 	snprintf(row.sandbox.team, sizeof(row.sandbox.team), "team");
 	row.request_print = repeats_print(&rq, BYTES_LIT("{}"));
-	b->node = s.n;
-	b->info = row.sandbox;
 	b->info.started_ns = clock_wall_ns() - 23 * 3600 * NSEC_PER_SEC;
-	table_add(&s.n->table, b);
 	assert_int_equal(repeats_load(b, &row, &err), 0);
 	send_it(rq, "{}");
-	assert_string_equal(hear().sandbox.id, "old");
+	assert_string_equal(hear().sandbox.id, b->info.id);
 	b->info.started_ns -= 3600 * NSEC_PER_SEC;
 	send_it(rq, "{}");
 	run_until_waiting(1);

@@ -182,6 +182,7 @@ static void everything_comes_back_as_it_was(void **state)
 		.saved_bytes = 1ull << 40,
 		.run_boot_ns = 12345,
 		.end_boot_ns = 23456,
+		.token = "request",
 		.idempotency = "again",
 		.request_print = UINT64_MAX - 1,
 		.state = JOURNAL_KILLING,
@@ -203,6 +204,7 @@ static void everything_comes_back_as_it_was(void **state)
 	assert_int_equal(count_rows(), 1);
 	assert_string_equal(s.known, "[[\"a.example\",\"1.2.3.4\"]]");
 	assert_memory_equal(&s.last.sandbox, &r.sandbox, sizeof(r.sandbox));
+	assert_string_equal(s.last.token, "request");
 	assert_string_equal(s.text, "{\"metadata\":{\"a\":\"\xc3\xa4\"}}");
 	s.last.text = r.text = s.last.known = r.known = NULL;
 	assert_memory_equal(&s.last, &r, sizeof(r));

@@ -326,6 +326,7 @@ static void snapshots_come_back(void **state)
 						.name = "work",
 						.tag = "v1",
 						.control_token = "secret",
+						.token = "request",
 						.created_ns = 1700000000000000000,
 						.memory_bytes = 1ull << 40,
 						.disk_bytes = 5,
