@@ -8,6 +8,9 @@
 #include "node/node.h"
 #include "node/pause.h"
 
+static int dial(struct sandbox *s, struct err *err);
+static void dial_later(struct sandbox *s);
+
 static void tell(struct sandbox *s, const struct err *err)
 {
 	void (*on_up)(struct sandbox *s, const struct err *err) = TAKE(s->monitor.on_up);
@@ -139,6 +142,36 @@ static void on_event(struct machine_user *u, const struct qmp_message *e)
 	}
 }
 
+/* --- a link that ended -------------------------------------------------------------------- */
+
+static void on_again(struct timer *t)
+{
+	struct sandbox *s = CONTAINER_OF(t, struct sandbox, monitor.again);
+	struct err err;
+
+	if (s->state != SANDBOX_RUNNING || s->machine.life.state != VM_GONE)
+		return; /* somebody else dials, or it is to be gone */
+	if (dial(s, &err) < 0) {
+		log_warn("%s: %s", s->info.id, err.msg);
+		dial_later(s);
+	}
+}
+
+/* Who was silent once, on a host that crawled, is asked again: else nobody would hear of its end.
+ */
+static void dial_later(struct sandbox *s)
+{
+	struct monitor *m = &s->monitor;
+
+	if (m->again.active)
+		return;
+	m->again_ms = m->again_ms ? 2 * m->again_ms : MONITOR_AGAIN_MS;
+	if (m->again_ms > MONITOR_AGAIN_MAX_MS)
+		m->again_ms = MONITOR_AGAIN_MAX_MS;
+	timer_init(&m->again, s->node->loop, on_again);
+	timer_start(&m->again, m->again_ms);
+}
+
 /* QEMU may have ended, or only talked too much: warden knows. */
 static void on_gone(struct machine_user *u, const struct err *err)
 {
@@ -148,6 +181,8 @@ static void on_gone(struct machine_user *u, const struct err *err)
 	s->monitor.up = false;
 	look_soon(s->node);
 	tell(s, err);
+	if (s->state == SANDBOX_RUNNING)
+		dial_later(s);
 }
 
 /* --- its first words ---------------------------------------------------------------------- */
@@ -182,6 +217,7 @@ static void on_status(struct qmp_call *c, const json_t *ret, const struct err *e
 	}
 	(void)machine_status(ret, status, sizeof(status));
 	s->monitor.up = true;
+	s->monitor.again_ms = 0;
 	learn(s, status);
 	if (s->state != SANDBOX_ENDING)
 		tell(s, NULL);
@@ -251,7 +287,9 @@ void monitor_adopt(struct sandbox *s)
 {
 	struct err err;
 
-	if (s->machine.life.state == VM_NEW && dial(s, &err) < 0)
+	if (s->machine.life.state == VM_GONE)
+		dial_later(s);
+	else if (s->machine.life.state == VM_NEW && dial(s, &err) < 0)
 		log_warn("%s: %s", s->info.id, err.msg);
 }
 
@@ -259,4 +297,5 @@ void monitor_forget(struct sandbox *s)
 {
 	s->monitor.on_up = NULL;
 	timer_stop(&s->monitor.room);
+	timer_stop(&s->monitor.again);
 }

@@ -17,11 +17,14 @@ struct mock_qemu {
 	const char *mute_at;   /* does not answer this command */
 	const char *load;      /* how it ends; NULL: completed. "": never */
 	const char *job_error; /* of the overlay */
+	size_t silent;         /* so many connections hear nothing, not even a greeting */
+	bool again;            /* it may be connected to more than once */
 	bool events_first;     /* before the answer of the command that causes them */
 	/* What happened. */
 	char commands[MOCK_COMMANDS][64];
 	size_t n_commands;
 	bool connected;
+	size_t n_connections;
 	/* Its own. */
 	struct listener door;
 	struct stream *s;
@@ -30,7 +33,7 @@ struct mock_qemu {
 	size_t scanned;
 	bool incoming, running, stopped, loaded;
 	char saved[256]; /* how it was told to save its devices */
-	char path[64];
+	char path[108];  /* where it listens; empty: it chooses */
 };
 
 static inline void mock_qemu_say(struct mock_qemu *q, const char *text)
@@ -157,6 +160,8 @@ static inline void mock_qemu_hears(struct stream_user *u, struct bytes in)
 	struct bytes line;
 	size_t used;
 
+	if (q->n_connections <= q->silent)
+		return;
 	assert_int_equal(buf_add(&q->in, in, &err), 0);
 	while (q->s && qmp_line(buf_view(&q->in), &q->scanned, &line, &used, &err) == DECODE_OK) {
 		AUTO(json_decrefp) json_t *v = NULL;
@@ -195,12 +200,15 @@ static inline void mock_qemu_accept(struct listener *ln, struct stream *s, const
 	struct mock_qemu *q = CONTAINER_OF(ln, struct mock_qemu, door);
 
 	(void)peer;
-	assert_false(q->connected);
+	assert_true(q->again || !q->connected);
 	q->connected = true;
+	q->n_connections++;
 	q->s = s;
 	q->user.ops = &ops;
 	stream_set_user(s, &q->user);
 	stream_read(s, true);
+	if (q->n_connections <= q->silent)
+		return;
 	mock_qemu_say(q,
 		      "{\"QMP\": {\"version\": {\"qemu\": {\"micro\": 2, \"minor\": 0, "
 		      "\"major\": 10}, \"package\": \"mock\"}, \"capabilities\": [\"oob\"]}}\r\n");
@@ -213,7 +221,8 @@ static inline void mock_qemu_start(struct mock_qemu *q, struct loop *l)
 	struct err err;
 
 	q->in = BUF_MAX(64 * 1024);
-	snprintf(q->path, sizeof(q->path), "/tmp/hotcell-mock-%d.sock", (int)getpid());
+	if (!q->path[0])
+		snprintf(q->path, sizeof(q->path), "/tmp/hotcell-mock-%d.sock", (int)getpid());
 	assert_int_equal(addr_unix(q->path, &at, &err), 0);
 	if (listener_open(&q->door, l, &ops, &at, 0600, 4, &err) < 0)
 		fail_msg("%s", err.msg);
