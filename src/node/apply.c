@@ -71,6 +71,11 @@ int apply_start(struct apply *a, struct loop *l, struct warden_keep *w, const ch
 	int fds[] = { [COPIER_FD_PAGES] = pages, [COPIER_FD_MEMORY] = memory };
 
 	*a = (struct apply){ .on_done = on_done };
+	if (pages < 0 || memory < 0) { /* to pass it on would end the link to warden */
+		auto_close(&pages);
+		auto_close(&memory);
+		return err_set(err, ERR_EXHAUSTED, EMFILE, "no descriptor for what was saved");
+	}
 	if (begin(a, l, &fds[COPIER_FD_CONTROL], err) < 0) {
 		auto_close(&pages);
 		auto_close(&memory);

@@ -3,8 +3,10 @@
 #include "tests/unit/played_daemon.h"
 
 #include <errno.h>
+#include <fcntl.h>
 
 #include "jail/fdmsg.h"
+#include "node/apply.h"
 #include "node/slots.h"
 
 enum { GUARD_MS = 20000, WAITS = 3, HEARD_MAX = 64 };
@@ -305,6 +307,36 @@ static void patience_has_an_end(void **state)
 	scene_end();
 }
 
+static void on_applied(struct apply *a, const struct copier_reply *ret, const struct err *err)
+{
+	(void)a, (void)ret, (void)err;
+	fail_msg("it was never begun");
+}
+
+/* One resume fails; the others go on. */
+static void without_a_descriptor_the_link_stays(void **state)
+{
+	struct apply a;
+	struct err err;
+
+	(void)state;
+	scene_open(0, false);
+	UNTIL(s.ups[0] == 1);
+	for (int lacks = 0; lacks < 2; lacks++) {
+		int pages = lacks ? open("/dev/null", O_RDONLY | O_CLOEXEC) : -1;
+		int memory = lacks ? -1 : open("/dev/null", O_RDONLY | O_CLOEXEC);
+
+		assert_int_equal(
+			apply_start(&a, s.loop, &s.wk, "box", pages, memory, on_applied, &err), -1);
+		assert_int_equal(err.code, ERR_EXHAUSTED);
+		assert_int_equal(fcntl(lacks ? pages : memory, F_GETFD), -1); /* it was closed */
+	}
+	slots_take(&s.slots, &s.waits[0], on_slot); /* warden hears it */
+	UNTIL(s.n_got == 1);
+	assert_int_equal(s.downs[0], 0);
+	scene_end();
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -315,6 +347,7 @@ int main(void)
 		cmocka_unit_test(a_new_warden_makes_new_slots),
 		cmocka_unit_test(what_may_be_asked_twice_waits_for_warden),
 		cmocka_unit_test(patience_has_an_end),
+		cmocka_unit_test(without_a_descriptor_the_link_stays),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
