@@ -28,7 +28,8 @@ static bool is_one_of(const char *name, const char *const *names, size_t n)
 /* NULL: it belongs there. */
 static const char *sandbox_fault(const struct sight *s, const char *folder, const char *name)
 {
-	static const char *const saved[] = { "pages", "state", "pages.new", "state.new" };
+	static const char *const saved[] = { "pages",     "state",     "row",
+					     "pages.new", "state.new", "row.new" };
 
 	if (!strcmp(name, "disk"))
 		return NULL;
@@ -40,7 +41,7 @@ static const char *sandbox_fault(const struct sight *s, const char *folder, cons
 
 static const char *snapshot_fault(const struct sight *s, const char *folder, const char *name)
 {
-	static const char *const files[] = { "memory", "state", "manifest" };
+	static const char *const files[] = { "memory", "state", "manifest", "row", "row.new" };
 	const char *layer = "layer";
 
 	(void)s, (void)folder;

@@ -12,6 +12,7 @@
 #include "base/folder.h"
 #include "copier/protocol.h"
 #include "node/host_text.h"
+#include "node/row_file.h"
 #include "vm/checksum.h"
 #include "vm/overlay_file.h"
 #include "vm/template_job.h"
@@ -250,7 +251,8 @@ static int tidy(struct files_work *w, bool runs, struct err *err)
 {
 	AUTO(auto_close) int folder = open_folder(w, err);
 
-	if (folder < 0)
+	/* the description first: by it the rest would be believed */
+	if (folder < 0 || (runs && row_file_drop(w->root, w->order.id, false, err) < 0))
 		return -1;
 	if (drop(folder, "pages.new", err) < 0 || drop(folder, "state.new", err) < 0 ||
 	    drop(folder, FILES_MARK, err) < 0)

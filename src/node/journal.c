@@ -1,17 +1,20 @@
 /* journal.c - the thread that writes. Everything that waits for it is one transaction. */
-/* #syscalls: eventfd2 read write close futex clone3 clone mmap mprotect munmap madvise
+/* #syscalls: eventfd2 read write close fcntl futex clone3 clone mmap mprotect munmap madvise
  *	rt_sigprocmask set_robust_list rseq exit */
 #include "node/journal.h"
 
 #include <assert.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <pthread.h>
 #include <signal.h>
 #include <sys/eventfd.h>
 
+#include "net/watch.h"
 #include "node/journal_inside.h"
 #include "node/journal_meta.h"
-#include "net/watch.h"
+#include "node/rebuild.h"
+#include "node/row_file.h"
 
 struct jobs { /* in the order asked */
 	struct journal_job *first, **last;
@@ -31,6 +34,7 @@ struct journal {
 	bool reserved; /* since the last write it was looked whether there is a reserve */
 	pthread_mutex_t db_lock;
 	struct journal_db *db;
+	int sandboxes, snapshots; /* where rows are described; -1: nowhere */
 };
 
 static void jobs_add(struct jobs *q, struct journal_job *job)
@@ -64,10 +68,26 @@ void journal_job_free(struct journal_job *job)
 	free(job);
 }
 
+/* Before its row: a row that says "paused" has its description. */
+static int describe(struct journal *j, const struct journal_job *job, struct err *err)
+{
+	if (j->sandboxes < 0 || !job->durable)
+		return 0;
+	if (job->kind == JOB_PUT)
+		return row_file_keep(j->sandboxes, &job->row, err);
+	if (job->kind == JOB_PUT_SNAPSHOT)
+		return row_file_keep_snapshot(j->snapshots, &job->snapshot, err);
+	if (job->kind == JOB_REMOVE_SNAPSHOT)
+		return row_file_drop(j->snapshots, job->snapshot.id, true, err);
+	return 0;
+}
+
 static int do_job(struct journal *j, struct journal_job *job, struct err *err)
 {
 	const struct node_tombstone *t = &job->about;
 
+	if (describe(j, job, err) < 0)
+		return -1;
 	switch (job->kind) {
 	case JOB_PUT:
 		return journal_db_put(j->db, &job->row, err);
@@ -244,6 +264,8 @@ static void tell(struct journal_job *job)
 
 static void journal_free(struct journal *j)
 {
+	auto_close(&j->sandboxes);
+	auto_close(&j->snapshots);
 	while (j->told.first) {
 		struct journal_job *job = j->told.first;
 
@@ -400,6 +422,20 @@ int journal_put_meta(struct journal *j, const char *name, const char *value, str
 	return rc;
 }
 
+int journal_rebuild(struct journal *j, struct rebuild_user *u, struct rebuilt *ret, struct err *err)
+{
+	bool rows = false, ended = false;
+	int rc;
+
+	*ret = (struct rebuilt){ 0 };
+	pthread_mutex_lock(&j->db_lock);
+	rc = journal_db_is_used(j->db, &rows, &ended, err);
+	if (rc == 0 && !rows && !ended)
+		rc = rebuild_fill(j->db, j->sandboxes, j->snapshots, u, ret, err);
+	pthread_mutex_unlock(&j->db_lock);
+	return rc;
+}
+
 size_t journal_searching(const struct journal *j)
 {
 	return j->n_searches;
@@ -430,12 +466,22 @@ static int open_failed(struct journal *j)
 	return -1;
 }
 
+int journal_describe(struct journal *j, int sandboxes, int snapshots, struct err *err)
+{
+	j->sandboxes = fcntl(sandboxes, F_DUPFD_CLOEXEC, 0);
+	j->snapshots = fcntl(snapshots, F_DUPFD_CLOEXEC, 0);
+	if (j->sandboxes < 0 || j->snapshots < 0)
+		return err_set(err, ERR_EXHAUSTED, errno, "a descriptor");
+	return 0;
+}
+
 int journal_open(struct loop *l, const char *path, struct journal **ret, struct err *err)
 {
 	struct journal *j = calloc(1, sizeof(*j));
 
 	if (!j)
 		return err_set(err, ERR_EXHAUSTED, ENOMEM, "allocate the journal");
+	j->sandboxes = j->snapshots = -1;
 	j->asked.last = &j->asked.first;
 	j->done.last = &j->done.first;
 	j->told.last = &j->told.first;

@@ -64,6 +64,9 @@ struct journal_write { /* embedded by the caller; all zero: nothing under way */
 /* Opens or makes the file; blocks (at start only). A damaged file is an error and stays as it is;
  * ERR_EXISTS: another node has it; ERR_MISMATCH: written by a later version. */
 int journal_open(struct loop *l, const char *path, struct journal **ret, struct err *err) NODISCARD;
+/* From now on what is written durable is described in its folder, too, below these two: see
+ * row_file.h. Both are written or neither is believed. At start, before anything is asked for. */
+int journal_describe(struct journal *j, int sandboxes, int snapshots, struct err *err) NODISCARD;
 /* Waits until what was asked for is written; no on_done follows. NULL is fine. */
 void journal_close(struct journal *j);
 

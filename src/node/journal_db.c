@@ -7,18 +7,13 @@
 #include <sys/file.h>
 
 #include "base/bytes.h"
+#include "node/columns.h"
 #include "node/rows_db.h"
 
 enum { SQL_MAX = 2048 };
 
-enum kind { COL_TEXT, COL_U32, COL_U64 };
-
 /* All of struct journal_row but its texts, which are the last columns of each statement. */
-static const struct column {
-	const char *name;
-	enum kind kind;
-	size_t at, size; /* of its member */
-} columns[] = {
+static const struct column columns[] = {
 #define MEMBER(name, kind, m) \
 	{ name, kind, offsetof(struct journal_row, m), sizeof(((struct journal_row *)0)->m) }
 	MEMBER("id", COL_TEXT, sandbox.id),
@@ -55,6 +50,11 @@ static const struct column {
 #undef MEMBER
 };
 static_assert(sizeof(enum journal_state) == sizeof(uint32_t), "a state is kept as a number");
+
+struct columns journal_columns(void)
+{
+	return (struct columns){ columns, COUNT(columns) };
+}
 
 /* Each takes the file from its index to the next. Never changed once released, only added to. */
 static const char *const migrations[] = {
@@ -293,8 +293,8 @@ static int cannot_open(const struct journal_db *d, const char *path, struct err 
 
 	if ((rc & 0xff) == SQLITE_CORRUPT || rc == SQLITE_NOTADB || d->damaged)
 		return err_wrap(err,
-				"%s is damaged: move it away (and its -wal) and start again; "
-				"sandboxes that run will be ended",
+				"%s is damaged: move it away (and its -wal) and run "
+				"hotcell-node --rebuild, which makes a journal from what is saved",
 				path);
 	return err_wrap(err, "%s", path);
 }
@@ -475,6 +475,20 @@ int journal_db_remove(struct journal_db *d, const char *id, struct err *err)
 {
 	(void)sqlite3_bind_text(d->remove, 1, id, -1, SQLITE_STATIC);
 	return journal_db_run(d, d->remove, "remove", err);
+}
+
+int journal_db_is_used(struct journal_db *d, bool *ret_rows, bool *ret_ended, struct err *err)
+{
+	int rows = 0, ended = 0;
+
+	if (read_number(d,
+			"SELECT EXISTS (SELECT 1 FROM sandbox) OR EXISTS (SELECT 1 FROM snapshot)",
+			&rows, err) < 0 ||
+	    read_number(d, "SELECT EXISTS (SELECT 1 FROM tombstone)", &ended, err) < 0)
+		return -1;
+	*ret_rows = rows;
+	*ret_ended = ended;
+	return 0;
 }
 
 int journal_db_wal_pages(const struct journal_db *d)

@@ -26,6 +26,10 @@ void journal_db_rollback(struct journal_db *d);
 int journal_db_put(struct journal_db *d, const struct journal_row *row, struct err *err) NODISCARD;
 int journal_db_remove(struct journal_db *d, const char *id, struct err *err) NODISCARD;
 
+/* Are there rows of sandboxes or snapshots, and tombstones? */
+int journal_db_is_used(struct journal_db *d, bool *ret_rows, bool *ret_ended,
+		       struct err *err) NODISCARD;
+
 /* tombstones_db.c: in place of the row; the oldest beyond TOMBSTONES_MAX are dropped. */
 int journal_db_bury(struct journal_db *d, const struct node_tombstone *t,
 		    struct err *err) NODISCARD;

@@ -37,3 +37,9 @@ void journal_job_free(struct journal_job *job);
 int journal_ask(struct journal *j, struct journal_job *job, struct journal_write *w,
 		void (*on_done)(struct journal_write *w, const struct err *err)) NODISCARD;
 size_t journal_searching(const struct journal *j);
+
+struct rebuild_user;
+struct rebuilt;
+/* Of one that holds nothing; else *ret is zero. Blocks (at start only). */
+int journal_rebuild(struct journal *j, struct rebuild_user *u, struct rebuilt *ret,
+		    struct err *err) NODISCARD;

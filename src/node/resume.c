@@ -101,11 +101,24 @@ static void refuse_waiting(struct sandbox *s, const struct err *why)
 	waits_refuse(s, NODE_SOCKETS, &err);
 }
 
-static void on_paused_again(struct journal_write *w, const struct err *err)
+static void on_paused_at_least(struct journal_write *w, const struct err *err)
 {
 	if (err)
 		log_error("%s: note that it is paused: %s",
 			  CONTAINER_OF(w, struct sandbox, write)->info.id, err->msg);
+}
+
+/* Where there is no room for its description, which the next node writes, its row says so alone. */
+static void on_paused_again(struct journal_write *w, const struct err *failed)
+{
+	struct sandbox *s = CONTAINER_OF(w, struct sandbox, write);
+	struct err err;
+
+	if (!failed)
+		return;
+	on_paused_at_least(w, failed);
+	if (sandbox_note(s, w, JOURNAL_PAUSED, on_paused_at_least, &err) < 0)
+		on_paused_at_least(w, &err);
 }
 
 /* A row that says "waking" is being written, and would be lost to the next node. */

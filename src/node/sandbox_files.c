@@ -349,6 +349,16 @@ int files_sweep_snapshots(struct files *f, files_keep_fn *keep, void *context, s
 	return 0;
 }
 
+int files_root(const struct files *f)
+{
+	return f->root;
+}
+
+int files_snapshots(const struct files *f)
+{
+	return f->snapshots;
+}
+
 bool files_has_snapshot(const struct files *f, const char *id)
 {
 	struct stat st;

@@ -2,6 +2,7 @@
  *
  *	data_dir/sandboxes/ID/disk          qcow2: all it wrote, on top of its template's disk
  *	                      pages, state  while it is paused with its memory
+ *	                      row           the same time: its row, see row_file.h
  *	                      *.new         being written; never looked at by another node
  *	                      saving        its guest may be frozen: the next node lets it go on
  *
@@ -82,6 +83,8 @@ typedef bool files_keep_fn(const char *id, void *context);
 int files_sweep(struct files *f, files_keep_fn *keep, void *context, struct err *err) NODISCARD;
 int files_sweep_snapshots(struct files *f, files_keep_fn *keep, void *context,
 			  struct err *err) NODISCARD;
+int files_root(const struct files *f);      /* data_dir/sandboxes; borrowed */
+int files_snapshots(const struct files *f); /* data_dir/snapshots; the same */
 bool files_has_snapshot(const struct files *f, const char *id);
 /* Was it about to be saved or copied? Then its guest may be frozen although its VM runs. */
 bool files_is_marked(const struct files *f, const char *id);

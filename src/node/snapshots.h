@@ -5,6 +5,7 @@
  *	                      layer1, ...     qcow2: its disk, from the template's upwards. What an
  *	                                      earlier snapshot brought is the same file
  *	                      manifest        what it was made with, and what its files are
+ *	                      row             its row, see row_file.h
  *	data_dir/snapshots/.new-ID            being made; no node looks at another's
  *
  * A folder takes its name when it is whole and synced, then its row is written: a row has a folder.

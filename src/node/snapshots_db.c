@@ -1,16 +1,19 @@
 /* snapshots_db.c - the table of snapshots. */
 #include "base/bytes.h"
+#include "node/columns.h"
 #include "node/rows_db.h"
 
 enum { SQL_MAX = 1024 };
 
 /* All columns but the last, `known`: texts first, then numbers. */
-static const struct column {
-	const char *name;
-	size_t at, size;
-} columns[] = {
-#define MEMBER(m) \
-	{ #m, offsetof(struct journal_snapshot, m), sizeof(((struct journal_snapshot *)0)->m) }
+static const struct column columns[] = {
+#define SIZE(m) sizeof(((struct journal_snapshot *)0)->m)
+#define MEMBER(m)                                   \
+	{ #m,                                       \
+	  SIZE(m) == sizeof(uint32_t)   ? COL_U32   \
+	  : SIZE(m) == sizeof(uint64_t) ? COL_U64   \
+					: COL_TEXT, \
+	  offsetof(struct journal_snapshot, m), SIZE(m) }
 	MEMBER(id),     MEMBER(team),       MEMBER(base_id),      MEMBER(parent),
 	MEMBER(source), MEMBER(name),       MEMBER(tag),          MEMBER(control_token),
 	MEMBER(token),  MEMBER(created_ns), MEMBER(memory_bytes), MEMBER(disk_bytes),
@@ -18,6 +21,11 @@ static const struct column {
 	MEMBER(hidden),
 };
 enum { TEXTS = 9 };
+
+struct columns journal_snapshot_columns(void)
+{
+	return (struct columns){ columns, COUNT(columns) };
+}
 
 static const char sql_remove[] = "DELETE FROM snapshot WHERE id = ?";
 

@@ -433,7 +433,7 @@ class Search:
         return sorted(found)
 
 
-SAVED = {"pages", "state", "pages.new", "state.new"}
+SAVED = {"pages", "state", "row", "pages.new", "state.new", "row.new"}
 
 
 def lost_data(folder, running, paused, snapshots):
