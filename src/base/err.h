@@ -20,6 +20,7 @@ enum err_code { /* stable: each maps to one Connect code and one exit status */
 		ERR_UNAVAILABLE, /* the other side is gone or not there yet */
 		ERR_INTERNAL,    /* a fault of ours or of the system */
 		ERR_NO_SPACE,    /* a disk is full; what is on it is unharmed */
+		ERR_NO_FILES,    /* what was saved is not where it was; nothing was deleted */
 		ERR_CODES,
 };
 

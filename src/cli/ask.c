@@ -105,12 +105,17 @@ static enum err_code code_of(unsigned int status)
 /* The gateway says why in `message`. */
 static int refused(unsigned int status, const json_t *answer, struct err *err)
 {
-	struct bytes why = BYTES_LIT("no reason given");
+	struct bytes why = BYTES_LIT("no reason given"), reason = { 0 };
 	struct err ignored = { 0 };
+	enum err_code code = code_of(status);
 
-	if (json_is_object(answer))
+	if (json_is_object(answer)) {
 		(void)!json_may_string(answer, "message", &why, &ignored);
-	return err_set(err, code_of(status), 0, "gateway: %.*s (status %u)", (int)why.len,
+		(void)!json_may_string(answer, "reason", &reason, &ignored);
+	}
+	if (bytes_eq(reason, bytes_str(err_name(ERR_NO_FILES))))
+		code = ERR_NO_FILES;
+	return err_set(err, code, 0, "gateway: %.*s (status %u)", (int)why.len,
 		       (const char *)why.ptr, status);
 }
 

@@ -55,6 +55,7 @@ int why_run(struct cli *c, int argc, char **argv);
 int explain_run(struct cli *c, int argc, char **argv);
 int egress_run(struct cli *c, int argc, char **argv);
 int snapshots_run(struct cli *c, int argc, char **argv);
+int lost_run(struct cli *c, int argc, char **argv);
 int fork_run(struct cli *c, int argc, char **argv);
 int key_limits_run(struct cli *c, const char *key);
 int templates_run(struct cli *c, int argc, char **argv);

@@ -408,6 +408,34 @@ static void look_vms(const struct cli *c, struct finding *f)
 		finding_set(f, VERDICT_OK, NULL, "all are this installation's");
 }
 
+/* What node holds on the disk: rows without their files, files without a row. */
+static void look_saved(const struct cli *c, struct finding *f)
+{
+	AUTO(json_decrefp) json_t *status = NULL;
+	struct err err = { 0 };
+	long long missing, lost;
+
+	if (cli_ask(c, "GET", "/admin/status", NULL, &status, &err) < 0) {
+		finding_set(f, VERDICT_WARN, "start the daemons first", "node cannot be asked");
+		return;
+	}
+	missing = count_of(status, "filesMissing");
+	lost = count_of(status, "lost");
+	if (missing > 0)
+		finding_set(f, VERDICT_FAIL,
+			    "mount what holds sandboxes/ and snapshots/ of node's data_dir, and "
+			    "restart hotcell-node",
+			    "the files of %lld paused sandboxes and snapshots are not there; "
+			    "nothing was deleted",
+			    missing);
+	else if (lost > 0)
+		finding_set(f, VERDICT_WARN, "hotcell lost list; then restore or drop each",
+			    "%lld folders were in no row and are kept for a week: %lld MiB", lost,
+			    count_of(status, "lostBytes") >> 20);
+	else
+		finding_set(f, VERDICT_OK, NULL, "what is saved has its files");
+}
+
 const struct check host_checks[] = {
 	{ "accelerator", look_accelerator },
 	{ "kernel", look_kernel },
@@ -424,5 +452,6 @@ const struct check host_checks[] = {
 	{ "server", look_server },
 	{ "journal", look_journal },
 	{ "vms", look_vms },
+	{ "saved", look_saved },
 };
 const size_t n_host_checks = COUNT(host_checks);

@@ -23,6 +23,8 @@ static const struct command commands[] = {
 	  "copies of one that runs or is paused; it stays as it is", fork_run },
 	{ "snapshots", "snapshots [SNAPSHOT]", "what was kept of sandboxes; why one still is",
 	  snapshots_run },
+	{ "lost", "lost [list | restore ID... | drop ID...]",
+	  "what is on the disk and in no row: a week long it can be brought back", lost_run },
 	{ "ended", "ended", "sandboxes that are no more: when and why", ended_run },
 	{ "why", "why SANDBOX", "what it is, or what became of it", why_run },
 	{ "explain", "explain SANDBOX [HOST[:PORT]]", "whom it may reach, and whose rule says so",

@@ -25,6 +25,9 @@ static const char *fix_of(const struct err *err)
 	case ERR_NO_SPACE:
 		return "make room on that disk, or end sandboxes and snapshots that are of no use: "
 		       "hotcell ps --all, hotcell snapshots";
+	case ERR_NO_FILES:
+		return "mount the disk that has them, and restart hotcell-node; nothing was "
+		       "deleted";
 	case ERR_NONE:
 	case ERR_EXISTS:
 	case ERR_INTERNAL:

@@ -150,6 +150,7 @@ unsigned int api_status_of(enum err_code code)
 	case ERR_EXHAUSTED:
 		return 429;
 	case ERR_UNAVAILABLE:
+	case ERR_NO_FILES:
 		return 503;
 	case ERR_TIMEOUT:
 		return 504;
@@ -173,6 +174,9 @@ void api_fail_err(struct api_call *c, const struct err *err)
 	/* for programs: the disk is whole, and may be booted */
 	if (err->code == ERR_MISMATCH)
 		json_object_set_new(body, "reason", json_text(BYTES_LIT("saved_elsewhere")));
+	/* and here: nothing was deleted, a disk is not mounted */
+	if (err->code == ERR_NO_FILES)
+		json_object_set_new(body, "reason", json_text(BYTES_LIT("files_missing")));
 	api_answer(c, status, body);
 }
 

@@ -1,5 +1,6 @@
 /* routes.c - every path the control plane knows, in one table. */
 #include "gateway/handlers.h"
+#include "gateway/lost_routes.h"
 
 /* A literal comes before the parameter it would match. */
 static const struct route routes[] = {
@@ -73,6 +74,9 @@ static const struct route routes[] = {
 	{ "GET", "/admin/sandboxes/{sandboxID}/egress", AUTH_ADMIN, admin_sandbox_egress },
 	{ "POST", "/admin/sandboxes/{sandboxID}/fork", AUTH_ADMIN, admin_sandbox_fork, true },
 	{ "GET", "/admin/snapshots", AUTH_ADMIN, admin_snapshot_list },
+	{ "GET", "/admin/lost", AUTH_ADMIN, admin_lost_list },
+	{ "POST", "/admin/lost/{id}/restore", AUTH_ADMIN, admin_lost_restore },
+	{ "DELETE", "/admin/lost/{id}", AUTH_ADMIN, admin_lost_drop },
 	{ "GET", "/admin/ended", AUTH_ADMIN, admin_ended_list },
 	{ "GET", "/admin/templates", AUTH_ADMIN, admin_template_list },
 	{ "POST", "/admin/confirm-lost", AUTH_ADMIN, admin_confirm_lost },

@@ -14,6 +14,7 @@
 #include "node/pause.h"
 #include "node/resume.h"
 #include "node/rouse.h"
+#include "node/row_file.h"
 #include "node/snapshots.h"
 #include "node/start.h"
 #include "node/snapshot_take.h"
@@ -177,6 +178,8 @@ void sandbox_files_order(const struct sandbox *s, enum files_verb verb, struct f
 	if (strcmp(s->base_id, s->info.template_id) != 0)
 		memcpy(ret->snapshot_id, s->info.template_id, sizeof(ret->snapshot_id));
 	ret->verify = s->snapshot && !s->snapshot->verified;
+	ret->lost = !row_end_was_wished((enum node_reason)s->info.reason);
+	ret->generation = s->info.generation;
 	ret->booted = s->host != NULL;
 	if (s->host)
 		ret->host = *s->host;

@@ -9,9 +9,12 @@
 #include <sys/stat.h>
 #include <sys/statvfs.h>
 
+#include "base/clock.h"
 #include "base/folder.h"
+#include "base/log.h"
 #include "copier/protocol.h"
 #include "node/host_text.h"
+#include "node/lost.h"
 #include "node/row_file.h"
 #include "vm/checksum.h"
 #include "vm/overlay_file.h"
@@ -212,12 +215,33 @@ int files_work_check_host(const struct files_work *w, int folder, struct err *er
 	return 0;
 }
 
+/* A journal of before knows an earlier pause. */
+static int check_generation(const struct files_work *w, int folder, struct err *err)
+{
+	AUTO(buf_done) struct buf text = BUF_SECRET(ROW_FILE_MAX + 1);
+	struct journal_row row;
+	struct err ignored;
+	uint32_t saved;
+
+	if (row_file_read(folder, &text, &ignored) < 0 ||
+	    row_get(buf_view(&text), &row, &ignored) < 0)
+		return 0; /* its sums tell what it is worth */
+	saved = row.sandbox.generation;
+	row_done(&row);
+	if (saved == w->order.generation)
+		return 0;
+	return err_set(err, ERR_INTERNAL, 0,
+		       "the journal is older than what was saved: pause %u of it, not %u. Move the "
+		       "journal away and run hotcell-node --rebuild",
+		       saved, w->order.generation);
+}
+
 static int load_memory(struct files_work *w, int folder, struct err *err)
 {
 	struct files_opened *o = &w->opened;
 	uint32_t crc;
 
-	if (open_memory(w, true, err) < 0)
+	if (check_generation(w, folder, err) < 0 || open_memory(w, true, err) < 0)
 		return -1;
 	o->pages = folder_open(folder, "pages", O_RDONLY, 0, err);
 	if (o->pages < 0)
@@ -236,9 +260,13 @@ static int load(struct files_work *w, struct err *err)
 {
 	AUTO(auto_close) int folder = open_folder(w, err);
 
-	if (folder < 0)
-		return -1;
-	w->opened.disk = folder_open(folder, "disk", O_RDWR, 0, err);
+	if (folder >= 0)
+		w->opened.disk = folder_open(folder, "disk", O_RDWR, 0, err);
+	if (w->opened.disk < 0 && err->sys == ENOENT)
+		return err_set(err, ERR_NO_FILES, ENOENT,
+			       "the files of sandbox %s are not there: is the folder sandboxes of "
+			       "node's data_dir mounted?",
+			       w->order.id);
 	if (w->opened.disk < 0)
 		return -1;
 	if (w->order.memory)
@@ -247,10 +275,22 @@ static int load(struct files_work *w, struct err *err)
 	return w->order.snapshot_id[0] ? snapshot_work_open(w, true, err) : 0;
 }
 
+static bool is_saved(const struct files_work *w)
+{
+	struct err ignored;
+	AUTO(auto_close) int folder = open_folder(w, &ignored);
+	struct stat st;
+
+	return folder >= 0 && fstatat(folder, ROW_FILE, &st, AT_SYMLINK_NOFOLLOW) == 0 &&
+	       !row_file_is_deleted(folder);
+}
+
 static int tidy(struct files_work *w, bool runs, struct err *err)
 {
 	AUTO(auto_close) int folder = open_folder(w, err);
 
+	if (runs && !w->order.goes_on && is_saved(w))
+		return 0;
 	/* the description first: by it the rest would be believed */
 	if (folder < 0 || (runs && row_file_drop(w->root, w->order.id, false, err) < 0))
 		return -1;
@@ -260,6 +300,29 @@ static int tidy(struct files_work *w, bool runs, struct err *err)
 	if (runs && (drop(folder, "pages", err) < 0 || drop(folder, "state", err) < 0))
 		return -1;
 	return 0;
+}
+
+/* Its row knew nothing of a pause that its folder tells of: a journal of before. */
+static int set_aside(struct files_work *w, struct err *err)
+{
+	AUTO(auto_close) int lost = lost_open(w->root, err);
+
+	if (lost < 0 ||
+	    lost_move(w->root, w->order.id, LOST_SANDBOX, lost, clock_wall_ns(), err) < 0)
+		return -1;
+	log_warn("%s is lost and was saved: it is in lost/ for a week", w->order.id);
+	return 0;
+}
+
+static int remove_all(struct files_work *w, struct err *err)
+{
+	if (w->order.lost && is_saved(w)) {
+		if (set_aside(w, err) < 0) /* the next start tries again */
+			log_error("%s stays where it is: %s", w->order.id, err->msg);
+		return 0;
+	}
+	files_hold(&w->held, w->root, w->order.id);
+	return folder_remove(w->root, w->order.id, err);
 }
 
 /* --- one job ------------------------------------------------------------------------------ */
@@ -286,8 +349,7 @@ int files_work_do(struct files_work *w, struct err *err)
 		rc = tidy(w, w->order.verb == FILES_RUNS, err);
 		break;
 	case FILES_REMOVE:
-		files_hold(&w->held, w->root, w->order.id);
-		rc = folder_remove(w->root, w->order.id, err);
+		rc = remove_all(w, err);
 		break;
 	case FILES_SNAP_OPEN:
 	case FILES_SNAP_PAUSED:

@@ -12,8 +12,6 @@
 
 #include "net/watch.h"
 #include "node/journal_inside.h"
-#include "node/journal_meta.h"
-#include "node/rebuild.h"
 #include "node/row_file.h"
 
 struct jobs { /* in the order asked */
@@ -391,49 +389,15 @@ int journal_each_snapshot(struct journal *j, journal_each_snapshot_fn *each, jou
 	return rc;
 }
 
-bool journal_fresh(const struct journal *j)
+struct journal_db *journal_lock(struct journal *j)
 {
-	return journal_db_fresh(j->db);
+	pthread_mutex_lock(&j->db_lock);
+	return j->db;
 }
 
-int journal_get_meta(struct journal *j, const char *name, char *ret, size_t size, struct err *err)
+void journal_unlock(struct journal *j)
 {
-	int rc;
-
-	pthread_mutex_lock(&j->db_lock);
-	rc = journal_db_get_meta(j->db, name, ret, size, err);
 	pthread_mutex_unlock(&j->db_lock);
-	return rc;
-}
-
-int journal_put_meta(struct journal *j, const char *name, const char *value, struct err *err)
-{
-	int rc;
-
-	pthread_mutex_lock(&j->db_lock);
-	rc = journal_db_begin(j->db, true, err);
-	if (rc == 0)
-		rc = journal_db_put_meta(j->db, name, value, err);
-	if (rc == 0)
-		rc = journal_db_commit(j->db, err);
-	if (rc < 0)
-		journal_db_rollback(j->db);
-	pthread_mutex_unlock(&j->db_lock);
-	return rc;
-}
-
-int journal_rebuild(struct journal *j, struct rebuild_user *u, struct rebuilt *ret, struct err *err)
-{
-	bool rows = false, ended = false;
-	int rc;
-
-	*ret = (struct rebuilt){ 0 };
-	pthread_mutex_lock(&j->db_lock);
-	rc = journal_db_is_used(j->db, &rows, &ended, err);
-	if (rc == 0 && !rows && !ended)
-		rc = rebuild_fill(j->db, j->sandboxes, j->snapshots, u, ret, err);
-	pthread_mutex_unlock(&j->db_lock);
-	return rc;
 }
 
 size_t journal_searching(const struct journal *j)

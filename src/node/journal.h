@@ -84,6 +84,9 @@ typedef int journal_each_fn(const struct journal_row *row, void *context, struct
 int journal_each(struct journal *j, journal_each_fn *each, journal_odd_fn *odd, void *context,
 		 struct err *err) NODISCARD;
 
+/* Is there a tombstone? Blocks (at start only). */
+bool journal_ended(struct journal *j, const char *id, enum node_reason *ret_reason);
+
 /* Insert or replace, by sandbox.id; everything is copied. `durable`: synced to the disk before
  * on_done. Failure (-1): on_done will not come. */
 int journal_put(struct journal *j, struct journal_write *w, const struct journal_row *row,

@@ -41,5 +41,8 @@ size_t journal_searching(const struct journal *j);
 struct rebuild_user;
 struct rebuilt;
 /* Of one that holds nothing; else *ret is zero. Blocks (at start only). */
-int journal_rebuild(struct journal *j, struct rebuild_user *u, struct rebuilt *ret,
-		    struct err *err) NODISCARD;
+int journal_rebuild(struct journal *j, int sandboxes, int snapshots, struct rebuild_user *u,
+		    struct rebuilt *ret, struct err *err) NODISCARD;
+/* Its file, which the thread leaves alone meanwhile. */
+struct journal_db *journal_lock(struct journal *j);
+void journal_unlock(struct journal *j);

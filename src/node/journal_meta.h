@@ -3,7 +3,7 @@
 
 #include "node/journal.h"
 
-bool journal_fresh(const struct journal *j); /* there was none before: it was made just now */
+bool journal_fresh(struct journal *j); /* there was none before: it was made just now */
 
 /* "" when there is none of that name; blocks (at start only). */
 int journal_get_meta(struct journal *j, const char *name, char *ret, size_t size,

@@ -1,10 +1,11 @@
-/* journal_more.c - what else is written: tombstones, snapshots, what the journal knows of itself.
- */
+/* journal_more.c - what else is written: tombstones, snapshots, what the journal knows of itself;
+ * and what is read at start. */
 #include <errno.h>
 
 #include "base/bytes.h"
 #include "node/journal_inside.h"
 #include "node/journal_meta.h"
+#include "node/rebuild.h"
 
 int journal_bury(struct journal *j, struct journal_write *w, const struct node_tombstone *t,
 		 void (*on_done)(struct journal_write *w, const struct err *err), struct err *err)
@@ -112,4 +113,67 @@ int journal_note_meta(struct journal *j, struct journal_write *w, const char *na
 	snprintf(job->about.id, sizeof(job->about.id), "%s", name);
 	snprintf(job->about.team, sizeof(job->about.team), "%s", value);
 	return journal_ask(j, job, w, on_done);
+}
+
+/* --- what the journal knows of itself ----------------------------------------------------- */
+
+bool journal_fresh(struct journal *j)
+{
+	bool fresh = journal_db_fresh(journal_lock(j));
+
+	journal_unlock(j);
+	return fresh;
+}
+
+int journal_get_meta(struct journal *j, const char *name, char *ret, size_t size, struct err *err)
+{
+	int rc = journal_db_get_meta(journal_lock(j), name, ret, size, err);
+
+	journal_unlock(j);
+	return rc;
+}
+
+int journal_put_meta(struct journal *j, const char *name, const char *value, struct err *err)
+{
+	struct journal_db *db = journal_lock(j);
+	int rc = journal_db_begin(db, true, err);
+
+	if (rc == 0)
+		rc = journal_db_put_meta(db, name, value, err);
+	if (rc == 0)
+		rc = journal_db_commit(db, err);
+	if (rc < 0)
+		journal_db_rollback(db);
+	journal_unlock(j);
+	return rc;
+}
+
+/* --- at start ----------------------------------------------------------------------------- */
+
+bool journal_ended(struct journal *j, const char *id, enum node_reason *ret_reason)
+{
+	struct node_tombstone t;
+	struct err err;
+	size_t n = 0;
+
+	if (journal_db_find_ended(journal_lock(j), "", id, &t, &n, &err) < 0)
+		n = 0;
+	journal_unlock(j);
+	if (n > 0)
+		*ret_reason = (enum node_reason)t.reason;
+	return n > 0;
+}
+
+int journal_rebuild(struct journal *j, int sandboxes, int snapshots, struct rebuild_user *u,
+		    struct rebuilt *ret, struct err *err)
+{
+	struct journal_db *db = journal_lock(j);
+	bool rows = false, ended = false;
+	int rc = journal_db_is_used(db, &rows, &ended, err);
+
+	*ret = (struct rebuilt){ 0 };
+	if (rc == 0 && !rows && !ended)
+		rc = rebuild_fill(db, sandboxes, snapshots, u, ret, err);
+	journal_unlock(j);
+	return rc;
 }

@@ -147,39 +147,22 @@ static int lock_data(struct daemon *d, struct err *err)
 
 static int open_journal(struct node *n, struct err *err)
 {
+	int sandboxes = files_root(n->files), snapshots = files_snapshots(n->files);
 	char path[CONFIG_VALUE_MAX + 16];
 
 	snprintf(path, sizeof(path), "%s/journal.db", n->set[SET_DATA_DIR].text);
 	if (rebuild_check_wal(path, err) < 0 || journal_open(n->loop, path, &n->journal, err) < 0 ||
 	    installation_open(&n->installation, n->journal, n->set[SET_DATA_DIR].text, err) < 0 ||
-	    journal_describe(n->journal, files_root(n->files), files_snapshots(n->files), err) < 0)
+	    journal_describe(n->journal, sandboxes, snapshots, err) < 0)
 		return -1;
 	n->warden.installation = n->installation.id;
-	return rebuild_new(n->journal, err);
+	return rebuild_new(n->journal, sandboxes, snapshots, err);
 }
 
 static int open_files(struct node *n, struct err *err)
 {
 	return files_open(n->loop, n->set[SET_DATA_DIR].text, n->set[SET_STATE_DIR].text,
 			  n->set[SET_DISK_RESERVE_MIB].number, &n->files, err);
-}
-
-static bool has_row(const char *id, void *context)
-{
-	const struct node *n = context;
-
-	return table_find(&n->table, id) || quarantine_has(n, QUARANTINE_SANDBOX, id);
-}
-
-/* What is left of nobody's may wait for the next start: no reason not to go on. */
-static void sweep(struct node *n)
-{
-	struct err err;
-
-	if (files_sweep(n->files, has_row, n, &err) < 0)
-		log_error("%s", err.msg);
-	if (snapshots_sweep(n, &err) < 0)
-		log_error("%s", err.msg);
 }
 
 static int open_door(struct node *n, struct err *err)
@@ -249,9 +232,9 @@ static int set_up(struct daemon *d, struct err *err)
 	installation_boot(&n->installation);
 	if (confine_folder(n->set[SET_DATA_DIR].text, n->set[SET_USER].text, err) < 0 ||
 	    open_door(n, err) < 0 || give_up_power(n, err) < 0 || lock_data(d, err) < 0 ||
-	    open_files(n, err) < 0 || open_journal(n, err) < 0 || adopt_journal(n, err) < 0)
+	    open_files(n, err) < 0 || open_journal(n, err) < 0 || adopt_journal(n, err) < 0 ||
+	    sweep_open(n, err) < 0)
 		return -1;
-	sweep(n);
 	ended_begin(n);
 	log_info("%zu sandboxes in the journal", n->table.n);
 	return 0;
@@ -280,6 +263,7 @@ static void take_down(struct daemon *d)
 	quarantine_close(n);
 	takings_close(n);
 	forks_close(n);
+	sweep_close(n);
 	snapshots_close(n);
 	files_close(TAKE(n->files));
 	turns_close(&n->saves);

@@ -17,6 +17,7 @@
 #include "node/signed.h"
 #include "node/slots.h"
 #include "node/snapshots.h"
+#include "node/sweep.h"
 #include "node/tidy.h"
 #include "node/turns.h"
 #include "node/vm_group.h"
@@ -58,8 +59,10 @@ struct node {
 	struct snapshots snapshots;
 	struct quarantine quarantine;
 	struct tidy tidy;
-	struct taking *takings; /* snapshot_take.c */
-	struct fork *forks;     /* fork.c */
+	struct sweep sweep;
+	struct lost_job *lost_jobs; /* lost_verbs.c: what is under way */
+	struct taking *takings;     /* snapshot_take.c */
+	struct fork *forks;         /* fork.c */
 	struct vm_groups groups;
 	struct timer metrics_turn;
 	struct node_job *jobs;            /* requests.c: what is under way for a gateway */

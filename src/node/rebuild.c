@@ -180,12 +180,12 @@ static void log_one(struct rebuild_user *u, const char *kind, const char *id, co
 		log_warn("%s %s is not brought back: %s", kind, id, why);
 }
 
-int rebuild_new(struct journal *j, struct err *err)
+int rebuild_new(struct journal *j, int sandboxes, int snapshots, struct err *err)
 {
 	struct rebuild_user u = { log_one };
 	struct rebuilt got;
 
-	if (journal_rebuild(j, &u, &got, err) < 0)
+	if (journal_rebuild(j, sandboxes, snapshots, &u, &got, err) < 0)
 		return -1;
 	if (got.sandboxes + got.snapshots + got.unreadable > 0)
 		log_warn("the journal is new and the data folder is not: %zu paused sandboxes and "

@@ -30,6 +30,6 @@ int rebuild_read_snapshot(int folder, const char *name, struct journal_snapshot 
 int rebuild_run(const char *data_dir);
 
 /* At start: a journal that holds nothing yet is filled, which is logged. */
-int rebuild_new(struct journal *j, struct err *err) NODISCARD;
+int rebuild_new(struct journal *j, int sandboxes, int snapshots, struct err *err) NODISCARD;
 /* A log without its journal would be applied to another one: ERR_EXISTS. */
 int rebuild_check_wal(const char *journal_path, struct err *err) NODISCARD;

@@ -34,6 +34,8 @@ static const unsigned int needs[NODE_VERBS] = {
 	[NODE_EGRESS_LOG] = NEEDS_ID,
 	[NODE_SECRET] = NEEDS_TEAM,
 	[NODE_GIVE_UP] = NEEDS_TOKEN,
+	[NODE_LOST_RESTORE] = NEEDS_ID,
+	[NODE_LOST_DROP] = NEEDS_ID,
 };
 
 static int check_string(const char *s, size_t size, bool needed, const char *name, struct err *err)

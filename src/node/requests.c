@@ -4,6 +4,7 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "node/fork.h"
+#include "node/lost_verbs.h"
 #include "node/network.h"
 #include "node/network_secrets.h"
 #include "node/node.h"
@@ -310,6 +311,7 @@ static void verb_status(struct node *n, struct door_asked *a, const struct node_
 	struct err err;
 
 	(void)rq, (void)text;
+	lost_status(n, v);
 	if (!v || absence_describe(n, v) < 0)
 		refuse_memory(a);
 	else if (json_encode(v, &out, &err) < 0)
@@ -414,6 +416,9 @@ static verb_fn *const verbs[NODE_VERBS] = {
 	[NODE_SEAL_KEY] = secrets_key_ask,
 	[NODE_CONFIRM_LOST] = absence_confirm,
 	[NODE_GIVE_UP] = once_give_up_ask,
+	[NODE_LOST_LIST] = lost_list_ask,
+	[NODE_LOST_RESTORE] = lost_restore_ask,
+	[NODE_LOST_DROP] = lost_drop_ask,
 };
 
 static void on_request(struct door_user *u, struct door_asked *a, const struct node_request *rq,
@@ -454,6 +459,7 @@ void requests_close(struct node *n)
 		job_free(n->jobs);
 	once_close(n);
 	network_jobs_close(n);
+	lost_jobs_close(n);
 	secrets_close(n);
 	signed_close(n);
 }

@@ -374,17 +374,21 @@ bool row_file_is_deleted(int folder)
 
 /* --- with the journal --------------------------------------------------------------------- */
 
+bool row_end_was_wished(enum node_reason why)
+{
+	return why == NODE_KILLED || why == NODE_EVICTED;
+}
+
 int row_file_keep(int root, const struct journal_row *row, struct err *err)
 {
 	AUTO(buf_done) struct buf text = BUF_SECRET(ROW_FILE_MAX);
 
 	if (row->state != JOURNAL_PAUSED) {
-		bool asked = row->state == JOURNAL_KILLING && row->sandbox.reason != NODE_LOST;
+		bool ends = row->state == JOURNAL_KILLING;
 
-		/* one that nobody wanted gone keeps what the folder may know better */
-		if (row->state == JOURNAL_KILLING && !asked)
+		if (ends && !row_end_was_wished((enum node_reason)row->sandbox.reason))
 			return 0;
-		return row_file_drop(root, row->sandbox.id, asked, err);
+		return row_file_drop(root, row->sandbox.id, ends, err);
 	}
 	if (row_put(row, &text, err) < 0)
 		return -1;

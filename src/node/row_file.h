@@ -52,6 +52,9 @@ int row_file_drop(int root, const char *id, bool deleted, struct err *err) NODIS
 int row_file_read(int folder, struct buf *ret, struct err *err) NODISCARD; /* ERR_NOT_FOUND: none */
 bool row_file_is_deleted(int folder);
 
+/* Did somebody want it gone? What ended for any other reason may have been paused since its row
+ * was written: a journal of before. Then its folder knows better. */
+bool row_end_was_wished(enum node_reason why);
 /* As its row is about to be written, durable: paused, it is described; waking, it no longer is; to
  * be killed because somebody wanted it, it is marked. */
 int row_file_keep(int root, const struct journal_row *row, struct err *err) NODISCARD;

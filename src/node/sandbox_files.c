@@ -1,5 +1,5 @@
 /* sandbox_files.c - which job comes next; see files_work.c for what each does. */
-/* #syscalls: mkdir mkdirat openat openat2 getdents64 fcntl fstatfs statfs close */
+/* #syscalls: mkdir mkdirat openat openat2 newfstatat fcntl fstatfs statfs close */
 #include "node/sandbox_files.h"
 
 #include <assert.h>
@@ -294,58 +294,6 @@ int files_open(struct loop *l, const char *data_dir, const char *state_dir, uint
 	memcpy(f->data_dir, data_dir, strlen(data_dir) + 1);
 	timer_init(&f->turn, l, on_turn);
 	*ret = TAKE(f);
-	return 0;
-}
-
-struct sweep {
-	struct files *files;
-	files_keep_fn *keep;
-	void *context;
-	size_t n;
-};
-
-static int sweep_one(int dir, const char *name, void *context, struct err *err)
-{
-	struct files_order o = { .verb = FILES_REMOVE };
-	struct sweep *w = context;
-
-	(void)dir;
-	if (strlen(name) >= sizeof(o.id) || w->keep(name, w->context))
-		return 0;
-	snprintf(o.id, sizeof(o.id), "%s", name);
-	w->n++;
-	return files_ask(w->files, NULL, &o, NULL, err);
-}
-
-int files_sweep(struct files *f, files_keep_fn *keep, void *context, struct err *err)
-{
-	struct sweep w = { f, keep, context, 0 };
-
-	if (folder_each(f->root, sweep_one, &w, err) < 0)
-		return err_wrap(err, "sweep the folders of sandboxes");
-	if (w.n > 0)
-		log_info("%zu folders of no sandbox are removed", w.n);
-	return 0;
-}
-
-static int sweep_snapshot(int dir, const char *name, void *context, struct err *err)
-{
-	struct sweep *w = context;
-
-	if (w->keep(name, w->context))
-		return 0;
-	w->n++;
-	return folder_remove(dir, name, err);
-}
-
-int files_sweep_snapshots(struct files *f, files_keep_fn *keep, void *context, struct err *err)
-{
-	struct sweep w = { f, keep, context, 0 };
-
-	if (folder_each(f->snapshots, sweep_snapshot, &w, err) < 0)
-		return err_wrap(err, "sweep the folders of snapshots");
-	if (w.n > 0)
-		log_info("%zu folders of no snapshot are removed", w.n);
 	return 0;
 }
 

@@ -6,8 +6,9 @@
  *	                      *.new         being written; never looked at by another node
  *	                      saving        its guest may be frozen: the next node lets it go on
  *
- * A folder is made after its row and removed before it, so one without a row is nobody's. All of
- * it happens on threads, in the order asked for each sandbox, a few sandboxes at once.
+ * A folder is made after its row and removed before it, so one without a row is nobody's: sweep.h
+ * says what becomes of it. All of it happens on threads, in the order asked for each sandbox, a few
+ *sandboxes at once.
  */
 #pragma once
 
@@ -30,9 +31,11 @@ enum files_verb {
 	FILES_SAVE,   /* is there room? -> memory of the template, empty pages.new, state.new */
 	FILES_KEEP,   /* its disk is synced, what was saved takes its name, for good */
 	FILES_LOAD,   /* disk, and with its memory: memory of the template, pages, state, checked */
-	FILES_RUNS,   /* it runs: what was saved is of no use any more */
+	FILES_RUNS,   /* it runs: what was saved is of no use any more. But a journal of before may
+		       * say   so of one that was paused since, which is described: then nothing goes
+		       */
 	FILES_PAUSED, /* it is paused: what was being saved is of no use any more */
-	FILES_REMOVE, /* all of it */
+	FILES_REMOVE, /* all of it; `lost` and described: to lost/, see lost.h */
 	/* Of a snapshot that is made, `into`: */
 	FILES_SNAP_OPEN,   /* is there room? its folder; as SAVE, and an empty disk */
 	FILES_SNAP_PAUSED, /* its folder, with all that a paused sandbox has; state_crc is checked
@@ -49,9 +52,12 @@ struct files_order {
 	char into[NODE_ID_MAX + 1];        /* SNAP_*: the snapshot that is made */
 	uint32_t layer;                    /* SNAP_*: the number of its own */
 	bool verify;                       /* MAKE, LOAD: read all of the snapshot's files */
+	bool lost;                         /* REMOVE: nobody wanted it gone */
+	bool goes_on;                      /* RUNS: it does, whatever its folder tells */
 	bool memory;                       /* MAKE, SAVE, KEEP, LOAD: not the disk alone */
 	uint64_t need_mib;                 /* SAVE, SNAP_OPEN: what its memory takes at most */
 	uint32_t state_crc;                /* LOAD */
+	uint32_t generation;               /* LOAD: as its row knows it */
 	struct manifest_facts here;        /* MAKE, LOAD with a memory: what it must fit */
 	bool booted;                       /* on `host`: no manifest knows */
 	struct manifest_facts host;
@@ -76,13 +82,9 @@ struct files_call { /* embedded by the caller; all zero: nothing under way */
 	struct files_job *job; /* NULL: not under way */
 };
 
-/* Below `data_dir`, which exists. Every folder for which keep() is false is removed, soon. */
+/* Below `data_dir`, which exists. */
 int files_open(struct loop *l, const char *data_dir, const char *state_dir, uint64_t reserve_mib,
 	       struct files **ret, struct err *err) NODISCARD;
-typedef bool files_keep_fn(const char *id, void *context);
-int files_sweep(struct files *f, files_keep_fn *keep, void *context, struct err *err) NODISCARD;
-int files_sweep_snapshots(struct files *f, files_keep_fn *keep, void *context,
-			  struct err *err) NODISCARD;
 int files_root(const struct files *f);      /* data_dir/sandboxes; borrowed */
 int files_snapshots(const struct files *f); /* data_dir/snapshots; the same */
 bool files_has_snapshot(const struct files *f, const char *id);

@@ -49,6 +49,8 @@ json_t *snapshot_why(const struct snapshot *p)
 				      p->row.tag));
 	else if (!p->row.hidden)
 		say(all, json_string("it was asked for, and is kept until it is deleted"));
+	if (p->missing)
+		say(all, json_string("its files are not there: its row waits for them"));
 	known = say_sandboxes(p, all) + p->readers;
 	if (p->readers > 0)
 		say(all, json_sprintf("%zu snapshots that are being made read it", p->readers));

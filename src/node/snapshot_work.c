@@ -35,6 +35,11 @@ static int open_below(const struct files_work *w, struct err *err)
 {
 	int fd = folder_open(w->snapshots, w->order.snapshot_id, O_RDONLY | O_DIRECTORY, 0, err);
 
+	if (fd < 0 && err->sys == ENOENT)
+		return err_set(err, ERR_NO_FILES, ENOENT,
+			       "the files of snapshot %s are not there: is the folder snapshots of "
+			       "node's data_dir mounted?",
+			       w->order.snapshot_id);
 	return fd < 0 ? err_wrap(err, "snapshot %s", w->order.snapshot_id) : fd;
 }
 

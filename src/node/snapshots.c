@@ -83,6 +83,17 @@ static bool is_it(const struct snapshot *p, const char *name, const char *tag)
 	return named(p, name, tag);
 }
 
+/* It may be there again: whoever mounted it need not tell us. */
+static bool has_files(struct snapshot *p, struct err *err)
+{
+	p->missing = p->missing && !files_has_snapshot(p->node->files, p->row.id);
+	if (p->missing)
+		err_set(err, ERR_NO_FILES, 0,
+			"the files of snapshot %s are not there: is %s/snapshots mounted?",
+			p->row.id, p->node->set[SET_DATA_DIR].text);
+	return !p->missing;
+}
+
 struct snapshot *snapshots_find(struct node *n, const char *team, const char *name, const char *tag,
 				struct err *err)
 {
@@ -92,7 +103,7 @@ struct snapshot *snapshots_find(struct node *n, const char *team, const char *na
 		if (p->going || p->row.hidden || (team[0] && strcmp(p->row.team, team) != 0))
 			continue;
 		if (is_it(p, name, tag))
-			return p;
+			return has_files(p, err) ? p : NULL;
 		known |= strcmp(p->row.name, name) == 0 || strcmp(p->row.id, name) == 0;
 	}
 	if (known && tag[0])
@@ -130,7 +141,7 @@ static void on_row_removed(struct journal_write *w, const struct err *failed)
 	forget(p);
 }
 
-/* The row first: a folder without one is removed when node starts. */
+/* The row first, and with it the mark that its folder is to go: the next node sees to that. */
 static void take_away(struct snapshot *p)
 {
 	struct err err;
@@ -153,7 +164,8 @@ void snapshot_release(struct snapshot *p)
 	if (!p)
 		return;
 	p->users--;
-	if (p->users == 0 && p->row.hidden && !p->going && !p->node->snapshots.closed)
+	if (p->users == 0 && p->row.hidden && !p->going && !p->missing &&
+	    !p->node->snapshots.closed)
 		take_away(p);
 }
 
@@ -198,7 +210,7 @@ void snapshots_rename_older(struct snapshot *newest)
 		    !named(p, r->name, r->tag))
 			continue;
 		p->row.hidden = 1;
-		if (p->users == 0)
+		if (p->users == 0 && !p->missing)
 			take_away(p);
 		else if (journal_put_snapshot(p->node->journal, &p->write, &p->row, on_hidden,
 					      &err) < 0)
@@ -220,10 +232,7 @@ static int load_one(const struct journal_snapshot *row, void *context, struct er
 	p = snapshots_add(n, row);
 	if (!p)
 		return err_set(err, ERR_EXHAUSTED, ENOMEM, "no memory to load it");
-	if (!files_has_snapshot(n->files, row->id)) {
-		log_error("snapshot %s has no folder: it is forgotten", row->id);
-		p->row.hidden = 1;
-	}
+	p->missing = !files_has_snapshot(n->files, row->id); /* sweep.c says it, of all at once */
 	return 0;
 }
 
@@ -237,21 +246,15 @@ int snapshots_load(struct node *n, struct err *err)
 	return journal_each_snapshot(n->journal, load_one, set_aside, n, err);
 }
 
-static bool is_known(const char *name, void *context)
-{
-	return snapshots_by_id(context, name) || quarantine_has(context, QUARANTINE_SNAPSHOT, name);
-}
-
-int snapshots_sweep(struct node *n, struct err *err)
+void snapshots_sweep(struct node *n)
 {
 	struct snapshot *next;
 
 	for (struct snapshot *p = n->snapshots.all; p; p = next) {
 		next = p->next;
-		if (p->row.hidden && p->users == 0)
+		if (p->row.hidden && p->users == 0 && !p->missing)
 			take_away(p);
 	}
-	return files_sweep_snapshots(n->files, is_known, n, err);
 }
 
 void snapshots_close(struct node *n)
@@ -270,14 +273,15 @@ json_t *snapshot_json(const struct snapshot *p)
 
 	rfc3339_put(r->created_ns, 6, at);
 	snprintf(created, sizeof(created), "%" PRIu64, r->created_ns);
-	return json_pack(
-		"{s:s, s:s, s:s, s:s, s:s, s:s, s:s, s:s, s:s, s:I, s:I, s:I, s:I, s:b, s:o, s:o}",
-		"snapshotID", r->id, "teamID", r->team, "name", r->name, "tag", r->tag, "sandboxID",
-		r->source, "parentID", r->parent, "baseID", r->base_id, "createdNs", created,
-		"createdAt", at, "memoryBytes", (json_int_t)r->memory_bytes, "diskBytes",
-		(json_int_t)r->disk_bytes, "layers", (json_int_t)r->layers, "sandboxes",
-		(json_int_t)p->users, "hidden", (int)r->hidden, "keptBy", snapshot_kept_by(p),
-		"why", snapshot_why(p));
+	return json_pack("{s:s, s:s, s:s, s:s, s:s, s:s, s:s, s:s, s:s, s:I, s:I, s:I, s:I, s:b, "
+			 "s:b, s:o, s:o}",
+			 "snapshotID", r->id, "teamID", r->team, "name", r->name, "tag", r->tag,
+			 "sandboxID", r->source, "parentID", r->parent, "baseID", r->base_id,
+			 "createdNs", created, "createdAt", at, "memoryBytes",
+			 (json_int_t)r->memory_bytes, "diskBytes", (json_int_t)r->disk_bytes,
+			 "layers", (json_int_t)r->layers, "sandboxes", (json_int_t)p->users,
+			 "hidden", (int)r->hidden, "missing", (int)p->missing, "keptBy",
+			 snapshot_kept_by(p), "why", snapshot_why(p));
 }
 
 static bool is_wanted(const struct snapshot *p, const struct node_request *rq)

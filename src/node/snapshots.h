@@ -33,6 +33,7 @@ struct snapshot {
 	size_t readers; /* of those: snapshots that are being made, and read its files */
 	bool verified;  /* its files were read and are what its manifest says */
 	bool going;     /* it is being removed */
+	bool missing;   /* its folder was not there when it was looked for */
 	struct journal_write write;
 	struct door_asked *asked; /* who wants it gone; NULL: nobody */
 	struct snapshot *next, **prev, *bucket_next;
@@ -45,12 +46,13 @@ struct snapshots {
 	bool closed; /* at node's own end: nothing is removed any more */
 };
 
-/* At start, before sandboxes are loaded; and after: what nobody knows or needs is removed. */
+/* At start, before sandboxes are loaded; and after: what nobody needs is removed. */
 int snapshots_load(struct node *n, struct err *err) NODISCARD;
-int snapshots_sweep(struct node *n, struct err *err) NODISCARD;
+void snapshots_sweep(struct node *n);
 void snapshots_close(struct node *n);
 
-/* Of `team`, by its id or its name; `tag` may be empty. NULL: *err. */
+/* Of `team`, by its id or its name; `tag` may be empty. NULL: *err; ERR_NO_FILES: it has a row and
+ * no folder, which may be on a disk that is not there yet. */
 struct snapshot *snapshots_find(struct node *n, const char *team, const char *name, const char *tag,
 				struct err *err);
 struct snapshot *snapshots_by_id(const struct node *n, const char *id); /* NULL: none */

@@ -41,13 +41,18 @@ enum node_verb {
 	NODE_EXPLAIN,    /* team, id, text: {"question":"example.com:443"} or {} -> text: JSON, what
 			  * its network allows, and why. A paused one, too */
 	NODE_EGRESS_LOG, /* team, id -> text: a JSON array, its last decisions, the oldest first */
-	NODE_SECRET,   /* team, text: {"name":, "sealed":"<base64>" or null}: of all its sandboxes,
-			* also   paused ones, that use a secret of that name */
-	NODE_SEAL_KEY, /* -> text: {"sealKey":"<base64>"}: for what only the opener may read */
+	NODE_SECRET,    /* team, text: {"name":, "sealed":"<base64>" or null}: of all its sandboxes,
+			 * also   paused ones, that use a secret of that name */
+	NODE_SEAL_KEY,  /* -> text: {"sealKey":"<base64>"}: for what only the opener may read */
+	NODE_LOST_LIST, /* an operator's; count: from which on -> text: a JSON array, the oldest
+			 * first, see node/lost.h */
+	NODE_LOST_RESTORE, /* an operator's; id. ERR_EXISTS: something has it. ERR_NOT_FOUND: it is
+			    * not lost, or what it was made of is gone */
+	NODE_LOST_DROP,    /* an operator's; id: it is removed, for good */
 	NODE_CONFIRM_LOST, /* -> count: NODE_ABSENT ones are ended: an operator says that they are
 			    * lost */
-	NODE_GIVE_UP,  /* token: nobody waits for that request any more. What it made without a name
-			* ends, now or when it is there; answered at once */
+	NODE_GIVE_UP, /* token: nobody waits for that request any more. What it made without a name
+		       * ends, now or when it is there; answered at once */
 	NODE_VERBS,
 };
 

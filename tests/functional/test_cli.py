@@ -184,6 +184,32 @@ def test_forks(gateway):
     assert "\x1b" not in hotcell(gateway, "fork", "i0").stdout
 
 
+def test_what_is_lost_is_shown_restored_and_dropped(gateway):
+    row = {"id": "i1", "kind": "sandbox", "since": "2026-01-02T03:04:05Z", "until": "2026-01-09T03:04:05Z", "bytes": 5,
+           "described": True, "folder": "20260102t030405z-sandbox-i1"}
+    gateway("GET", "/admin/lost", 200, [row])
+    for command in (["lost"], ["lost", "list"]):
+        assert re.search(r"i1 +sandbox +2026-01-02.* 2026-01-09.* 5 +yes", hotcell(gateway, *command).stdout)
+    assert json.loads(hotcell(gateway, "--json", "lost").stdout) == [row]
+    gateway("POST", "/admin/lost/i1/restore", 204)
+    gateway("DELETE", "/admin/lost/i1", 204)
+    assert json.loads(hotcell(gateway, "--json", "lost", "restore", "i1").stdout) == {"restored": ["i1"]}
+    assert json.loads(hotcell(gateway, "--json", "lost", "drop", "i1").stdout) == {"dropped": ["i1"]}
+    gateway("POST", "/admin/lost/i1/restore", 503, {"code": 503, "message": "mounted?", "reason": "files_missing"})
+    r = hotcell(gateway, "lost", "restore", "i1")
+    assert r.returncode == 1 and "mount the disk" in r.stderr
+
+
+@pytest.mark.parametrize("node, verdict, said", [
+    ({}, "ok", "what is saved has its files"),
+    ({"lost": 2, "lostBytes": 3 << 20}, "warn", "2 folders were in no row and are kept for a week: 3 MiB"),
+    ({"lost": 2, "filesMissing": 4}, "FAIL", "the files of 4 paused sandboxes and snapshots are not there")])
+def test_doctor_knows_what_is_lost_or_missing(gateway, node, verdict, said):
+    gateway("GET", "/admin/status", 200, {"gateway": {}, "node": {"warden": True, "egress": True, **node}})
+    found = {c["check"]: c for c in json.loads(hotcell(gateway, "doctor", "--json").stdout)}["saved"]
+    assert found["verdict"] == verdict and said in found["found"], found
+
+
 def test_snapshots_and_what_keeps_them(gateway):
     row = {"snapshotID": "abc", "teamID": "t", "name": "work", "tag": "v1", "sandboxID": "i0", "parentID": "base-1",
            "createdAt": "2026-01-02T03:04:05Z", "memoryBytes": 5, "diskBytes": 6, "sandboxes": 2, "hidden": False,
@@ -314,7 +340,7 @@ def test_no_server_names_component_cause_and_fix():
 
 @pytest.mark.parametrize("words", [[], ["nope"], ["kill"], ["ps", "x"], ["teams", "add"],
                                    ["--nope"], ["ps", "--leaks"], ["pause"], ["resume"], ["why"], ["ended", "x"], ["fork"],
-                                   ["fork", "i", "--count", "x"], ["ps", "--count", "2"], ["snapshots", "x", "y"],
+                                   ["fork", "i", "--count", "x"], ["ps", "--count", "2"], ["snapshots", "x", "y"], ["lost", "find"], ["lost", "drop"],
                                    ["kill", "--all", "a"], ["ps", "--sandboxes", "1"], ["keys", "--disk", "1"],
                                    ["keys", "limits", "k", "--vcpus", "many"], ["explain"], ["explain", "a", "b", "c"],
                                    ["egress"], ["egress", "a"], ["confirm-lost", "x"], ["keys", "--none"], ["keys", "services", "k", "db", "--none"], ["doctor", "--uids", "x"]])
@@ -325,7 +351,7 @@ def test_wrong_usage(words):
 
 def test_help_names_every_command():
     text = hotcell(None, "--help").stdout
-    for word in ("teams", "keys", "limits", "ps", "kill", "pause", "resume", "fork", "snapshots", "ended", "why", "explain", "egress", "services", "templates", "status", "confirm-lost",
+    for word in ("teams", "keys", "limits", "ps", "kill", "pause", "resume", "fork", "snapshots", "lost", "ended", "why", "explain", "egress", "services", "templates", "status", "confirm-lost",
                  "doctor", "--leaks", "--json"):
         assert word in text
     assert re.fullmatch(r"hotcell \d+\.\d+\.\d+\n", hotcell(None, "--version").stdout)

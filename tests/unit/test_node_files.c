@@ -1,4 +1,4 @@
-/* test_node_files.c - the folder of a sandbox: made, saved into, loaded, removed, swept. */
+/* test_node_files.c - the folder of a sandbox: made, saved into, loaded, removed. */
 #include "tests/unit/check.h"
 
 #include <fcntl.h>
@@ -300,7 +300,7 @@ static void a_load_without_memory_opens_the_disk_alone(void **state)
 	struct files_opened got;
 	struct asked a;
 
-	assert_int_equal(result(w, FILES_LOAD, "i1", NULL), ERR_NOT_FOUND);
+	assert_int_equal(result(w, FILES_LOAD, "i1", NULL), ERR_NO_FILES);
 	assert_int_equal(result(w, FILES_MAKE, "i1", &got), ERR_NONE);
 	close_all(&got);
 	o.memory = false;
@@ -433,30 +433,60 @@ static void a_full_disk_is_said_before_anything_is_made(void **state)
 	assert_non_null(strstr(err.msg, "data: "));
 }
 
-static bool keep(const char *id, void *context)
+static void only_who_goes_on_drops_what_is_described(void **state)
 {
-	(void)context;
-	return strcmp(id, "i1") == 0;
+	struct files_order o = order(FILES_RUNS, "i1");
+	struct world *w = *state;
+	struct asked a;
+
+	make_folder(w, "data/sandboxes/i1");
+	put(w, "data/sandboxes/i1/pages", "pages");
+	put(w, "data/sandboxes/i1/row", "row");
+	ask(w, &a, &o); /* so says a journal, which may be of before */
+	wait_until(w, w->n_done + 1);
+	assert_true(is_there(w, "data/sandboxes/i1/row") && is_there(w, "data/sandboxes/i1/pages"));
+	o.goes_on = true;
+	ask(w, &a, &o);
+	wait_until(w, w->n_done + 1);
+	assert_false(is_there(w, "data/sandboxes/i1/row") ||
+		     is_there(w, "data/sandboxes/i1/pages"));
 }
 
-static void folders_of_nobody_go(void **state)
+/* A journal of before said that it ran; it was paused since. */
+static void what_was_saved_and_lost_is_set_aside(void **state)
 {
+	struct files_order o = order(FILES_REMOVE, "i1");
 	struct world *w = *state;
-	struct files_opened got;
-	struct err err;
+	struct asked a;
 
-	assert_int_equal(result(w, FILES_MAKE, "i1", &got), ERR_NONE);
-	close_all(&got);
+	o.lost = true;
+	make_folder(w, "data/sandboxes/i1");
+	put(w, "data/sandboxes/i1/disk", "disk");
+	ask(w, &a, &o);
+	wait_until(w, w->n_done + 1);
+	assert_false(is_there(w, "data/sandboxes/i1") || is_there(w, "data/lost"));
+
+	make_folder(w, "data/sandboxes/i1");
+	put(w, "data/sandboxes/i1/row", "row");
+	put(w, "data/sandboxes/i1/deleted", "");
+	ask(w, &a, &o);
+	wait_until(w, w->n_done + 1);
+	assert_false(is_there(w, "data/sandboxes/i1") || is_there(w, "data/lost"));
+
+	make_folder(w, "data/sandboxes/i1");
+	put(w, "data/sandboxes/i1/row", "row");
+	ask(w, &a, &o);
+	wait_until(w, w->n_done + 1);
+	assert_int_equal(a.err.code, ERR_NONE);
+	assert_false(is_there(w, "data/sandboxes/i1"));
+	assert_true(is_there(w, "data/lost"));
+
 	make_folder(w, "data/sandboxes/i2");
-	put(w, "data/sandboxes/i2/disk", "left over");
-	put(w, "data/sandboxes/a file", "left over");
-	assert_int_equal(files_sweep(w->files, keep, NULL, &err), 0);
-	for (int i = 0; i < TURNS_MAX &&
-			(is_there(w, "data/sandboxes/i2") || is_there(w, "data/sandboxes/a file"));
-	     i++)
-		assert_true(loop_turn(w->loop));
-	assert_false(is_there(w, "data/sandboxes/i2") || is_there(w, "data/sandboxes/a file"));
-	assert_true(is_there(w, "data/sandboxes/i1/disk"));
+	put(w, "data/sandboxes/i2/row", "row");
+	o = order(FILES_REMOVE, "i2"); /* its owner wanted it */
+	ask(w, &a, &o);
+	wait_until(w, w->n_done + 1);
+	assert_false(is_there(w, "data/sandboxes/i2"));
 }
 
 /* --- turns -------------------------------------------------------------------------------- */
@@ -517,7 +547,8 @@ int main(void)
 		T(the_jobs_of_one_are_done_in_order),
 		T(whoever_lost_interest_is_not_told),
 		T(a_full_disk_is_said_before_anything_is_made),
-		T(folders_of_nobody_go),
+		T(only_who_goes_on_drops_what_is_described),
+		T(what_was_saved_and_lost_is_set_aside),
 		T(so_many_at_once_in_order),
 	};
 

@@ -255,6 +255,8 @@ static void what_somebody_wants_gone_is_marked(void **state)
 	r.state = JOURNAL_KILLING;
 	r.sandbox.reason = NODE_LOST; /* nobody's wish: the folder may know better */
 	note(&r, true);
+	r.sandbox.reason = NODE_LIFETIME;
+	note(&r, true);
 	assert_true(is_there("sandboxes/ia1/row"));
 	assert_false(is_there("sandboxes/ia1/deleted"));
 	r.sandbox.reason = NODE_KILLED;
@@ -380,7 +382,7 @@ static struct rebuilt rebuild(struct said *said)
 	struct err err = { 0 };
 
 	*said = (struct said){ .user = { on_said } };
-	if (journal_rebuild(s.journal, &said->user, &got, &err) < 0)
+	if (journal_rebuild(s.journal, s.sandboxes, s.snapshots, &said->user, &got, &err) < 0)
 		fail_msg("%s", err.msg);
 	return got;
 }

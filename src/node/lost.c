@@ -1,0 +1,193 @@
+/* lost.c - folders that nobody knows, set aside by renaming. */
+/* #syscalls: mkdirat openat openat2 renameat2 fsync newfstatat getdents64 close */
+#include "node/lost.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/stat.h>
+
+#include "base/clock.h"
+#include "base/folder.h"
+#include "node/row_file.h"
+#include "wire/rfc3339.h"
+
+enum { TIME_LENGTH = 16 }; /* 20261116t104800z */
+
+static const char *const words[LOST_KINDS] = {
+	[LOST_SANDBOX] = "sandbox", [LOST_SNAPSHOT] = "snapshot"
+};
+
+const char *lost_word(enum lost_kind kind)
+{
+	return words[kind];
+}
+
+int lost_open(int root, struct err *err)
+{
+	int fd;
+
+	if (mkdirat(root, "../lost", 0700) < 0 && errno != EEXIST)
+		return err_set(err, ERR_INTERNAL, errno, "make the folder lost");
+	fd = openat(root, "../lost", O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+	return fd < 0 ? err_set(err, ERR_INTERNAL, errno, "open the folder lost") : fd;
+}
+
+/* --- names -------------------------------------------------------------------------------- */
+
+void lost_name(enum lost_kind kind, const char *id, uint64_t now_ns,
+	       char ret[static LOST_NAME_SIZE])
+{
+	char at[RFC3339_SIZE], time[TIME_LENGTH + 1];
+	size_t n = 0;
+
+	rfc3339_put(now_ns, 0, at);
+	for (const char *c = at; *c && n < TIME_LENGTH; c++) {
+		if (*c >= '0' && *c <= '9')
+			time[n++] = *c;
+		else if (*c == 'T' || *c == 'Z')
+			time[n++] = (char)(*c - 'A' + 'a');
+	}
+	time[n] = '\0';
+	snprintf(ret, LOST_NAME_SIZE, "%s-%s-%s", time, words[kind], id);
+}
+
+static bool parse_time(const char *t, uint64_t *ret)
+{
+	char at[RFC3339_SIZE];
+	struct err err;
+
+	snprintf(at, sizeof(at), "%.4s-%.2s-%.2sT%.2s:%.2s:%.2sZ", t, t + 4, t + 6, t + 9, t + 11,
+		 t + 13);
+	return t[8] == 't' && t[15] == 'z' && rfc3339_parse(bytes_str(at), ret, &err) == 0;
+}
+
+bool lost_parse(const char *name, struct lost_entry *ret)
+{
+	size_t len = strnlen(name, LOST_NAME_SIZE);
+
+	*ret = (struct lost_entry){ 0 };
+	if (len >= LOST_NAME_SIZE || len <= TIME_LENGTH || name[TIME_LENGTH] != '-' ||
+	    !parse_time(name, &ret->since_ns))
+		return false;
+	memcpy(ret->name, name, len);
+	for (int kind = 0; kind < LOST_KINDS; kind++) {
+		const char *rest = name + TIME_LENGTH + 1;
+		size_t word = strlen(words[kind]);
+
+		if (strncmp(rest, words[kind], word) != 0 || rest[word] != '-')
+			continue;
+		ret->kind = (enum lost_kind)kind;
+		snprintf(ret->id, sizeof(ret->id), "%s", rest + word + 1);
+		return folder_name_ok(ret->id, sizeof(ret->id)) &&
+		       strlen(rest + word + 1) < sizeof(ret->id);
+	}
+	return false;
+}
+
+/* --- moved -------------------------------------------------------------------------------- */
+
+static int move(int from, const char *name, int to, const char *new_name, struct err *err)
+{
+	if (renameat2(from, name, to, new_name, RENAME_NOREPLACE) < 0)
+		return err_set(err, errno == EEXIST ? ERR_EXISTS : ERR_INTERNAL, errno,
+			       "move %s to %s", name, new_name);
+	if (fsync(to) < 0 || fsync(from) < 0)
+		return err_set(err, ERR_INTERNAL, errno, "sync a folder");
+	return 0;
+}
+
+int lost_move(int root, const char *id, enum lost_kind kind, int lost, uint64_t now_ns,
+	      struct err *err)
+{
+	char name[LOST_NAME_SIZE];
+
+	lost_name(kind, id, now_ns, name);
+	return move(root, id, lost, name, err);
+}
+
+int lost_move_back(int lost, const struct lost_entry *e, int root, struct err *err)
+{
+	return move(lost, e->name, root, e->id, err);
+}
+
+/* --- what there is ------------------------------------------------------------------------ */
+
+static int add_bytes(int dir, const char *name, void *context, struct err *err)
+{
+	struct lost_entry *e = context;
+	struct stat st;
+
+	(void)err;
+	if (fstatat(dir, name, &st, AT_SYMLINK_NOFOLLOW) == 0)
+		e->bytes += (uint64_t)st.st_blocks * 512;
+	e->described |= strcmp(name, ROW_FILE) == 0;
+	return 0;
+}
+
+static void look_inside(int lost, struct lost_entry *e)
+{
+	struct err ignored;
+	AUTO(auto_close)
+	int folder = folder_open(lost, e->name, O_RDONLY | O_DIRECTORY, 0, &ignored);
+
+	if (folder >= 0)
+		(void)!folder_each(folder, add_bytes, e, &ignored);
+}
+
+static int add_entry(int dir, const char *name, void *context, struct err *err)
+{
+	struct lost_list *l = context;
+	struct lost_entry e;
+
+	if (l->n >= LOST_MAX || !lost_parse(name, &e))
+		return 0;
+	if (l->n % 64 == 0) {
+		struct lost_entry *more = realloc(l->all, (l->n + 64) * sizeof(*more));
+
+		if (!more)
+			return err_set(err, ERR_EXHAUSTED, ENOMEM, "list what is lost");
+		l->all = more;
+	}
+	look_inside(dir, &e);
+	l->bytes += e.bytes;
+	l->all[l->n++] = e;
+	return 0;
+}
+
+static int older(const void *a, const void *b)
+{
+	return strcmp(((const struct lost_entry *)a)->name, ((const struct lost_entry *)b)->name);
+}
+
+int lost_list(int lost, struct lost_list *ret, struct err *err)
+{
+	*ret = (struct lost_list){ 0 };
+	if (folder_each(lost, add_entry, ret, err) < 0) {
+		lost_list_done(ret);
+		return -1;
+	}
+	if (ret->n > 0)
+		qsort(ret->all, ret->n, sizeof(*ret->all), older);
+	return 0;
+}
+
+void lost_list_done(struct lost_list *l)
+{
+	free(l->all);
+	*l = (struct lost_list){ 0 };
+}
+
+const struct lost_entry *lost_find(const struct lost_list *l, const char *id)
+{
+	for (size_t i = l->n; i > 0; i--)
+		if (strcmp(l->all[i - 1].id, id) == 0)
+			return &l->all[i - 1];
+	return NULL;
+}
+
+bool lost_is_old(const struct lost_entry *e, uint64_t now_ns)
+{
+	return now_ns > e->since_ns && now_ns - e->since_ns >= LOST_KEEP_S * NSEC_PER_SEC;
+}

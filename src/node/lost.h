@@ -1,0 +1,53 @@
+/* lost.h - what is on the disk and in no row, set aside: nothing that was saved is removed by us.
+ *
+ *	data_dir/lost/20261116t104800z-sandbox-ID      the folder as it was found
+ *	              20261116t104800z-snapshot-ID
+ *
+ * Each stays a week. Until then it can be brought back, if its description is whole. All of these
+ * block.
+ */
+#pragma once
+
+#include "base/bytes.h"
+#include "node/protocol.h"
+
+enum lost_kind { LOST_SANDBOX, LOST_SNAPSHOT, LOST_KINDS };
+
+enum {
+	LOST_KEEP_S = 7 * 24 * 3600,
+	LOST_NAME_SIZE = 96,
+	LOST_MAX = 32 * 1024, /* entries that are looked at; more wait for these to go */
+};
+
+struct lost_entry {
+	char name[LOST_NAME_SIZE]; /* in data_dir/lost */
+	enum lost_kind kind;
+	char id[NODE_ID_MAX + 1];
+	uint64_t since_ns, bytes; /* since 1970; that it takes of the disk */
+	bool described;           /* it can be brought back, as far as is known */
+};
+
+struct lost_list {
+	struct lost_entry *all; /* the oldest first */
+	size_t n;
+	uint64_t bytes; /* of all */
+};
+
+const char *lost_word(enum lost_kind kind); /* "sandbox" */
+/* data_dir/lost, made if need be; `root` is a folder in data_dir. */
+int lost_open(int root, struct err *err) NODISCARD;
+void lost_name(enum lost_kind kind, const char *id, uint64_t now_ns,
+	       char ret[static LOST_NAME_SIZE]);
+bool lost_parse(const char *name, struct lost_entry *ret); /* false: none of ours */
+
+/* Folder `id` of `root` goes to `lost`, for good when it returns. */
+int lost_move(int root, const char *id, enum lost_kind kind, int lost, uint64_t now_ns,
+	      struct err *err) NODISCARD;
+/* And back, under its own name; ERR_EXISTS: something has it. */
+int lost_move_back(int lost, const struct lost_entry *e, int root, struct err *err) NODISCARD;
+
+int lost_list(int lost, struct lost_list *ret, struct err *err) NODISCARD;
+void lost_list_done(struct lost_list *l);
+/* The newest of that id; NULL: none. */
+const struct lost_entry *lost_find(const struct lost_list *l, const char *id);
+bool lost_is_old(const struct lost_entry *e, uint64_t now_ns);

@@ -1,0 +1,378 @@
+/* lost_verbs.c - what is lost is listed, brought back or dropped, each by a thread of its own.
+ *
+ *	back: described and whole, its template and snapshot there -> its folder has its name again
+ *	-> its row, durable -> it is paused, or can be made from -> whoever asked is answered
+ */
+/* #syscalls: openat openat2 newfstatat fcntl close */
+#include "node/lost_verbs.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <sys/stat.h>
+
+#include "base/clock.h"
+#include "base/folder.h"
+#include "base/log.h"
+#include "node/lost.h"
+#include "node/node.h"
+#include "node/pause.h"
+#include "node/rebuild.h"
+#include "node/row_file.h"
+#include "vm/work.h"
+#include "wire/rfc3339.h"
+
+struct lost_job {
+	struct work work; /* first: the job is freed by it */
+	struct node *node;
+	struct door_asked *asked;
+	enum node_verb verb;
+	char id[NODE_ID_MAX + 1];
+	char state_dir[CONFIG_VALUE_MAX]; /* warden's */
+	int sandboxes, snapshots;         /* its own */
+	struct lost_list list;
+	size_t from; /* of a list */
+	struct lost_entry entry;
+	struct journal_row row;           /* of a sandbox that is back */
+	struct journal_snapshot snapshot; /* or of a snapshot */
+	bool held;                        /* until its row is written */
+	struct journal_write write;
+	struct lost_job *next, **prev;
+};
+
+static struct lost_job *of(struct work *w)
+{
+	return CONTAINER_OF(w, struct lost_job, work);
+}
+
+/* --- on the thread ------------------------------------------------------------------------ */
+
+static int check_template(const struct lost_job *j, const char *id, struct err *err)
+{
+	char path[CONFIG_VALUE_MAX + 128];
+	struct stat st;
+
+	snprintf(path, sizeof(path), "%s/" WARDEN_TEMPLATE_PATH, j->state_dir, id);
+	if (folder_name_ok(id, NODE_ID_MAX + 1) && stat(path, &st) == 0)
+		return 0;
+	return err_set(err, ERR_NOT_FOUND, 0, "the template it was made of, %s, is gone", id);
+}
+
+static int read_sandbox(struct lost_job *j, int folder, struct err *err)
+{
+	const struct journal_row *r = &j->row;
+	struct stat st;
+
+	if (rebuild_read(folder, j->id, &j->row, err) < 0)
+		return -1;
+	if (!r->base_id[0])
+		return check_template(j, r->sandbox.template_id, err);
+	if (fstatat(j->snapshots, r->sandbox.template_id, &st, AT_SYMLINK_NOFOLLOW) < 0)
+		return err_set(err, ERR_NOT_FOUND, 0,
+			       "the snapshot it was made of, %s, is not there: restore it first",
+			       r->sandbox.template_id);
+	return check_template(j, r->base_id, err);
+}
+
+static int read_snapshot(struct lost_job *j, int folder, struct err *err)
+{
+	if (rebuild_read_snapshot(folder, j->id, &j->snapshot, err) < 0)
+		return -1;
+	return check_template(j, j->snapshot.base_id, err);
+}
+
+static int restore(struct lost_job *j, int lost, struct err *err)
+{
+	const struct lost_entry *e = &j->entry;
+	AUTO(auto_close) int folder = folder_open(lost, e->name, O_RDONLY | O_DIRECTORY, 0, err);
+	bool sandbox = e->kind == LOST_SANDBOX;
+
+	if (folder < 0)
+		return -1;
+	if ((sandbox ? read_sandbox : read_snapshot)(j, folder, err) < 0)
+		return err_wrap(err, "lost/%s cannot be brought back", e->name);
+	return lost_move_back(lost, e, sandbox ? j->sandboxes : j->snapshots, err);
+}
+
+static int run(struct work *w, struct err *err)
+{
+	struct lost_job *j = of(w);
+	AUTO(auto_close) int lost = lost_open(j->sandboxes, err);
+	const struct lost_entry *e;
+
+	if (lost < 0 || lost_list(lost, &j->list, err) < 0)
+		return -1;
+	if (j->verb == NODE_LOST_LIST)
+		return 0;
+	e = lost_find(&j->list, j->id);
+	if (!e)
+		return err_set(err, ERR_NOT_FOUND, 0, "nothing lost has the id %s", j->id);
+	j->entry = *e;
+	if (j->verb == NODE_LOST_DROP)
+		return folder_remove(lost, e->name, err);
+	return restore(j, lost, err);
+}
+
+static void free_job(struct work *w)
+{
+	struct lost_job *j = of(w);
+
+	auto_close(&j->sandboxes);
+	auto_close(&j->snapshots);
+	lost_list_done(&j->list);
+	row_done(&j->row);
+	row_done_snapshot(&j->snapshot);
+	free(j);
+}
+
+/* --- on the loop -------------------------------------------------------------------------- */
+
+static void unlink_job(struct lost_job *j)
+{
+	*j->prev = j->next;
+	if (j->next)
+		j->next->prev = j->prev;
+	j->next = NULL;
+	j->prev = &j->next;
+}
+
+static void answer(struct lost_job *j, struct bytes text, const struct err *err)
+{
+	struct door_asked *a = TAKE(j->asked);
+
+	if (err)
+		door_refuse(a, err);
+	else
+		door_answer(a, &(struct node_reply){ 0 }, text, NULL, 0);
+	sweep_look(j->node);
+}
+
+static json_t *entry_json(const struct lost_entry *e)
+{
+	char since[RFC3339_SIZE], until[RFC3339_SIZE];
+
+	rfc3339_put(e->since_ns, 0, since);
+	rfc3339_put(e->since_ns + LOST_KEEP_S * NSEC_PER_SEC, 0, until);
+	return json_pack("{s:s, s:s, s:s, s:s, s:I, s:b, s:s}", "id", e->id, "kind",
+			 lost_word(e->kind), "since", since, "until", until, "bytes",
+			 (json_int_t)e->bytes, "described", (int)e->described, "folder", e->name);
+}
+
+static void answer_list(struct lost_job *j)
+{
+	AUTO(buf_done) struct buf out = BUF_MAX(NODE_MESSAGE_MAX - sizeof(struct node_reply));
+	AUTO(json_decrefp) json_t *all = json_array();
+	struct err err;
+
+	for (size_t i = j->from; i < j->list.n && json_array_size(all) < LOST_PAGE; i++)
+		(void)json_array_append_new(all, entry_json(&j->list.all[i]));
+	if (json_encode(all, &out, &err) < 0)
+		answer(j, (struct bytes){ 0 }, &err);
+	else
+		answer(j, buf_view(&out), NULL);
+}
+
+/* --- it is back --------------------------------------------------------------------------- */
+
+/* The look that comes after a start is over: whether warden has a VM of it is asked now. */
+static int load_sandbox(struct lost_job *j, struct err *err)
+{
+	struct node *n = j->node;
+
+	if (sandbox_load(n, &j->row, err) < 0)
+		return -1;
+	if (n->look.complete)
+		park_looked(table_find(&n->table, j->id), true);
+	return 0;
+}
+
+static int load(struct lost_job *j, struct err *err)
+{
+	struct node *n = j->node;
+
+	if (j->entry.kind == LOST_SANDBOX)
+		return load_sandbox(j, err);
+	if (!snapshots_add(n, &j->snapshot))
+		return err_set(err, ERR_EXHAUSTED, ENOMEM, "a snapshot");
+	return 0;
+}
+
+static void on_noted(struct journal_write *w, const struct err *failed)
+{
+	struct lost_job *j = CONTAINER_OF(w, struct lost_job, write);
+	struct err err;
+
+	if (!failed && load(j, &err) < 0)
+		failed = &err; /* the next node has it */
+	if (!failed)
+		log_info("%s %s was lost and is back", lost_word(j->entry.kind), j->id);
+	answer(j, (struct bytes){ 0 }, failed);
+	unlink_job(j);
+	free_job(&j->work);
+}
+
+static bool is_known(const struct node *n, const char *id)
+{
+	return table_find(&n->table, id) || snapshots_by_id(n, id) ||
+	       quarantine_has(n, QUARANTINE_SANDBOX, id) ||
+	       quarantine_has(n, QUARANTINE_SNAPSHOT, id);
+}
+
+/* The thread has let go of the job: what is left of it is kept for the row. */
+static struct lost_job *keep(struct lost_job *j)
+{
+	struct lost_job *k = calloc(1, sizeof(*k));
+
+	if (!k)
+		return NULL;
+	*k = (struct lost_job){ .node = j->node,
+				.asked = TAKE(j->asked),
+				.entry = j->entry,
+				.row = j->row,
+				.snapshot = j->snapshot,
+				.sandboxes = -1,
+				.snapshots = -1,
+				.held = true };
+	memcpy(k->id, j->id, sizeof(k->id));
+	j->row = (struct journal_row){ 0 };
+	j->snapshot = (struct journal_snapshot){ 0 };
+	k->next = k->node->lost_jobs;
+	if (k->next)
+		k->next->prev = &k->next;
+	k->prev = &k->node->lost_jobs;
+	k->node->lost_jobs = k;
+	return k;
+}
+
+static void note(struct lost_job *done)
+{
+	struct lost_job *j = keep(done);
+	struct err err;
+	int rc;
+
+	if (!j) {
+		err_set(&err, ERR_EXHAUSTED, ENOMEM, "restore %s", done->id);
+		answer(done, (struct bytes){ 0 }, &err);
+		return;
+	}
+	if (j->entry.kind == LOST_SANDBOX)
+		rc = journal_put(j->node->journal, &j->write, &j->row, true, on_noted, &err);
+	else
+		rc = journal_put_snapshot(j->node->journal, &j->write, &j->snapshot, on_noted,
+					  &err);
+	if (rc < 0)
+		on_noted(&j->write, &err);
+}
+
+static void on_done(struct work *w, const struct err *err)
+{
+	struct lost_job *j = of(w);
+
+	unlink_job(j);
+	if (err)
+		answer(j, (struct bytes){ 0 }, err);
+	else if (j->verb == NODE_LOST_LIST)
+		answer_list(j);
+	else if (j->verb == NODE_LOST_RESTORE)
+		note(j);
+	else
+		answer(j, (struct bytes){ 0 }, NULL);
+}
+
+/* --- asked -------------------------------------------------------------------------------- */
+
+static struct lost_job *make(struct node *n, const struct node_request *rq, struct err *err)
+{
+	struct lost_job *j;
+	size_t busy = 0;
+
+	for (j = n->lost_jobs; j; j = j->next)
+		busy++;
+	j = busy < LOST_JOBS_MAX ? calloc(1, sizeof(*j)) : NULL;
+	if (!j) {
+		err_set(err, ERR_EXHAUSTED, 0, "%zu requests about what is lost are under way",
+			busy);
+		return NULL;
+	}
+	*j = (struct lost_job){ .work = { .run = run, .on_done = on_done, .free = free_job },
+				.node = n,
+				.verb = (enum node_verb)rq->verb,
+				.from = rq->count };
+	memcpy(j->id, rq->id, sizeof(j->id));
+	snprintf(j->state_dir, sizeof(j->state_dir), "%s", n->set[SET_STATE_DIR].text);
+	j->sandboxes = fcntl(files_root(n->files), F_DUPFD_CLOEXEC, 0);
+	j->snapshots = fcntl(files_snapshots(n->files), F_DUPFD_CLOEXEC, 0);
+	if (j->sandboxes >= 0 && j->snapshots >= 0)
+		return j;
+	err_set(err, ERR_EXHAUSTED, errno, "a descriptor");
+	free_job(&j->work);
+	return NULL;
+}
+
+static void begin(struct node *n, struct door_asked *a, const struct node_request *rq)
+{
+	struct err err;
+	struct lost_job *j = make(n, rq, &err);
+
+	if (!j || work_start(&j->work, n->loop, &err) < 0) {
+		door_refuse(a, &err);
+		return;
+	}
+	j->asked = a;
+	j->next = n->lost_jobs;
+	if (j->next)
+		j->next->prev = &j->next;
+	j->prev = &n->lost_jobs;
+	n->lost_jobs = j;
+}
+
+void lost_list_ask(struct node *n, struct door_asked *a, const struct node_request *rq,
+		   struct bytes text)
+{
+	(void)text;
+	begin(n, a, rq);
+}
+
+void lost_restore_ask(struct node *n, struct door_asked *a, const struct node_request *rq,
+		      struct bytes text)
+{
+	struct err err;
+
+	(void)text;
+	if (!is_known(n, rq->id)) {
+		begin(n, a, rq);
+		return;
+	}
+	err_set(&err, ERR_EXISTS, 0, "%s is there: kill or delete it first", rq->id);
+	door_refuse(a, &err);
+}
+
+void lost_drop_ask(struct node *n, struct door_asked *a, const struct node_request *rq,
+		   struct bytes text)
+{
+	(void)text;
+	begin(n, a, rq);
+}
+
+void lost_jobs_close(struct node *n)
+{
+	while (n->lost_jobs) {
+		struct lost_job *j = n->lost_jobs;
+
+		journal_write_cancel(&j->write);
+		unlink_job(j);
+		if (j->held)
+			free_job(&j->work);
+		else
+			work_cancel(&j->work);
+	}
+}
+
+void lost_status(const struct node *n, json_t *status)
+{
+	(void)json_object_set_new(status, "lost", json_integer((json_int_t)n->sweep.n_lost));
+	(void)json_object_set_new(status, "lostBytes",
+				  json_integer((json_int_t)n->sweep.lost_bytes));
+	(void)json_object_set_new(status, "filesMissing",
+				  json_integer((json_int_t)n->sweep.n_missing));
+}

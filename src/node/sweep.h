@@ -1,0 +1,62 @@
+/* sweep.h - folders and rows, compared when node starts.
+ *
+ * A folder without a row goes to lost/ (lost.h), unless its owner wanted it gone: then it is
+ * removed. A row without a folder stays: the folder may be on a disk that is not mounted yet. What
+ * is saved and not described, by an earlier version or on a full disk, is described.
+ */
+#pragma once
+
+#include "node/lost.h"
+#include "net/timer.h"
+#include "node/journal.h"
+
+struct node;
+struct sweep_job;
+
+enum {
+	SWEEP_MAX = 64 * 1024, /* folders without a row that one start looks at */
+	SWEEP_EVERY_MS = 3600 * 1000,
+};
+
+struct orphan { /* a folder without a row */
+	char name[NODE_ID_MAX + 1];
+	enum lost_kind kind;
+	bool ended;  /* it did, or was never whole: goes, unless it is described */
+	bool wished; /* somebody wanted that */
+};
+
+struct orphans {
+	struct orphan *all;
+	size_t n;
+};
+
+struct swept {
+	size_t moved, removed, left; /* left: they could be neither, which was logged */
+};
+
+struct sweep_facts { /* who knows what of a folder; each may be asked at start only */
+	bool (*has_row)(struct sweep_facts *f, enum lost_kind kind, const char *id);
+	/* NODE_ALIVE: nobody knows. */
+	enum node_reason (*why_ended)(struct sweep_facts *f, enum lost_kind kind, const char *id);
+};
+
+int orphans_find(struct orphans *s, int root, enum lost_kind kind, struct sweep_facts *f,
+		 struct err *err) NODISCARD;
+/* Blocks. One that cannot be moved stays where it is, whatever the reason. */
+struct swept orphans_sweep(const struct orphans *s, int sandboxes, int snapshots, int lost,
+			   uint64_t now_ns);
+void orphans_done(struct orphans *s);
+
+struct sweep {
+	struct sweep_job *job; /* NULL: none under way */
+	bool again;            /* when it is done */
+	struct timer timer;
+	struct rows_left *rows;   /* to be described; NULL: none */
+	size_t n_lost, n_missing; /* as of the last look; missing: rows without a folder */
+	uint64_t lost_bytes;
+};
+
+/* After everything was loaded. What it finds is dealt with on a thread. */
+int sweep_open(struct node *n, struct err *err) NODISCARD;
+void sweep_close(struct node *n);
+void sweep_look(struct node *n); /* at what is lost, soon: it changed */

@@ -1,0 +1,260 @@
+/* test_node_lost.c - folders in no row: set aside for a week, unless they were to go. */
+#include "tests/unit/check.h"
+
+#include <fcntl.h>
+#include <stdlib.h>
+#include <sys/stat.h>
+
+#include "base/clock.h"
+#include "base/folder.h"
+#include "node/node.h"
+#include "node/sweep_rows.h"
+
+#define NOON 1794830400000000000ull /* 2026-11-16T12:00:00Z */
+
+static struct world {
+	char base[64];
+	int sandboxes, snapshots, lost;
+} w;
+
+static int open_root(const char *name)
+{
+	char path[128];
+	int fd;
+
+	snprintf(path, sizeof(path), "%s/%s", w.base, name);
+	assert_int_equal(mkdir(path, 0700), 0);
+	fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	assert_true(fd >= 0);
+	return fd;
+}
+
+static int set_up(void **state)
+{
+	struct err err;
+
+	(void)state;
+	w = (struct world){ .base = "/tmp/hotcell-lost-XXXXXX" };
+	assert_non_null(mkdtemp(w.base));
+	w.sandboxes = open_root("sandboxes");
+	w.snapshots = open_root("snapshots");
+	w.lost = lost_open(w.sandboxes, &err);
+	assert_true(w.lost >= 0);
+	return 0;
+}
+
+static int tear_down(void **state)
+{
+	AUTO(auto_close) int tmp = open("/tmp", O_PATH | O_DIRECTORY | O_CLOEXEC);
+	struct err err;
+
+	(void)state;
+	close(w.sandboxes);
+	close(w.snapshots);
+	close(w.lost);
+	assert_int_equal(folder_remove(tmp, w.base + strlen("/tmp/"), &err), 0);
+	return 0;
+}
+
+static void put(int root, const char *folder, const char *name, const char *text)
+{
+	char path[128];
+	int fd;
+
+	(void)mkdirat(root, folder, 0700);
+	snprintf(path, sizeof(path), "%s/%s", folder, name);
+	fd = openat(root, path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
+	assert_true(fd >= 0);
+	assert_int_equal(write(fd, text, strlen(text)), strlen(text));
+	close(fd);
+}
+
+static bool is_there(int root, const char *name)
+{
+	return faccessat(root, name, F_OK, 0) == 0;
+}
+
+/* "known..." has a row, others a tombstone. */
+static bool has_row(struct sweep_facts *f, enum lost_kind kind, const char *id)
+{
+	(void)f, (void)kind;
+	return strncmp(id, "known", 5) == 0;
+}
+
+static enum node_reason why_ended(struct sweep_facts *f, enum lost_kind kind, const char *id)
+{
+	(void)f, (void)kind;
+	return !strncmp(id, "ended", 5)   ? NODE_KILLED
+	       : !strncmp(id, "died", 4)  ? NODE_VMM_CRASH
+	       : !strncmp(id, "vague", 5) ? NODE_LOST
+					  : NODE_ALIVE;
+}
+
+static struct swept sweep(uint64_t now_ns)
+{
+	struct sweep_facts f = { has_row, why_ended };
+	struct orphans s = { 0 };
+	struct swept ret;
+	struct err err;
+
+	assert_int_equal(orphans_find(&s, w.sandboxes, LOST_SANDBOX, &f, &err), 0);
+	assert_int_equal(orphans_find(&s, w.snapshots, LOST_SNAPSHOT, &f, &err), 0);
+	ret = orphans_sweep(&s, w.sandboxes, w.snapshots, w.lost, now_ns);
+	orphans_done(&s);
+	return ret;
+}
+
+static void names_are_read_as_they_are_made(void **state)
+{
+	static const char *const strange[] = {
+		"",
+		"lost+found",
+		"20261116t120000z",
+		"20261116t120000z-sandbox-",
+		"20261116t120000z-thing-i1",
+		"20261116T120000Z-sandbox-i1",
+		"20261316t120000z-sandbox-i1",
+		"20261116t120000z-sandbox-../i1",
+		"2026111",
+	};
+	char name[LOST_NAME_SIZE], longest[NODE_ID_MAX + 1];
+	struct lost_entry e;
+
+	(void)state;
+	lost_name(LOST_SNAPSHOT, "abc-d", NOON, name);
+	assert_string_equal(name, "20261116t120000z-snapshot-abc-d");
+	assert_true(lost_parse(name, &e));
+	assert_string_equal(e.id, "abc-d");
+	assert_int_equal(e.kind, LOST_SNAPSHOT);
+	assert_int_equal(e.since_ns, NOON);
+	memset(longest, 'x', NODE_ID_MAX);
+	longest[NODE_ID_MAX] = '\0';
+	lost_name(LOST_SNAPSHOT, longest, NOON, name);
+	assert_true(lost_parse(name, &e));
+	assert_string_equal(e.id, longest);
+	for (size_t i = 0; i < COUNT(strange); i++)
+		if (lost_parse(strange[i], &e))
+			fail_msg("%s", strange[i]);
+}
+
+static void what_was_saved_or_ran_is_set_aside(void **state)
+{
+	struct lost_list all;
+	struct swept got;
+	struct err err;
+
+	(void)state;
+	put(w.sandboxes, "known1", "disk", "disk");
+	put(w.sandboxes, "paused1", "disk", "disk");
+	put(w.sandboxes, "paused1", "row", "row");
+	put(w.sandboxes, "ran1", "disk", "disk");
+	put(w.sandboxes, "vague1", "disk", "disk");
+	put(w.sandboxes, "died2", "row", "row"); /* by a journal of before: it was paused since */
+	put(w.snapshots, "snap1", "memory", "memory");
+	got = sweep(NOON);
+	assert_int_equal(got.moved, 5);
+	assert_int_equal(got.removed + got.left, 0);
+	assert_true(is_there(w.sandboxes, "known1/disk"));
+	assert_false(is_there(w.sandboxes, "paused1"));
+	assert_true(is_there(w.lost, "20261116t120000z-sandbox-paused1/disk"));
+	assert_true(is_there(w.lost, "20261116t120000z-sandbox-ran1/disk"));
+	assert_true(is_there(w.lost, "20261116t120000z-snapshot-snap1/memory"));
+	assert_int_equal(lost_list(w.lost, &all, &err), 0);
+	assert_int_equal(all.n, 5);
+	assert_true(all.bytes > 0);
+	assert_true(lost_find(&all, "paused1")->described);
+	assert_false(lost_find(&all, "ran1")->described);
+	assert_null(lost_find(&all, "known1"));
+	assert_int_equal(lost_move_back(w.lost, lost_find(&all, "paused1"), w.sandboxes, &err), 0);
+	assert_true(is_there(w.sandboxes, "paused1/disk"));
+	put(w.sandboxes, "ran1", "disk", "another");
+	assert_int_equal(lost_move_back(w.lost, lost_find(&all, "ran1"), w.sandboxes, &err), -1);
+	assert_int_equal(err.code, ERR_EXISTS);
+	assert_true(is_there(w.lost, "20261116t120000z-sandbox-ran1/disk"));
+	lost_list_done(&all);
+}
+
+static void what_was_to_go_goes(void **state)
+{
+	struct swept got;
+
+	(void)state;
+	put(w.sandboxes, "ended1", "disk",
+	    "disk"); /* it has a tombstone: its node died just then */
+	put(w.sandboxes, "ended1", "row", "row");
+	put(w.sandboxes, "died1", "disk", "disk");
+	put(w.sandboxes, "killed1", "disk", "disk");
+	put(w.sandboxes, "killed1", "deleted", "");
+	put(w.sandboxes, "killed1", "row", "row"); /* between the mark and its end */
+	put(w.snapshots, "deleted1", "memory", "memory");
+	put(w.snapshots, "deleted1", "deleted", "");
+	put(w.snapshots, ".new-half1", "memory", "memory");
+	assert_int_equal(mkdirat(w.sandboxes, "empty1", 0700), 0); /* of a create */
+	put(w.sandboxes, "begun1", "disk", "");
+	got = sweep(NOON);
+	assert_int_equal(got.removed, 7);
+	assert_int_equal(got.moved + got.left, 0);
+	assert_false(is_there(w.sandboxes, "killed1") || is_there(w.snapshots, ".new-half1"));
+}
+
+static void what_cannot_be_moved_is_left(void **state)
+{
+	struct swept got;
+
+	(void)state;
+	put(w.sandboxes, "lost+found", "x", "x"); /* none of ours */
+	put(w.sandboxes, "twice1", "disk", "new");
+	put(w.lost, "20261116t120000z-sandbox-twice1", "disk", "old");
+	put(w.sandboxes, "ran1", "disk", "disk");
+	got = sweep(NOON);
+	assert_int_equal(got.moved, 1);
+	assert_int_equal(got.left, 1);
+	assert_true(is_there(w.sandboxes, "lost+found/x"));
+	assert_true(is_there(w.sandboxes, "twice1/disk"));
+}
+
+static void a_week_is_a_week(void **state)
+{
+	const struct lost_entry e = { .since_ns = NOON };
+	const uint64_t week = LOST_KEEP_S * NSEC_PER_SEC;
+
+	(void)state;
+	assert_false(lost_is_old(&e, NOON));
+	assert_false(lost_is_old(&e, NOON - week));
+	assert_false(lost_is_old(&e, NOON + week - 1));
+	assert_true(lost_is_old(&e, NOON + week));
+}
+
+static void rows_without_files_are_counted(void **state)
+{
+	struct saved_row all[] = {
+		{ .id = "gone1" },
+		{ .id = "whole1" },
+		{ .id = "old1" },
+		{ .id = "gone2", .kind = LOST_SNAPSHOT },
+	};
+	struct rows_look r = { all, COUNT(all) };
+
+	(void)state;
+	put(w.sandboxes, "whole1", "row", "row");
+	put(w.sandboxes, "old1", "disk", "disk");
+	rows_look(&r, w.sandboxes, w.snapshots);
+	assert_int_equal(rows_look_missing(&r), 2);
+	assert_true(all[0].missing && all[3].missing && !all[0].undescribed);
+	assert_true(all[2].undescribed && !all[1].undescribed && !all[2].missing);
+}
+
+int main(void)
+{
+#define T(f) cmocka_unit_test_setup_teardown(f, set_up, tear_down)
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(names_are_read_as_they_are_made),
+		T(what_was_saved_or_ran_is_set_aside),
+		T(what_was_to_go_goes),
+		T(what_cannot_be_moved_is_left),
+		cmocka_unit_test(a_week_is_a_week),
+		T(rows_without_files_are_counted),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
