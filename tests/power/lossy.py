@@ -69,8 +69,8 @@ class PowerHost(NodeHost):
                 found |= {int(pid) for pid in (group / "cgroup.procs").read_text().split()}
         return found
 
-    def cut(self, how="none", seed=1, **settings):
-        """Settings are those of the next node."""
+    def cut(self, how="none", seed=1, journal=True, **settings):
+        """Settings are those of the next node, which may find no journal."""
         self.disk.cut(how, seed)
         pids = self.machines() | {p.pid for p in (self.process, self.warden.process, self.egress_process)
                                   if p and p.poll() is None}
@@ -83,6 +83,8 @@ class PowerHost(NodeHost):
         self.end_egress()
         wait_for(lambda: not any(map(is_alive, pids)), "all is dark", END_SECONDS)
         self.disk.mount()
+        for path in () if journal else (self.base / "node").glob("journal.db*"):
+            path.unlink()
         self.warden.start()
         self.start_egress()
         self.start_node(**settings)

@@ -142,6 +142,24 @@ def test_cut_after_one_of_each_was_answered(host, ledger, how):
     check(host, ledger, random.Random(SEED), begun)
 
 
+def test_cut_and_the_journal_is_gone_too(host, ledger):
+    """What is saved describes itself: it is there, and what ended stays ended."""
+    begun = time.monotonic()
+    life = Life(host, ledger, SEED)
+    paused, killed = life.create(), life.create()
+    taken, forgotten = life.snapshot(paused), life.snapshot(paused)
+    copy = ledger.add(life.client.create(TEAM, template=taken), paused.content)
+    for box in (paused, killed, copy):
+        life.pause(box)
+    life.resume(copy)
+    life.kill(killed)
+    life.forget(forgotten)
+    life.client.close()
+    host.cut("none", SEED, journal=False)
+    assert "the journal is new and the data folder is not" in host.log()
+    check(host, ledger, random.Random(SEED), begun)
+
+
 @pytest.mark.parametrize("number,how,step", cuts(), ids=lambda v: str(v))
 def test_cut(host, ledger, number, how, step):
     chance = random.Random(SEED * 1000 + number)
@@ -154,6 +172,19 @@ def test_cut(host, ledger, number, how, step):
 
 
 # --- could this test fail? ---
+
+def test_a_description_that_is_not_synced_is_noticed(host, ledger):
+    lost = Ledger()
+    life = Life(host, lost, SEED)
+    box = life.create()
+    host.disk.lie("row.new")
+    life.pause(box)
+    host.cut("none", journal=False)
+    life.client.close()
+    with pytest.raises((AssertionError, NodeError)):
+        check_boxes(host, lost, None)
+    check_no_more(host, ledger)
+
 
 @pytest.mark.parametrize("name", LIES if IS_LONG else LIES[:LIES_IN_CI])
 def test_a_sync_that_is_left_out_is_noticed(host, ledger, name):
