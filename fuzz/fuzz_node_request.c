@@ -35,8 +35,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	     rq.verb == NODE_STATUS || rq.verb == NODE_SIGNED || rq.verb == NODE_ENDED ||
 	     rq.verb == NODE_SNAPSHOTS || rq.verb == NODE_SNAPSHOT_DELETE ||
 	     rq.verb == NODE_SECRET || rq.verb == NODE_SEAL_KEY || rq.verb == NODE_GIVE_UP ||
-	     rq.verb == NODE_CONFIRM_LOST ||
-	     rq.id[0] != '\0');
+	     rq.verb == NODE_CONFIRM_LOST || rq.verb == NODE_LOST_LIST || rq.id[0] != '\0');
 	MUST(rq.verb != NODE_GIVE_UP || rq.token[0]);
 	MUST(rq.verb != NODE_SECRET || rq.team[0]);
 	MUST(rq.verb != NODE_SNAPSHOT_DELETE || rq.template_id[0]);
