@@ -21,6 +21,8 @@ enum err_code { /* stable: each maps to one Connect code and one exit status */
 		ERR_INTERNAL,    /* a fault of ours or of the system */
 		ERR_NO_SPACE,    /* a disk is full; what is on it is unharmed */
 		ERR_NO_FILES,    /* what was saved is not where it was; nothing was deleted */
+		ERR_BASE_LOST,   /* what was saved is there, the template it differs from is not:
+				    gone, damaged, or another */
 		ERR_CODES,
 };
 

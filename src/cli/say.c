@@ -28,6 +28,9 @@ static const char *fix_of(const struct err *err)
 	case ERR_NO_FILES:
 		return "mount the disk that has them, and restart hotcell-node; nothing was "
 		       "deleted";
+	case ERR_BASE_LOST:
+		return "put the template back from a backup, then try again: hotcell templates "
+		       "says which; until then it stays as it is";
 	case ERR_NONE:
 	case ERR_EXISTS:
 	case ERR_INTERNAL:

@@ -157,6 +157,7 @@ unsigned int api_status_of(enum err_code code)
 	case ERR_NO_SPACE:
 		return 507;
 	case ERR_MISMATCH:
+	case ERR_BASE_LOST:
 		return 412;
 	case ERR_NONE:
 	case ERR_INTERNAL:
@@ -171,12 +172,14 @@ void api_fail_err(struct api_call *c, const struct err *err)
 	unsigned int status = api_status_of(err->code);
 	json_t *body = error_body(status, err->msg);
 
-	/* for programs: the disk is whole, and may be booted */
+	/* for programs: the disk is whole, and may be booted; or it waits for an operator */
 	if (err->code == ERR_MISMATCH)
 		json_object_set_new(body, "reason", json_text(BYTES_LIT("saved_elsewhere")));
 	/* and here: nothing was deleted, a disk is not mounted */
 	if (err->code == ERR_NO_FILES)
 		json_object_set_new(body, "reason", json_text(BYTES_LIT("files_missing")));
+	if (err->code == ERR_BASE_LOST)
+		json_object_set_new(body, "reason", json_text(BYTES_LIT("base_lost")));
 	api_answer(c, status, body);
 }
 

@@ -227,7 +227,7 @@ static enum refusal refusal_of_node(const struct err *err)
 	static const enum refusal said[ERR_CODES] = {
 		[ERR_DENIED] = REFUSE_TOKEN,   [ERR_EXISTS] = REFUSE_BUSY,
 		[ERR_EXHAUSTED] = REFUSE_FULL, [ERR_MISMATCH] = REFUSE_ELSEWHERE,
-		[ERR_NO_SPACE] = REFUSE_FULL,
+		[ERR_NO_SPACE] = REFUSE_FULL,  [ERR_BASE_LOST] = REFUSE_BASE,
 	};
 
 	if (err->code == ERR_NOT_FOUND)

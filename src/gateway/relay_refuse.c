@@ -47,6 +47,10 @@ static const struct {
 			   "The gateway has too many streams into sandboxes. Try again in a "
 			   "moment; the operator can raise connections_max.",
 			   false },
+	[REFUSE_BASE] = { 412, "Template lost",
+			  "The sandbox is paused and the template it differs from is damaged or "
+			  "gone: the operator of this host can put it back",
+			  false },
 };
 
 #define ALLOW_ORIGIN { BYTES_LIT("access-control-allow-origin"), BYTES_LIT("*") }

@@ -22,6 +22,7 @@ enum refusal {
 	REFUSE_BUSY,          /* it is between two states */
 	REFUSE_FULL,          /* no room to resume it */
 	REFUSE_ELSEWHERE,     /* its memory fits another QEMU or processor only */
+	REFUSE_BASE,          /* the template it differs from is damaged or gone */
 	REFUSE_CROWD,         /* the gateway has no connection left for it */
 };
 void relay_refuse(struct http_request *rq, const struct dispatch *to, bool is_agent,

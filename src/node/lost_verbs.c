@@ -14,6 +14,7 @@
 #include "base/clock.h"
 #include "base/folder.h"
 #include "base/log.h"
+#include "node/adopt.h"
 #include "node/lost.h"
 #include "node/node.h"
 #include "node/pause.h"

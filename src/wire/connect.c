@@ -142,6 +142,7 @@ enum connect_code connect_code_of(enum err_code code)
 		[ERR_INTERNAL] = CONNECT_INTERNAL,
 		[ERR_NO_SPACE] = CONNECT_RESOURCE_EXHAUSTED,
 		[ERR_NO_FILES] = CONNECT_UNAVAILABLE,
+		[ERR_BASE_LOST] = CONNECT_FAILED_PRECONDITION,
 	};
 	static_assert(COUNT(of) == ERR_CODES, "an error without a Connect code");
 

@@ -311,7 +311,7 @@ static void errors_of_node_have_a_status(void **state)
 		{ "denied", ERR_DENIED, 403 },           { "exhausted", ERR_EXHAUSTED, 429 },
 		{ "unavailable", ERR_UNAVAILABLE, 503 }, { "timeout", ERR_TIMEOUT, 504 },
 		{ "mismatch", ERR_MISMATCH, 412 },       { "internal", ERR_INTERNAL, 500 },
-		{ "no space", ERR_NO_SPACE, 507 },
+		{ "no space", ERR_NO_SPACE, 507 },       { "base lost", ERR_BASE_LOST, 412 },
 	};
 	struct mock *m = *state;
 

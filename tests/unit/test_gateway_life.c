@@ -56,6 +56,10 @@ static void without_memory(void **state)
 	mock_ask(m, "POST", "/sandboxes/i0000/connect", m->key[0], "{\"timeout\":7}");
 	mock_expect_error(m, 412);
 	assert_string_equal(mock_text(m, "reason"), "saved_elsewhere");
+	m->refuse = ERR_BASE_LOST; /* what its memory differs from is not there */
+	mock_ask(m, "POST", "/sandboxes/i0000/connect", m->key[0], "{\"timeout\":7}");
+	mock_expect_error(m, 412);
+	assert_string_equal(mock_text(m, "reason"), "base_lost");
 	m->refuse = ERR_NONE;
 	mock_ask(m, "POST", "/sandboxes/i0000/pause", m->key[0], "{\"memory\":\"no\"}");
 	mock_expect_error(m, 400);
