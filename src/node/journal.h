@@ -35,6 +35,8 @@ struct journal_row {
 	uint64_t request_print;        /* and what that create asked for */
 	char base_id[NODE_ID_MAX + 1]; /* the template below the snapshot it was made of, which
 					* is sandbox.template_id; empty: no snapshot */
+	uint64_t base_sums; /* manifest_sums() of what it was made of, template or snapshot; 0: not
+			     * known, of a row of schema 4 */
 	enum journal_state state;
 	uint32_t slot;
 	char *text;  /* JSON, NUL-terminated; may be NULL. Borrowed by calls, see each */
@@ -64,8 +66,7 @@ struct journal_write { /* embedded by the caller; all zero: nothing under way */
 /* Opens or makes the file; blocks (at start only). A damaged file is an error and stays as it is;
  * ERR_EXISTS: another node has it; ERR_MISMATCH: written by a later version. */
 int journal_open(struct loop *l, const char *path, struct journal **ret, struct err *err) NODISCARD;
-/* From now on what is written durable is described in its folder, too, below these two: see
- * row_file.h. Both are written or neither is believed. At start, before anything is asked for. */
+/* At start: from now on a durable row is described in its folder below one of these: row_file.h. */
 int journal_describe(struct journal *j, int sandboxes, int snapshots, struct err *err) NODISCARD;
 /* Waits until what was asked for is written; no on_done follows. NULL is fine. */
 void journal_close(struct journal *j);
@@ -84,23 +85,17 @@ typedef int journal_each_fn(const struct journal_row *row, void *context, struct
 int journal_each(struct journal *j, journal_each_fn *each, journal_odd_fn *odd, void *context,
 		 struct err *err) NODISCARD;
 
-/* Is there a tombstone? Blocks (at start only). */
-bool journal_ended(struct journal *j, const char *id, enum node_reason *ret_reason);
-
 /* Insert or replace, by sandbox.id; everything is copied. `durable`: synced to the disk before
  * on_done. Failure (-1): on_done will not come. */
 int journal_put(struct journal *j, struct journal_write *w, const struct journal_row *row,
-		bool durable, void (*on_done)(struct journal_write *w, const struct err *err),
-		struct err *err) NODISCARD;
+		bool durable, journal_done_fn *on_done, struct err *err) NODISCARD;
 int journal_remove(struct journal *j, struct journal_write *w, const char *id,
-		   void (*on_done)(struct journal_write *w, const struct err *err),
-		   struct err *err) NODISCARD;
+		   journal_done_fn *on_done, struct err *err) NODISCARD;
 void journal_write_cancel(struct journal_write *w); /* it is written all the same; no on_done */
 
 /* As journal_remove(), and leaves a tombstone, in one transaction. */
 int journal_bury(struct journal *j, struct journal_write *w, const struct node_tombstone *t,
-		 void (*on_done)(struct journal_write *w, const struct err *err),
-		 struct err *err) NODISCARD;
+		 journal_done_fn *on_done, struct err *err) NODISCARD;
 
 struct journal_search;
 /* Once, from the loop; `found` is borrowed for the call. */
@@ -122,5 +117,4 @@ void journal_search_cancel(struct journal_search *s);
 
 /* Drops those that ended before, TOMBSTONES_SLICE of them at most. */
 int journal_prune(struct journal *j, struct journal_write *w, uint64_t before_ns,
-		  void (*on_done)(struct journal_write *w, const struct err *err),
-		  struct err *err) NODISCARD;
+		  journal_done_fn *on_done, struct err *err) NODISCARD;

@@ -47,6 +47,7 @@ static const struct column columns[] = {
 	MEMBER("base_id", COL_TEXT, base_id),
 	MEMBER("traffic_token", COL_TEXT, sandbox.traffic_token),
 	MEMBER("token", COL_TEXT, token),
+	MEMBER("base_sums", COL_U64, base_sums),
 #undef MEMBER
 };
 static_assert(sizeof(enum journal_state) == sizeof(uint32_t), "a state is kept as a number");
@@ -94,7 +95,9 @@ static const char *const migrations[] = {
 	"ALTER TABLE snapshot ADD COLUMN known TEXT",
 	("CREATE TABLE meta (name TEXT PRIMARY KEY, value TEXT NOT NULL) STRICT;"
 	 "ALTER TABLE sandbox ADD COLUMN token TEXT NOT NULL DEFAULT '';"
-	 "ALTER TABLE snapshot ADD COLUMN token TEXT NOT NULL DEFAULT ''"),
+	 "ALTER TABLE snapshot ADD COLUMN token TEXT NOT NULL DEFAULT '';"
+	 "ALTER TABLE sandbox ADD COLUMN base_sums INTEGER NOT NULL DEFAULT 0;"
+	 "ALTER TABLE snapshot ADD COLUMN base_sums INTEGER NOT NULL DEFAULT 0"),
 };
 static_assert(COUNT(migrations) == JOURNAL_SCHEMA, "a change of the tables is a migration");
 
@@ -156,7 +159,7 @@ int journal_db_run(struct journal_db *d, sqlite3_stmt *s, const char *what, stru
 	return rc == SQLITE_DONE ? 0 : -1;
 }
 
-static int read_number(struct journal_db *d, const char *sql, int *ret, struct err *err)
+int journal_db_number(struct journal_db *d, const char *sql, int *ret, struct err *err)
 {
 	AUTO(close_statement) sqlite3_stmt *s = NULL;
 
@@ -204,8 +207,8 @@ static int make_schema(struct journal_db *d, struct err *err)
 {
 	int version = 0, tables = 0;
 
-	if (read_number(d, "PRAGMA user_version", &version, err) < 0 ||
-	    read_number(d, "SELECT count(*) FROM sqlite_schema", &tables, err) < 0)
+	if (journal_db_number(d, "PRAGMA user_version", &version, err) < 0 ||
+	    journal_db_number(d, "SELECT count(*) FROM sqlite_schema", &tables, err) < 0)
 		return -1;
 	if (version > JOURNAL_SCHEMA)
 		return err_set(err, ERR_MISMATCH, 0,
@@ -475,20 +478,6 @@ int journal_db_remove(struct journal_db *d, const char *id, struct err *err)
 {
 	(void)sqlite3_bind_text(d->remove, 1, id, -1, SQLITE_STATIC);
 	return journal_db_run(d, d->remove, "remove", err);
-}
-
-int journal_db_is_used(struct journal_db *d, bool *ret_rows, bool *ret_ended, struct err *err)
-{
-	int rows = 0, ended = 0;
-
-	if (read_number(d,
-			"SELECT EXISTS (SELECT 1 FROM sandbox) OR EXISTS (SELECT 1 FROM snapshot)",
-			&rows, err) < 0 ||
-	    read_number(d, "SELECT EXISTS (SELECT 1 FROM tombstone)", &ended, err) < 0)
-		return -1;
-	*ret_rows = rows;
-	*ret_ended = ended;
-	return 0;
 }
 
 int journal_db_wal_pages(const struct journal_db *d)

@@ -44,6 +44,10 @@ int journal_db_list_ended(struct journal_db *d, const char *team, uint64_t after
 int journal_db_prune(struct journal_db *d, uint64_t before_ns, size_t max, size_t *ret_n,
 		     struct err *err) NODISCARD;
 
+/* bases_db.c: see journal_bind(). */
+int journal_db_bind(struct journal_db *d, journal_sums_fn *of, void *context,
+		    struct err *err) NODISCARD;
+
 /* snapshots_db.c */
 int journal_db_put_snapshot(struct journal_db *d, const struct journal_snapshot *row,
 			    struct err *err) NODISCARD;

@@ -24,6 +24,8 @@ int journal_db_prepare(struct journal_db *d, const char *sql, sqlite3_stmt **ret
 /* A statement without rows. */
 int journal_db_run(struct journal_db *d, sqlite3_stmt *s, const char *what,
 		   struct err *err) NODISCARD;
+/* Of a statement that gives one. */
+int journal_db_number(struct journal_db *d, const char *sql, int *ret, struct err *err) NODISCARD;
 /* False: it does not fit, or is no text. */
 bool journal_db_text(sqlite3_stmt *s, int column, char *ret, size_t size);
 

@@ -1,4 +1,4 @@
-/* journal_meta.h - what the journal knows of itself, by name. */
+/* journal_meta.h - what the journal knows of itself, by name; and what else is asked at start. */
 #pragma once
 
 #include "node/journal.h"
@@ -14,3 +14,10 @@ int journal_put_meta(struct journal *j, const char *name, const char *value,
 /* After all that was asked for before; at most NODE_ID_MAX characters each. */
 int journal_note_meta(struct journal *j, struct journal_write *w, const char *name,
 		      const char *value, journal_done_fn *on_done, struct err *err) NODISCARD;
+
+/* Is there a tombstone? Blocks (at start only). */
+bool journal_ended(struct journal *j, const char *id, enum node_reason *ret_reason);
+/* Rows of sandboxes and snapshots without base_sums get them, for good: what `of` says of `id`, a
+ * template's or a snapshot's; 0: they stay without. Blocks (at start only). */
+typedef uint64_t journal_sums_fn(const char *id, bool snapshot, void *context);
+int journal_bind(struct journal *j, journal_sums_fn *of, void *context, struct err *err) NODISCARD;

@@ -177,3 +177,11 @@ int journal_rebuild(struct journal *j, int sandboxes, int snapshots, struct rebu
 	journal_unlock(j);
 	return rc;
 }
+
+int journal_bind(struct journal *j, journal_sums_fn *of, void *context, struct err *err)
+{
+	int rc = journal_db_bind(journal_lock(j), of, context, err);
+
+	journal_unlock(j);
+	return rc;
+}

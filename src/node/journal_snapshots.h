@@ -16,7 +16,9 @@ struct journal_snapshot {
 	uint64_t created_ns;               /* since 1970 */
 	uint64_t memory_bytes, disk_bytes; /* that it takes of the disk, shared blocks too */
 	uint32_t vcpus, memory_mib, disk_mib;
-	uint32_t layers; /* of its disk, above the template's */
+	uint32_t layers;    /* of its disk, above the template's */
+	uint64_t base_sums; /* manifest_sums() of it: what those made of it differ from; 0: not
+			     * known */
 	uint32_t hidden; /* 1: nobody may ask for it; it goes with the last that was made of it */
 	char *known;     /* what its source knew of names, JSON; NULL: nothing. Borrowed by calls */
 };

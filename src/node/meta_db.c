@@ -1,4 +1,5 @@
-/* meta_db.c - what the journal knows of itself: names and values, a handful of them. */
+/* meta_db.c - what the journal knows of itself: names and values, a handful of them; whether it has
+ * ever held anything. */
 #include <errno.h>
 
 #include "node/journal_db_inside.h"
@@ -14,6 +15,20 @@ static void give_text(sqlite3_stmt *s, int i, const char *text)
 bool journal_db_fresh(const struct journal_db *d)
 {
 	return d->fresh;
+}
+
+int journal_db_is_used(struct journal_db *d, bool *ret_rows, bool *ret_ended, struct err *err)
+{
+	int rows = 0, ended = 0;
+
+	if (journal_db_number(
+		    d, "SELECT EXISTS (SELECT 1 FROM sandbox) OR EXISTS (SELECT 1 FROM snapshot)",
+		    &rows, err) < 0 ||
+	    journal_db_number(d, "SELECT EXISTS (SELECT 1 FROM tombstone)", &ended, err) < 0)
+		return -1;
+	*ret_rows = rows;
+	*ret_ended = ended;
+	return 0;
 }
 
 int journal_db_get_meta(struct journal_db *d, const char *name, char *ret, size_t size,

@@ -18,7 +18,7 @@ static const struct column columns[] = {
 	MEMBER(source), MEMBER(name),       MEMBER(tag),          MEMBER(control_token),
 	MEMBER(token),  MEMBER(created_ns), MEMBER(memory_bytes), MEMBER(disk_bytes),
 	MEMBER(vcpus),  MEMBER(memory_mib), MEMBER(disk_mib),     MEMBER(layers),
-	MEMBER(hidden),
+	MEMBER(hidden), MEMBER(base_sums),
 };
 enum { TEXTS = 9 };
 

@@ -1,5 +1,6 @@
 /* sweep.c - what a start finds on the disk, and what becomes of it; on a thread. */
 /* #syscalls: openat openat2 newfstatat fcntl renameat2 unlinkat getdents64 fsync close */
+#include "node/journal_meta.h"
 #include "node/sweep.h"
 
 #include <errno.h>

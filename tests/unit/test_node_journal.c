@@ -185,6 +185,7 @@ static void everything_comes_back_as_it_was(void **state)
 		.token = "request",
 		.idempotency = "again",
 		.request_print = UINT64_MAX - 1,
+		.base_sums = UINT64_MAX - 2,
 		.state = JOURNAL_KILLING,
 		.slot = 77,
 		.text = text,
@@ -398,6 +399,7 @@ static void a_file_of_an_older_version_is_brought_up(void **state)
 		assert_int_equal(s.last.slot, 9);
 		assert_string_equal(s.last.machine_id, "");
 		assert_int_equal(s.last.saved_bytes, 0);
+		assert_int_equal(s.last.base_sums, 0);
 		assert_string_equal(s.text, "{}");
 		journal_close(TAKE(s.journal));
 	}

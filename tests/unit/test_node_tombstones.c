@@ -1,5 +1,5 @@
-/* test_node_tombstones.c - of those that ended it is known why, for a while; and the rows of
- * snapshots.
+/* test_node_tombstones.c - of those that ended it is known why, for a while; the rows of snapshots;
+ * and rows that do not say yet what they differ from.
  */
 #include "tests/unit/check.h"
 
@@ -9,6 +9,7 @@
 #include "base/bytes.h"
 #include "base/folder.h"
 #include "net/timer.h"
+#include "node/journal_meta.h"
 #include "node/journal_snapshots.h"
 
 enum { GUARD_MS = 100000 };
@@ -333,6 +334,7 @@ static void snapshots_come_back(void **state)
 						.vcpus = 2,
 						.memory_mib = 512,
 						.disk_mib = 1024,
+						.base_sums = UINT64_MAX - 5,
 						.layers = 3 };
 	struct journal_snapshot two = one;
 	struct journal_write w = { 0 };
@@ -362,6 +364,75 @@ static void snapshots_come_back(void **state)
 	scene_end();
 }
 
+/* --- what rows of before differ from ------------------------------------------------------ */
+
+static uint64_t sums_here(const char *id, bool snapshot, void *context)
+{
+	size_t *asked = context;
+
+	(*asked)++;
+	if (strcmp(id, "gone") == 0)
+		return 0;
+	return snapshot ? 2 : UINT64_MAX;
+}
+
+static int take_sums(const struct journal_row *row, void *context, struct err *err)
+{
+	uint64_t *to = context;
+
+	(void)err;
+	to[s.n_found++] = row->base_sums;
+	return 0;
+}
+
+/* Those without sums get them once; what nobody knows stays without, and others as they are. */
+static void rows_of_before_are_bound_once(void **state)
+{
+	static const struct {
+		const char *made_of, *base_id;
+		uint64_t before, after;
+	} rows[] = { { "base-1", "", 0, UINT64_MAX },
+		     { "base-1", "", 7, 7 },
+		     { "snap", "base-1", 0, 2 },
+		     { "gone", "", 0, 0 } };
+	struct journal_snapshot snap = { .id = "snap", .base_id = "base-1", .name = "", .tag = "" };
+	struct journal_write w[COUNT(rows)] = { 0 };
+	uint64_t sums[COUNT(rows)];
+	size_t asked = 0;
+	struct err err;
+
+	(void)state;
+	scene_open();
+	put_snapshot(&snap);
+	for (size_t i = 0; i < COUNT(rows); i++) {
+		struct journal_row r = { .base_sums = rows[i].before };
+
+		snprintf(r.sandbox.id, sizeof(r.sandbox.id), "i%zu", i);
+		snprintf(r.sandbox.template_id, sizeof(r.sandbox.template_id), "%s",
+			 rows[i].made_of);
+		snprintf(r.base_id, sizeof(r.base_id), "%s", rows[i].base_id);
+		assert_int_equal(journal_put(s.journal, &w[i], &r, false, on_done, &err), 0);
+	}
+	run_until(COUNT(rows));
+	if (journal_bind(s.journal, sums_here, &asked, &err) < 0)
+		fail_msg("%s", err.msg);
+	assert_int_equal(asked, 3); /* each once: base-1, snap, gone */
+	journal_close(TAKE(s.journal));
+	open_journal();
+	s.n_found = 0;
+	assert_int_equal(journal_each(s.journal, take_sums, no_odd_row, sums, &err), 0);
+	assert_int_equal(s.n_found, COUNT(rows));
+	for (size_t i = 0; i < COUNT(rows); i++)
+		assert_int_equal(sums[i], rows[i].after);
+	s.n_found = 0;
+	assert_int_equal(journal_each_snapshot(s.journal, on_snapshot, no_odd_row, &snap, &err), 0);
+	assert_int_equal(snap.base_sums, 2);
+	asked = 0;
+	assert_int_equal(journal_bind(s.journal, sums_here, &asked, &err), 0);
+	assert_int_equal(asked, 1);
+	scene_end();
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -372,6 +443,7 @@ int main(void)
 		cmocka_unit_test(no_more_than_so_many),
 		cmocka_unit_test(searches_leave_room_for_writes),
 		cmocka_unit_test(snapshots_come_back),
+		cmocka_unit_test(rows_of_before_are_bound_once),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
