@@ -2,9 +2,14 @@
 #include "cli/cli.h"
 #include "cli/table.h"
 
-static const struct column team_columns[] = { { "TEAM", "teamID" },
-					      { "NAME", "name" },
-					      { "CREATED", "createdAt" } };
+#define LIMIT_COLUMNS                                                          \
+	{ "SANDBOXES", "limits.sandboxes" }, { "CPUS", "limits.vcpus" },       \
+		{ "MIB", "limits.memoryMB" }, { "DISK MIB", "limits.diskMB" }, \
+		{ "PAUSED", "limits.paused" }
+
+static const struct column team_columns[] = {
+	{ "TEAM", "teamID" }, { "NAME", "name" }, { "CREATED", "createdAt" }, LIMIT_COLUMNS
+};
 static const struct column key_columns[] = { { "KEY", "id" },
 					     { "TEAM", "teamID" },
 					     { "NAME", "name" },
@@ -12,11 +17,8 @@ static const struct column key_columns[] = { { "KEY", "id" },
 					     { "ENDS", "mask.maskedValueSuffix" },
 					     { "CREATED", "createdAt" },
 					     { "LAST USED", "lastUsed" },
-					     { "SANDBOXES", "limits.sandboxes" },
-					     { "CPUS", "limits.vcpus" },
-					     { "MIB", "limits.memoryMB" },
-					     { "DISK MIB", "limits.diskMB" },
-					     { "PAUSED", "limits.paused" },
+					     { "MADE BY", "maker" },
+					     LIMIT_COLUMNS,
 					     { "SERVICES", "services" } };
 static const struct column template_columns[] = { { "TEMPLATE", "templateID" },
 						  { "ALIAS", "alias" },
@@ -61,15 +63,13 @@ static json_t *named(const char *name)
 	return json_pack("{s:o}", "name", json_text(bytes_str(name)));
 }
 
-/* POST a name, and show one member of what was made: all a script wants. */
-static int add(const struct cli *c, const char *target, const char *name, const char *member)
+/* POST, and show one member of what was made: all a script wants. */
+static int post(const struct cli *c, const char *target, const json_t *body, const char *member)
 {
-	AUTO(json_decrefp) json_t *body = named(name), *made = NULL;
+	AUTO(json_decrefp) json_t *made = NULL;
 	struct bytes value;
 	struct err err = { 0 };
 
-	if (!body)
-		return CLI_FAILED;
 	if (cli_ask(c, "POST", target, body, &made, &err) < 0)
 		return cli_fail(c, &err);
 	if (c->json)
@@ -80,18 +80,11 @@ static int add(const struct cli *c, const char *target, const char *name, const 
 	return CLI_FINE;
 }
 
-static const char teams_usage[] = "teams [add NAME | rm TEAM]";
-
-int teams_run(struct cli *c, int argc, char **argv)
+static int add(const struct cli *c, const char *target, const char *name, const char *member)
 {
-	if (argc == 1)
-		return cli_show(c, "/admin/teams", team_columns, COUNT(team_columns));
-	if (argc == 3 && !strcmp(argv[1], "add"))
-		return add(c, "/admin/teams", argv[2], "teamID");
-	if (argc == 3 && !strcmp(argv[1], "rm"))
-		return done_json(c, drop(c, "/admin/teams/", argv[2], "removed"), "removed", 1,
-				 argv + 2);
-	return cli_usage(c, teams_usage);
+	AUTO(json_decrefp) json_t *body = named(name);
+
+	return body ? post(c, target, body, member) : CLI_FAILED;
 }
 
 /* Keys are asked for team by team; each is told its team. */
@@ -146,18 +139,31 @@ static int show_keys(const struct cli *c, const char *team)
 	return CLI_FINE;
 }
 
+static int said_once(const struct cli *c, int status)
+{
+	if (status == CLI_FINE && !c->json)
+		fprintf(stderr, "This key is shown once and never again.\n");
+	return status;
+}
+
 static int add_key(const struct cli *c, const char *team, const char *name)
 {
 	char target[TARGET_MAX];
 	struct err err = { 0 };
-	int status;
 
 	if (cli_target(target, "/admin/teams/", team, "/keys", "", &err) < 0)
 		return cli_fail(c, &err);
-	status = add(c, target, name, "key");
-	if (status == CLI_FINE && !c->json)
-		fprintf(stderr, "This key is shown once and never again.\n");
-	return status;
+	return said_once(c, add(c, target, name, "key"));
+}
+
+static int rotate_key(const struct cli *c, const char *key)
+{
+	char target[TARGET_MAX];
+	struct err err = { 0 };
+
+	if (cli_target(target, "/admin/keys/", key, "/rotate", "", &err) < 0)
+		return cli_fail(c, &err);
+	return said_once(c, post(c, target, NULL, "key"));
 }
 
 static const struct {
@@ -189,18 +195,20 @@ static json_t *limits_json(const struct cli *c)
 	return o;
 }
 
-static int show_key(const struct cli *c, const json_t *key)
+static int show_one(const struct cli *c, const json_t *one, const struct column *columns, size_t n)
 {
 	AUTO(json_decrefp) json_t *row = NULL;
 
 	if (c->json)
-		return cli_print_json(key);
-	row = json_pack("[O]", key);
-	table_print(stdout, row, key_columns, COUNT(key_columns));
+		return cli_print_json(one);
+	row = json_pack("[O]", one);
+	table_print(stdout, row, columns, n);
 	return CLI_FINE;
 }
 
-int key_limits_run(struct cli *c, const char *key)
+/* Of the key or team `id` below `prefix`; shows it as it is then. */
+static int patch_limits(const struct cli *c, const char *prefix, const char *id,
+			const struct column *columns, size_t n)
 {
 	AUTO(json_decrefp) json_t *body = limits_json(c), *answer = NULL;
 	char target[TARGET_MAX];
@@ -208,10 +216,26 @@ int key_limits_run(struct cli *c, const char *key)
 
 	if (!body)
 		return CLI_USAGE;
-	if (cli_target(target, "/admin/keys/", key, "/limits", "", &err) < 0 ||
+	if (cli_target(target, prefix, id, "/limits", "", &err) < 0 ||
 	    cli_ask(c, "PATCH", target, body, &answer, &err) < 0)
 		return cli_fail(c, &err);
-	return show_key(c, answer);
+	return show_one(c, answer, columns, n);
+}
+
+static const char teams_usage[] = "teams [add NAME | rm TEAM | limits TEAM ...]";
+
+int teams_run(struct cli *c, int argc, char **argv)
+{
+	if (argc == 1)
+		return cli_show(c, "/admin/teams", team_columns, COUNT(team_columns));
+	if (argc == 3 && !strcmp(argv[1], "add"))
+		return add(c, "/admin/teams", argv[2], "teamID");
+	if (argc == 3 && !strcmp(argv[1], "rm"))
+		return done_json(c, drop(c, "/admin/teams/", argv[2], "removed"), "removed", 1,
+				 argv + 2);
+	if (argc == 3 && !strcmp(argv[1], "limits"))
+		return patch_limits(c, "/admin/teams/", argv[2], team_columns, COUNT(team_columns));
+	return cli_usage(c, teams_usage);
 }
 
 /* {"services":[]} of what was typed; without a name and without --none they stay as they are. */
@@ -237,11 +261,11 @@ static int key_services(const struct cli *c, const char *key, int n, char **name
 	if (cli_target(target, "/admin/keys/", key, "/services", "", &err) < 0 ||
 	    cli_ask(c, "PATCH", target, body, &answer, &err) < 0)
 		return cli_fail(c, &err);
-	return show_key(c, answer);
+	return show_one(c, answer, key_columns, COUNT(key_columns));
 }
 
 static const char keys_usage[] =
-	"keys [TEAM | add TEAM [NAME] | rm KEY | limits KEY ... | services KEY ...]";
+	"keys [TEAM | add TEAM [NAME] | rm KEY | rotate KEY | limits KEY ... | services KEY ...]";
 
 int keys_run(struct cli *c, int argc, char **argv)
 {
@@ -250,8 +274,10 @@ int keys_run(struct cli *c, int argc, char **argv)
 	if (argc == 3 && !strcmp(argv[1], "rm"))
 		return done_json(c, drop(c, "/admin/keys/", argv[2], "removed"), "removed", 1,
 				 argv + 2);
+	if (argc == 3 && !strcmp(argv[1], "rotate"))
+		return rotate_key(c, argv[2]);
 	if (argc == 3 && !strcmp(argv[1], "limits"))
-		return key_limits_run(c, argv[2]);
+		return patch_limits(c, "/admin/keys/", argv[2], key_columns, COUNT(key_columns));
 	if (argc >= 3 && !strcmp(argv[1], "services") && (argc == 3 || !c->none))
 		return key_services(c, argv[2], argc - 3, argv + 3);
 	if (argc <= 2)

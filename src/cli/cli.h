@@ -32,7 +32,7 @@ struct cli {
 	bool none;                      /* of keys services: no service */
 	bool boot;                      /* of resume: from the disk alone */
 	uint64_t count;                 /* of fork; 0: not given */
-	const char *limits[CLI_LIMITS]; /* of keys limits; NULL: as it is */
+	const char *limits[CLI_LIMITS]; /* of keys and teams limits; NULL: as it is */
 	/* what doctor looks at */
 	bool leaks;
 	const char *state_dir, *data_dir, *cgroup, *qemu;
@@ -57,7 +57,6 @@ int egress_run(struct cli *c, int argc, char **argv);
 int snapshots_run(struct cli *c, int argc, char **argv);
 int lost_run(struct cli *c, int argc, char **argv);
 int fork_run(struct cli *c, int argc, char **argv);
-int key_limits_run(struct cli *c, const char *key);
 int templates_run(struct cli *c, int argc, char **argv);
 int status_run(struct cli *c, int argc, char **argv);
 int confirm_lost_run(struct cli *c, int argc, char **argv);

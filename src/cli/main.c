@@ -9,9 +9,13 @@
 
 static const struct command commands[] = {
 	{ "teams", "teams [add NAME | rm TEAM]", "who owns sandboxes", teams_run },
-	{ "keys", "keys [TEAM | add TEAM [NAME] | rm KEY]", "what teams log in with", keys_run },
-	{ "keys", "keys limits KEY [--sandboxes N] ...", "what all sandboxes of a key may have",
+	{ "teams", "teams limits TEAM [--sandboxes N] ...", "what all its sandboxes may have",
 	  NULL },
+	{ "keys", "keys [TEAM | add TEAM [NAME] | rm KEY]", "what teams log in with", keys_run },
+	{ "keys", "keys rotate KEY", "a new key in place of an old one, with all it has and made",
+	  NULL },
+	{ "keys", "keys limits KEY [--sandboxes N] ...",
+	  "what all sandboxes of a key, and of those it made, may have", NULL },
 	{ "keys", "keys services KEY [NAME... | --none]", "services that its sandboxes may reach",
 	  NULL },
 	{ "ps", "ps [--all]", "sandboxes that run; with paused ones", ps_run },
@@ -50,7 +54,7 @@ static void help(FILE *out)
 		"  --socket PATH     the gateway's admin socket; HOTCELL_ADMIN_SOCKET, or\n"
 		"                    " DEFAULT_SOCKET "\n"
 		"  --help, --version\n"
-		"\noptions of keys limits; 0: no limit\n"
+		"\noptions of teams limits and keys limits; 0: no limit\n"
 		"  --sandboxes N, --vcpus N, --memory MIB, --disk MIB, --paused N\n"
 		"\noptions of doctor, as in warden's configuration\n"
 		"  --state DIR       its state_dir, /var/lib/hotcell\n"
@@ -180,7 +184,8 @@ static int take_option(struct cli *c, int option)
 /* An option of another command is a mistake, not something to pass over. */
 static bool options_fit(const struct cli *c, const struct command *to, int argc, char **argv)
 {
-	bool limits = argc >= 2 && to->run == keys_run && !strcmp(argv[1], "limits");
+	bool limits = argc >= 2 && (to->run == keys_run || to->run == teams_run) &&
+		      !strcmp(argv[1], "limits");
 	bool services = argc >= 2 && to->run == keys_run && !strcmp(argv[1], "services");
 
 	for (size_t i = 0; i < CLI_LIMITS; i++)

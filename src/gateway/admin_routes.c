@@ -1,6 +1,7 @@
 /* admin_routes.c - teams, and how this host is; by the admin door only. */
 #include "gateway/handlers.h"
 
+#include "gateway/limits_json.h"
 #include "wire/rfc3339.h"
 
 enum { TIME_DIGITS = 6, HEALTH_MS = 3000, STATUS_DEPTH_MAX = 16 };
@@ -10,8 +11,8 @@ static json_t *team_json(const struct store_team *t)
 	char created[RFC3339_SIZE];
 
 	rfc3339_put(t->created_ns, TIME_DIGITS, created);
-	return json_pack("{s:s, s:s, s:s, s:s}", "teamID", t->id, "name", t->name, "slug", t->slug,
-			 "createdAt", created);
+	return json_pack("{s:s, s:s, s:s, s:s, s:o}", "teamID", t->id, "name", t->name, "slug",
+			 t->slug, "createdAt", created, "limits", limits_json(&t->limits));
 }
 
 static void on_teams(struct store_call *call, const struct store_result *ret, const struct err *err)
@@ -168,13 +169,49 @@ void admin_team_remove(struct api_call *c)
 	find_team(c, on_team_to_remove);
 }
 
+/* In force from the next create on. */
+static void on_team_limited(struct store_call *call, const struct store_result *ret,
+			    const struct err *err)
+{
+	struct api_call *c = CONTAINER_OF(call, struct api_call, store);
+
+	if (err) {
+		api_fail_err(c, err);
+		return;
+	}
+	key_cache_drop_team(c->g->api->keys, c->team.id);
+	api_answer(c, 200, team_json(&ret->teams[0]));
+}
+
+static void on_team_to_limit(struct store_call *call, const struct store_result *ret,
+			     const struct err *err)
+{
+	struct api_call *c = CONTAINER_OF(call, struct api_call, store);
+	AUTO(json_decrefp) json_t *body = NULL;
+	struct store_request rq = { .verb = STORE_TEAM_LIMIT };
+	struct err why;
+
+	if (!team_found(c, ret, err) || api_body(c, &body) < 0)
+		return;
+	rq.team = c->team;
+	if (limits_read(body, &rq.team.limits, &why) < 0)
+		api_fail(c, 400, "%s", why.msg);
+	else
+		api_ask_store(c, &rq, on_team_limited);
+}
+
+void admin_team_limits(struct api_call *c)
+{
+	find_team(c, on_team_to_limit);
+}
+
 static void on_team_to_list(struct store_call *call, const struct store_result *ret,
 			    const struct err *err)
 {
 	struct api_call *c = CONTAINER_OF(call, struct api_call, store);
 
 	if (team_found(c, ret, err))
-		keys_of_team(c);
+		key_list(c);
 }
 
 void admin_key_list(struct api_call *c)
@@ -188,7 +225,7 @@ static void on_team_to_add(struct store_call *call, const struct store_result *r
 	struct api_call *c = CONTAINER_OF(call, struct api_call, store);
 
 	if (team_found(c, ret, err))
-		add_key_of_team(c);
+		key_add(c);
 }
 
 void admin_key_add(struct api_call *c)

@@ -64,8 +64,8 @@ struct api_call {
 	char params[API_PARAMS_MAX][TARGET_SEGMENT_MAX + 1]; /* decoded */
 	char key[API_KEY_SIZE];
 	uint8_t hash[SHA256_SIZE]; /* of the key */
-	char key_id[STORE_ID_SIZE];
-	struct store_limits limits; /* of the key */
+	char key_id[STORE_ID_SIZE], family[STORE_ID_SIZE];
+	struct store_limits limits; /* of the family */
 	char services[STORE_SERVICES_SIZE];
 	struct store_team team; /* whose key it is */
 	uint32_t retry_s;       /* for Retry-After; 0: nobody knows */

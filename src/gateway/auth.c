@@ -58,6 +58,7 @@ static void accept_key(struct api_call *c, struct key_entry *e)
 	c->team = e->team;
 	c->limits = e->limits;
 	memcpy(c->key_id, e->key_id, sizeof(c->key_id));
+	memcpy(c->family, e->family, sizeof(c->family));
 	memcpy(c->services, e->services, sizeof(c->services));
 	api_proceed(c);
 }

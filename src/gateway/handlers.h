@@ -82,24 +82,21 @@ void template_list(struct api_call *c);
 void template_alias(struct api_call *c);
 void admin_template_list(struct api_call *c);
 
-/* key_routes.c */
+/* key_routes.c: keys of the team c->team */
 void team_list(struct api_call *c);
 void key_list(struct api_call *c);
 void key_add(struct api_call *c);
 void key_rename(struct api_call *c);
 void key_remove(struct api_call *c);
-void admin_key_remove(struct api_call *c);
+void admin_key_rotate(struct api_call *c);
 void admin_key_limits(struct api_call *c);
 void admin_key_services(struct api_call *c);
-
-/* Keys of the team c->team, used by the admin door too. */
-void keys_of_team(struct api_call *c);
-void add_key_of_team(struct api_call *c);
 
 /* admin_routes.c */
 void admin_team_list(struct api_call *c);
 void admin_team_add(struct api_call *c);
 void admin_team_remove(struct api_call *c);
+void admin_team_limits(struct api_call *c);
 void admin_key_list(struct api_call *c);
 void admin_key_add(struct api_call *c);
 void admin_status(struct api_call *c);

@@ -50,6 +50,7 @@ struct key_entry *key_cache_put(struct key_cache *c, const uint8_t hash[static S
 				 .told_ms = told_ms };
 	memcpy(e->hash, hash, SHA256_SIZE);
 	memcpy(e->key_id, key->id, sizeof(e->key_id));
+	memcpy(e->family, key->family, sizeof(e->family));
 	memcpy(e->services, key->services, sizeof(e->services));
 	return e;
 }
@@ -60,14 +61,6 @@ void key_cache_drop(struct key_cache *c, const uint8_t hash[static SHA256_SIZE])
 
 	if (e)
 		e->used = false;
-}
-
-void key_cache_drop_key(struct key_cache *c, const char *key_id)
-{
-	for (size_t b = 0; b < KEY_CACHE_BUCKETS; b++)
-		for (size_t i = 0; i < KEY_CACHE_WAYS; i++)
-			if (strcmp(c->entries[b][i].key_id, key_id) == 0)
-				c->entries[b][i].used = false;
 }
 
 void key_cache_drop_team(struct key_cache *c, const char *team_id)

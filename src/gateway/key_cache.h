@@ -17,8 +17,8 @@ enum {
 struct key_entry {
 	bool used;
 	uint8_t hash[SHA256_SIZE];
-	char key_id[STORE_ID_SIZE];
-	struct store_limits limits;
+	char key_id[STORE_ID_SIZE], family[STORE_ID_SIZE];
+	struct store_limits limits; /* of the family */
 	char services[STORE_SERVICES_SIZE];
 	struct store_team team;
 	uint64_t checked_ms; /* when the store said so */
@@ -36,5 +36,4 @@ struct key_entry *key_cache_put(struct key_cache *c, const uint8_t hash[static S
 				const struct store_key *key, const struct store_team *team,
 				uint64_t now_ms);
 void key_cache_drop(struct key_cache *c, const uint8_t hash[static SHA256_SIZE]);
-void key_cache_drop_key(struct key_cache *c, const char *key_id);
 void key_cache_drop_team(struct key_cache *c, const char *team_id);

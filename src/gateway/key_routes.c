@@ -3,6 +3,7 @@
 
 #include "base/random.h"
 #include "gateway/key_services.h"
+#include "gateway/limits_json.h"
 #include "wire/rfc3339.h"
 
 enum { TIME_DIGITS = 6, HEAD_SHOWN = 2, TAIL_SHOWN = 4 };
@@ -55,21 +56,10 @@ static json_t *time_json(uint64_t ns)
 	return json_string(text);
 }
 
-static json_t *limit_json(uint32_t n)
+/* `key` is NULL but at its birth. Who made it is shown to the operator. */
+static json_t *key_json(const struct api_call *c, const struct store_key *k, const char *key)
 {
-	return n ? json_integer(n) : json_null();
-}
-
-static json_t *limits_json(const struct store_limits *l)
-{
-	return json_pack("{s:o, s:o, s:o, s:o, s:o}", "sandboxes", limit_json(l->sandboxes),
-			 "vcpus", limit_json(l->vcpus), "memoryMB", limit_json(l->memory_mib),
-			 "diskMB", limit_json(l->disk_mib), "paused", limit_json(l->paused));
-}
-
-/* `key` is NULL but at its birth. */
-static json_t *key_json(const struct store_key *k, const char *key)
-{
+	bool admin = c->route->auth == AUTH_ADMIN;
 	json_t *mask =
 		json_pack("{s:s, s:i, s:s, s:s}", "prefix", "e2b_", "valueLength", API_KEY_DIGITS,
 			  "maskedValuePrefix", k->head, "maskedValueSuffix", k->tail);
@@ -80,6 +70,9 @@ static json_t *key_json(const struct store_key *k, const char *key)
 
 	if (o && (json_object_set_new(o, "limits", limits_json(&k->limits)) < 0 ||
 		  json_object_set_new(o, "services", key_services_json(k->services)) < 0 ||
+		  (admin &&
+		   json_object_set_new(o, "maker",
+				       k->maker[0] ? json_string(k->maker) : json_null()) < 0) ||
 		  (key && json_object_set_new(o, "key", json_string(key)) < 0))) {
 		json_decref(o);
 		return NULL;
@@ -98,21 +91,16 @@ static void on_keys(struct store_call *call, const struct store_result *ret, con
 	}
 	all = json_array();
 	for (size_t i = 0; i < ret->n_keys; i++)
-		json_array_append_new(all, key_json(&ret->keys[i], NULL));
+		json_array_append_new(all, key_json(c, &ret->keys[i], NULL));
 	api_answer(c, 200, all);
 }
 
-void keys_of_team(struct api_call *c)
+void key_list(struct api_call *c)
 {
 	struct store_request rq = { .verb = STORE_KEY_LIST };
 
 	memcpy(rq.key.team_id, c->team.id, sizeof(rq.key.team_id));
 	api_ask_store(c, &rq, on_keys);
-}
-
-void key_list(struct api_call *c)
-{
-	keys_of_team(c);
 }
 
 static void on_key_added(struct store_call *call, const struct store_result *ret,
@@ -123,30 +111,34 @@ static void on_key_added(struct store_call *call, const struct store_result *ret
 	if (err)
 		api_fail_err(c, err);
 	else
-		api_answer(c, 201, key_json(&ret->keys[0], c->key));
+		api_answer(c, 201, key_json(c, &ret->keys[0], c->key));
 }
 
-void add_key_of_team(struct api_call *c)
+/* A new key in c->key, and what is kept of it. */
+static void make_key(struct api_call *c, struct store_key *ret)
+{
+	char digits[API_KEY_DIGITS + 1];
+
+	random_hex(digits, API_KEY_DIGITS / 2);
+	snprintf(c->key, sizeof(c->key), "e2b_%s", digits);
+	sha256_hex_of(bytes_str(c->key), ret->hash);
+	snprintf(ret->head, sizeof(ret->head), "%.*s", HEAD_SHOWN, digits);
+	snprintf(ret->tail, sizeof(ret->tail), "%s", digits + API_KEY_DIGITS - TAIL_SHOWN);
+	explicit_bzero(digits, sizeof(digits));
+}
+
+/* Its maker is the key that asks; the admin door has none. */
+void key_add(struct api_call *c)
 {
 	AUTO(json_decrefp) json_t *body = NULL;
 	struct store_request rq = { .verb = STORE_KEY_ADD };
-	char digits[API_KEY_DIGITS + 1];
 
 	if (api_body(c, &body) < 0 || api_name(c, body, rq.key.name) < 0)
 		return;
-	random_hex(digits, API_KEY_DIGITS / 2);
-	snprintf(c->key, sizeof(c->key), "e2b_%s", digits);
-	sha256_hex_of(bytes_str(c->key), rq.key.hash);
+	make_key(c, &rq.key);
 	memcpy(rq.key.team_id, c->team.id, sizeof(rq.key.team_id));
-	snprintf(rq.key.head, sizeof(rq.key.head), "%.*s", HEAD_SHOWN, digits);
-	snprintf(rq.key.tail, sizeof(rq.key.tail), "%s", digits + API_KEY_DIGITS - TAIL_SHOWN);
-	explicit_bzero(digits, sizeof(digits));
+	memcpy(rq.key.maker, c->key_id, sizeof(rq.key.maker));
 	api_ask_store(c, &rq, on_key_added);
-}
-
-void key_add(struct api_call *c)
-{
-	add_key_of_team(c);
 }
 
 static void on_renamed(struct store_call *call, const struct store_result *ret,
@@ -182,21 +174,22 @@ void key_rename(struct api_call *c)
 	api_ask_store(c, &rq, on_renamed);
 }
 
-/* Forgotten here before the answer leaves: whoever reads it knows that the key is dead. */
+/* Forgotten here before the answer leaves: whoever reads it knows that the key is dead. The keys
+ * that it made are among its team's. */
 static void on_removed(struct store_call *call, const struct store_result *ret,
 		       const struct err *err)
 {
 	struct api_call *c = CONTAINER_OF(call, struct api_call, store);
 
-	(void)ret;
 	if (err) {
 		api_fail_err(c, err);
 		return;
 	}
-	key_cache_drop_key(c->g->api->keys, c->params[0]);
+	key_cache_drop_team(c->g->api->keys, ret->keys[0].team_id);
 	api_answer(c, 204, NULL);
 }
 
+/* By the admin door, which has no team, a key of any. */
 void key_remove(struct api_call *c)
 {
 	struct store_request rq = { .verb = STORE_KEY_REMOVE };
@@ -205,45 +198,39 @@ void key_remove(struct api_call *c)
 		api_ask_store(c, &rq, on_removed);
 }
 
-void admin_key_remove(struct api_call *c)
+static void on_rotated(struct store_call *call, const struct store_result *ret,
+		       const struct err *err)
 {
-	key_remove(c); /* without a team: of any */
+	struct api_call *c = CONTAINER_OF(call, struct api_call, store);
+
+	if (err) {
+		api_fail_err(c, err);
+		return;
+	}
+	key_cache_drop_team(c->g->api->keys, ret->keys[0].team_id);
+	api_answer(c, 201, key_json(c, &ret->keys[0], c->key));
 }
 
-/* --- limits --------------------------------------------------------------------------------- */
-
-/* Absent: as it was. 0 or null: none. */
-static int take_limit(const json_t *body, const char *name, uint32_t *ret, struct err *err)
+void admin_key_rotate(struct api_call *c)
 {
-	int64_t n = *ret;
+	struct store_request rq = { .verb = STORE_KEY_ROTATE };
 
-	if (json_is_null(json_object_get(body, name)))
-		n = 0;
-	else if (json_may_int(body, name, 0, UINT32_MAX, &n, err) < 0)
-		return -1;
-	*ret = (uint32_t)n;
-	return 0;
+	if (!take_key_id(c, &rq))
+		return;
+	make_key(c, &rq.key);
+	api_ask_store(c, &rq, on_rotated);
 }
 
-static int take_limits(const json_t *body, struct store_limits *l, struct err *err)
-{
-	if (take_limit(body, "sandboxes", &l->sandboxes, err) < 0 ||
-	    take_limit(body, "vcpus", &l->vcpus, err) < 0 ||
-	    take_limit(body, "memoryMB", &l->memory_mib, err) < 0 ||
-	    take_limit(body, "diskMB", &l->disk_mib, err) < 0)
-		return -1;
-	return take_limit(body, "paused", &l->paused, err);
-}
+/* --- limits and services -------------------------------------------------------------------- */
 
-static void on_limits_shown(struct store_call *call, const struct store_result *ret,
-			    const struct err *err)
+static void on_shown(struct store_call *call, const struct store_result *ret, const struct err *err)
 {
 	struct api_call *c = CONTAINER_OF(call, struct api_call, store);
 
 	if (err)
 		api_fail_err(c, err);
 	else
-		api_answer(c, 200, key_json(&ret->keys[0], NULL));
+		api_answer(c, 200, key_json(c, &ret->keys[0], NULL));
 }
 
 static void show_key(struct api_call *c)
@@ -251,22 +238,18 @@ static void show_key(struct api_call *c)
 	struct store_request rq = { .verb = STORE_KEY_GET };
 
 	if (take_key_id(c, &rq))
-		api_ask_store(c, &rq, on_limits_shown);
+		api_ask_store(c, &rq, on_shown);
 }
 
-/* In force from the next create on. */
-static void on_limited(struct store_call *call, const struct store_result *ret,
+/* In force from the next create on, by any key that has the same limits. */
+static void on_changed(struct store_call *call, const struct store_result *ret,
 		       const struct err *err)
 {
 	struct api_call *c = CONTAINER_OF(call, struct api_call, store);
 
-	(void)ret;
-	if (err) {
-		api_fail_err(c, err);
-		return;
-	}
-	key_cache_drop_key(c->g->api->keys, c->params[0]);
-	show_key(c);
+	if (!err)
+		key_cache_drop_team(c->g->api->keys, ret->keys[0].team_id);
+	on_shown(call, ret, err);
 }
 
 static void on_to_limit(struct store_call *call, const struct store_result *ret,
@@ -284,10 +267,10 @@ static void on_to_limit(struct store_call *call, const struct store_result *ret,
 	rq.key = ret->keys[0];
 	if (api_body(c, &body) < 0)
 		return;
-	if (take_limits(body, &rq.key.limits, &why) < 0)
+	if (limits_read(body, &rq.key.limits, &why) < 0)
 		api_fail(c, 400, "%s", why.msg);
 	else
-		api_ask_store(c, &rq, on_limited);
+		api_ask_store(c, &rq, on_changed);
 }
 
 void admin_key_limits(struct api_call *c)
@@ -314,5 +297,5 @@ void admin_key_services(struct api_call *c)
 	else if (!names)
 		show_key(c);
 	else if (take_key_id(c, &rq))
-		api_ask_store(c, &rq, on_limited);
+		api_ask_store(c, &rq, on_changed);
 }

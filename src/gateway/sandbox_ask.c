@@ -47,16 +47,21 @@ void sandbox_ask(struct api_call *c, const struct node_request *rq, uint64_t dea
 	api_ask_node(c, &whole, (struct bytes){ 0 }, deadline_ms, on_done);
 }
 
+static struct node_limits limits_of(const struct store_limits *l)
+{
+	return (struct node_limits){ .sandboxes = l->sandboxes,
+				     .vcpus = l->vcpus,
+				     .memory_mib = l->memory_mib,
+				     .disk_mib = l->disk_mib,
+				     .paused = l->paused };
+}
+
+/* To node a family of keys is one key: it is counted as one, and has one turn in the queue. */
 void sandbox_limit(const struct api_call *c, struct node_request *rq)
 {
-	const struct store_limits *l = &c->limits;
-
-	snprintf(rq->key_id, sizeof(rq->key_id), "%s", c->key_id);
-	rq->limits = (struct node_limits){ .sandboxes = l->sandboxes,
-					   .vcpus = l->vcpus,
-					   .memory_mib = l->memory_mib,
-					   .disk_mib = l->disk_mib,
-					   .paused = l->paused };
+	snprintf(rq->key_id, sizeof(rq->key_id), "%s", c->family);
+	rq->limits = limits_of(&c->limits);
+	rq->team_limits = limits_of(&c->team.limits);
 }
 
 void sandbox_fail(struct api_call *c, const struct node_reply *reply, const struct err *err)

@@ -71,13 +71,13 @@ static int admit(const struct create *c, struct err *err)
 				  1 + (waiting > begun ? waiting : begun) + n->creates.bound, err);
 }
 
-/* What its key may have, of sandboxes and of the queue. It is not counted yet. */
+/* What its key and its team may have, of sandboxes and of the queue. It is not counted yet. */
 static int allow(struct create *c, const struct node_request *rq, struct err *err)
 {
 	size_t waiting = creates_waiting(&c->node->creates, c);
 
-	if (limits_allow(c->node, rq->team, rq->key_id, &rq->limits, err) < 0 ||
-	    limits_allow_paused(c->node, rq->team, rq->key_id, &rq->limits, err) < 0) {
+	if (limits_allow(c->node, rq->team, rq, err) < 0 ||
+	    limits_allow_paused(c->node, rq->team, rq, err) < 0) {
 		c->limited = true;
 		return -1;
 	}

@@ -3,6 +3,9 @@
 
 #include "node/node.h"
 
+#define YOU       "you have"
+#define YOUR_TEAM "your team has"
+
 struct use {
 	uint64_t sandboxes, vcpus, memory_mib, disk_mib;
 };
@@ -20,6 +23,12 @@ static void add_new(struct use *u, const struct node *n)
 	add(u, n->sizes.vcpus, n->sizes.memory_mib, n->base.disk_mib);
 }
 
+/* NULL: of all keys of the team. */
+static bool by(const char *made_by, const char *key_id)
+{
+	return !key_id || strcmp(made_by, key_id) == 0;
+}
+
 static struct use count(const struct node *n, const char *team, const char *key_id)
 {
 	struct use u = { 0 };
@@ -28,16 +37,16 @@ static struct use count(const struct node *n, const char *team, const char *key_
 
 	for (size_t i = 0; i < all; i++)
 		if ((s[i]->info.state == NODE_RUNNING || s[i]->resuming) &&
-		    strcmp(s[i]->key_id, key_id) == 0)
+		    by(s[i]->key_id, key_id))
 			add(&u, s[i]->info.vcpus, s[i]->info.memory_mib, s[i]->info.disk_mib);
 	for (const struct create *c = n->creates.all; c; c = c->all_next)
-		if (strcmp(c->key_id, key_id) == 0 && strcmp(c->team, team) == 0)
+		if (by(c->key_id, key_id) && strcmp(c->team, team) == 0)
 			add_new(&u, n);
 	return u;
 }
 
-int limits_allow(const struct node *n, const char *team, const char *key_id,
-		 const struct node_limits *l, struct err *err)
+static int allow(const struct node *n, const char *team, const char *key_id,
+		 const struct node_limits *l, const char *who, struct err *err)
 {
 	struct use u;
 
@@ -47,21 +56,29 @@ int limits_allow(const struct node *n, const char *team, const char *key_id,
 	add_new(&u, n);
 	if (l->sandboxes && u.sandboxes > l->sandboxes)
 		return err_set(err, ERR_EXHAUSTED, 0,
-			       "you have reached the maximum number of concurrent sandboxes (%u)",
+			       "%s reached the maximum number of concurrent sandboxes (%u)", who,
 			       l->sandboxes);
 	if (l->vcpus && u.vcpus > l->vcpus)
 		return err_set(err, ERR_EXHAUSTED, 0,
-			       "you have reached the maximum number of concurrent vCPUs (%u)",
+			       "%s reached the maximum number of concurrent vCPUs (%u)", who,
 			       l->vcpus);
 	if (l->memory_mib && u.memory_mib > l->memory_mib)
 		return err_set(err, ERR_EXHAUSTED, 0,
-			       "you have reached the maximum of concurrent memory (%u MiB)",
+			       "%s reached the maximum of concurrent memory (%u MiB)", who,
 			       l->memory_mib);
 	if (l->disk_mib && u.disk_mib > l->disk_mib)
 		return err_set(err, ERR_EXHAUSTED, 0,
-			       "you have reached the maximum of concurrent disk (%u MiB)",
+			       "%s reached the maximum of concurrent disk (%u MiB)", who,
 			       l->disk_mib);
 	return 0;
+}
+
+int limits_allow(const struct node *n, const char *team, const struct node_request *rq,
+		 struct err *err)
+{
+	if (allow(n, team, rq->key_id, &rq->limits, YOU, err) < 0)
+		return -1;
+	return allow(n, team, NULL, &rq->team_limits, YOUR_TEAM, err);
 }
 
 static bool is_paused(const struct sandbox *s)
@@ -76,12 +93,21 @@ static size_t count_paused(const struct node *n, const char *team, const char *k
 	struct sandbox *const *s = table_after(&n->table, team, 0, "", &all);
 
 	for (size_t i = 0; i < all; i++)
-		paused += is_paused(s[i]) && strcmp(s[i]->key_id, key_id) == 0;
+		paused += is_paused(s[i]) && by(s[i]->key_id, key_id);
 	return paused;
 }
 
-int limits_allow_paused(const struct node *n, const char *team, const char *key_id,
-			const struct node_limits *l, struct err *err)
+static int allow_paused(const struct node *n, const char *team, const char *key_id, uint32_t limit,
+			const char *who, struct err *err)
+{
+	if (!limit || count_paused(n, team, key_id) < limit)
+		return 0;
+	return err_set(err, ERR_EXHAUSTED, 0,
+		       "%s reached the maximum number of paused sandboxes (%u)", who, limit);
+}
+
+int limits_allow_paused(const struct node *n, const char *team, const struct node_request *rq,
+			struct err *err)
 {
 	const size_t *in = n->table.in_state;
 
@@ -90,9 +116,7 @@ int limits_allow_paused(const struct node *n, const char *team, const char *key_
 		return err_set(err, ERR_EXHAUSTED, 0,
 			       "this host holds %ju paused sandboxes, as many as it may",
 			       (uintmax_t)n->set[SET_PAUSED_MAX].number);
-	if (l->paused && count_paused(n, team, key_id) >= l->paused)
-		return err_set(err, ERR_EXHAUSTED, 0,
-			       "you have reached the maximum number of paused sandboxes (%u)",
-			       l->paused);
-	return 0;
+	if (allow_paused(n, team, rq->key_id, rq->limits.paused, YOU, err) < 0)
+		return -1;
+	return allow_paused(n, team, NULL, rq->team_limits.paused, YOUR_TEAM, err);
 }

@@ -23,7 +23,7 @@ enum {
 	NODE_TIMEOUT_MAX_S = 30 * 24 * 3600, /* of any setting timeout_max_s */
 };
 
-/* Of all that run by one key_id, or wait to; 0: no limit. Beyond: ERR_EXHAUSTED. */
+/* Of all that run by one key_id, or of one team, or wait to; 0: no limit. Beyond: ERR_EXHAUSTED. */
 struct node_limits {
 	uint32_t sandboxes, vcpus, memory_mib, disk_mib;
 	uint32_t paused; /* of all that are paused, by the key they ran by */
@@ -47,7 +47,8 @@ struct node_request {
 	/* Until when somebody waits for the answer, in CLOCK_BOOTTIME, which gateway and node
 	 * share: what lies in a queue or is sent again has the same end. 0: nobody said */
 	uint64_t deadline_ns;
-	struct node_limits limits; /* of key_id: CREATE, FORK, CONNECT, RESUME, PAUSE */
+	/* of key_id, and of the team: CREATE, FORK, CONNECT, RESUME, PAUSE */
+	struct node_limits limits, team_limits;
 	uint64_t after_ns, until_ns;
 	uint32_t timeout_s;
 	uint32_t flags;

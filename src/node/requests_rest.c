@@ -15,14 +15,14 @@ bool requests_rests(const struct sandbox *s)
 	return s->state == SANDBOX_PAUSED || s->state == SANDBOX_PARKING;
 }
 
-/* Who pauses what runs by another key is asked for the host's limit alone. */
+/* Who pauses what runs by another key is asked for the limits of the team and the host alone. */
 static int may_pause(const struct sandbox *s, const struct node_request *rq, struct err *err)
 {
-	static const struct node_limits none;
-	bool own = strcmp(s->key_id, rq->key_id) == 0;
+	struct node_request asked = *rq;
 
-	return limits_allow_paused(s->node, s->info.team, s->key_id, own ? &rq->limits : &none,
-				   err);
+	if (strcmp(s->key_id, rq->key_id) != 0)
+		asked.limits = (struct node_limits){ 0 };
+	return limits_allow_paused(s->node, s->info.team, &asked, err);
 }
 
 void requests_pause(struct node *n, struct door_asked *a, const struct node_request *rq,
@@ -95,8 +95,7 @@ void requests_resume(struct sandbox *s, struct door_asked *a, const struct node_
 {
 	struct err err;
 
-	if (s->state == SANDBOX_PAUSED &&
-	    limits_allow(s->node, s->info.team, rq->key_id, &rq->limits, &err) < 0) {
+	if (s->state == SANDBOX_PAUSED && limits_allow(s->node, s->info.team, rq, &err) < 0) {
 		door_refuse(a, &err);
 		return;
 	}

@@ -40,6 +40,15 @@ static const char *const migrations[] = {
 	" updated BIGINT NOT NULL,"
 	" UNIQUE (team_id, name));",
 	"ALTER TABLE keys ADD COLUMN max_paused BIGINT NOT NULL DEFAULT 0;",
+	"ALTER TABLE keys ADD COLUMN maker TEXT REFERENCES keys (id);"
+	"ALTER TABLE keys ADD COLUMN family TEXT NOT NULL DEFAULT '';"
+	"UPDATE keys SET family = id;"
+	"CREATE INDEX keys_of_maker ON keys (maker);"
+	"ALTER TABLE teams ADD COLUMN max_sandboxes BIGINT NOT NULL DEFAULT 0;"
+	"ALTER TABLE teams ADD COLUMN max_vcpus BIGINT NOT NULL DEFAULT 0;"
+	"ALTER TABLE teams ADD COLUMN max_memory BIGINT NOT NULL DEFAULT 0;"
+	"ALTER TABLE teams ADD COLUMN max_disk BIGINT NOT NULL DEFAULT 0;"
+	"ALTER TABLE teams ADD COLUMN max_paused BIGINT NOT NULL DEFAULT 0;",
 };
 
 static enum err_code code_of(int rc)

@@ -23,7 +23,7 @@ struct sql {
 };
 
 void sql_begin(struct sql *q, struct database *d, const char *text);
-void sql_bind_text(struct sql *q, const char *value);
+void sql_bind_text(struct sql *q, const char *value); /* NULL is fine */
 void sql_bind_u64(struct sql *q, uint64_t value);
 
 /* 1: there is a row, 0: no more rows, -1: failed. ERR_EXISTS: not unique; ERR_NOT_FOUND: refers to

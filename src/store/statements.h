@@ -13,6 +13,26 @@ struct store_rows {
 
 void store_rows_done(struct store_rows *r);
 
+/* Room for one more row in an array of `size` each. */
+int store_rows_grow(void **rows, size_t n, size_t *room, size_t size, struct err *err) NODISCARD;
+void store_make_id(char ret[static STORE_ID_SIZE]); /* a random UUID, version 4 */
+
+/* In the same order everywhere; `t` is teams. */
+#define SQL_LIMITS(table)                                                         \
+	table ".max_sandboxes, " table ".max_vcpus, " table ".max_memory, " table \
+	      ".max_disk, " table ".max_paused"
+#define SQL_SET_LIMITS                                                         \
+	"max_sandboxes = $1, max_vcpus = $2, max_memory = $3, max_disk = $4, " \
+	"max_paused = $5"
+#define SQL_TEAM_COLUMNS "t.id, t.name, t.slug, t.created, " SQL_LIMITS("t")
+void sql_bind_limits(struct sql *q, const struct store_limits *l);
+void sql_read_limits(struct sql *q, struct store_limits *ret);
+void sql_read_team(struct sql *q, struct store_team *ret);
+
+/* A statement that counts, with one value or none (NULL). */
+int sql_count(struct database *d, const char *text, const char *value, uint64_t *ret,
+	      struct err *err) NODISCARD;
+
 /* On the thread; waits. Nothing has happened when it fails. */
 int statements_run(struct database *d, const struct store_request *rq, struct store_rows *ret,
 		   struct err *err) NODISCARD;

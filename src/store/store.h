@@ -18,16 +18,17 @@ enum {
 	STORE_QUEUE_MAX = 4096, /* requests without an answer; more are refused */
 };
 
+struct store_limits { /* of all sandboxes of a family of keys, or of a team, together; 0: none */
+	uint32_t sandboxes, vcpus, memory_mib, disk_mib;
+	uint32_t paused; /* of those that are paused, their number */
+};
+
 struct store_team {
 	char id[STORE_ID_SIZE];
 	char name[STORE_NAME_SIZE];
 	char slug[STORE_NAME_SIZE];
 	uint64_t created_ns; /* since 1970 */
-};
-
-struct store_limits { /* of all sandboxes made by one key together; 0: none */
-	uint32_t sandboxes, vcpus, memory_mib, disk_mib;
-	uint32_t paused; /* of those that are paused, their number */
+	struct store_limits limits;
 };
 
 struct store_key {
@@ -37,7 +38,9 @@ struct store_key {
 	char hash[STORE_HASH_SIZE];
 	char head[STORE_MASK_SIZE], tail[STORE_MASK_SIZE]; /* what is shown of it */
 	uint64_t created_ns, used_ns;                      /* used_ns 0: never */
-	struct store_limits limits;
+	char maker[STORE_ID_SIZE];                         /* the key that made it, if one did */
+	char family[STORE_ID_SIZE]; /* the first of the makers, or itself: its limits count */
+	struct store_limits limits; /* of the family */
 	char services[STORE_SERVICES_SIZE]; /* the operator's that its sandboxes may reach */
 };
 
@@ -46,15 +49,20 @@ enum store_verb {
 	STORE_TEAM_FIND,   /* team.id, or else team.name -> the team; ERR_NOT_FOUND */
 	STORE_TEAM_LIST,   /* -> teams by name */
 	STORE_TEAM_REMOVE, /* team.id; its keys go with it; ERR_NOT_FOUND */
-	STORE_KEY_ADD,    /* key: id and created_ns are filled in -> the key; ERR_NOT_FOUND: team */
-	STORE_KEY_LIST,   /* key.team_id -> keys, oldest first */
-	STORE_KEY_FIND,   /* key.hash -> the key and its team; ERR_NOT_FOUND */
-	STORE_KEY_RENAME, /* key.id, key.team_id, key.name; ERR_NOT_FOUND */
-	STORE_KEY_REMOVE, /* key.id, key.team_id (empty: any); ERR_NOT_FOUND */
-	STORE_KEY_USED,   /* key.id, key.used_ns */
-	STORE_KEY_GET,    /* key.id -> the key; ERR_NOT_FOUND */
-	STORE_KEY_LIMIT,  /* key.id, key.limits; ERR_NOT_FOUND */
-	STORE_KEY_SERVICES, /* key.id, key.services; ERR_NOT_FOUND */
+	STORE_TEAM_LIMIT,  /* team.id, team.limits -> the team; ERR_NOT_FOUND */
+	STORE_KEY_ADD,     /* key: id, created_ns, family are filled in -> the key; ERR_NOT_FOUND:
+			    * team or maker */
+	STORE_KEY_LIST,    /* key.team_id -> keys, oldest first */
+	STORE_KEY_FIND,    /* key.hash -> the key and its team; ERR_NOT_FOUND */
+	STORE_KEY_RENAME,  /* key.id, key.team_id, key.name; ERR_NOT_FOUND */
+	STORE_KEY_REMOVE,  /* key.id, key.team_id (empty: any) -> what it was. The keys that it made
+			    * go with it; ERR_NOT_FOUND */
+	STORE_KEY_ROTATE,  /* key.id, hash, head, tail -> the key; ERR_NOT_FOUND */
+	STORE_KEY_USED,    /* key.id, key.used_ns */
+	STORE_KEY_GET,     /* key.id -> the key; ERR_NOT_FOUND */
+	STORE_KEY_LIMIT,   /* key.id, key.limits -> the key; ERR_NOT_FOUND; ERR_EXISTS: a key made
+			    * it, and it has the limits of its family */
+	STORE_KEY_SERVICES, /* key.id, key.services -> the key; ERR_NOT_FOUND */
 	/* Of secret.team_id; each answers with the secret but where it says otherwise. */
 	STORE_SECRET_ADD,    /* name, metadata, sealed; ERR_EXISTS, ERR_EXHAUSTED */
 	STORE_SECRET_GET,    /* id, or else name; ERR_NOT_FOUND, as the next two */

@@ -97,7 +97,7 @@ def test_teams_are_a_table_with_aligned_columns(gateway):
     r = hotcell(gateway, "teams")
     assert r.returncode == 0, r.stderr
     lines = r.stdout.splitlines()
-    assert lines[0].split() == ["TEAM", "NAME", "CREATED"]
+    assert lines[0].split() == ["TEAM", "NAME", "CREATED", "SANDBOXES", "CPUS", "MIB", "DISK", "MIB", "PAUSED"]
     assert len({line.index("2026") for line in lines[1:]} | {lines[0].index("CREATED")}) == 1
 
 
@@ -252,6 +252,31 @@ def test_limits_of_a_key(gateway):
     assert gateway.asked[-1][2] == {}
 
 
+def test_limits_of_a_team(gateway):
+    limits = {"sandboxes": 3, "vcpus": None, "memoryMB": None, "diskMB": 512, "paused": None}
+    gateway("PATCH", "/admin/teams/acme/limits", 200, {**TEAM, "limits": limits})
+    r = hotcell(gateway, "teams", "limits", "acme", "--sandboxes", "3", "--disk", "512", "--paused", "0")
+    assert r.returncode == 0, r.stderr
+    assert gateway.asked == [("PATCH", "/admin/teams/acme/limits", {"sandboxes": 3, "diskMB": 512, "paused": 0})]
+    assert r.stdout.splitlines()[1].split()[-5:] == ["3", "-", "-", "512", "-"]
+    assert json.loads(hotcell(gateway, "teams", "limits", "acme", "--json").stdout)["limits"] == limits
+    gateway("GET", "/admin/teams", 200, [{**TEAM, "limits": limits}])
+    assert hotcell(gateway, "teams").stdout.splitlines()[1].split()[-5:] == ["3", "-", "-", "512", "-"]
+    r = hotcell(gateway, "teams", "limits", "nobody")
+    assert r.returncode == 1 and r.stdout == ""
+
+
+def test_rotate_prints_the_new_key_alone(gateway):
+    gateway("POST", "/admin/keys/k-1/rotate", 201, {**KEY, "key": "e2b_" + "0" * 40})
+    r = hotcell(gateway, "keys", "rotate", "k-1")
+    assert r.returncode == 0 and r.stdout == "e2b_" + "0" * 40 + "\n"
+    assert "once" in r.stderr
+    assert [asked[:2] for asked in gateway.asked] == [("POST", "/admin/keys/k-1/rotate")]
+    assert json.loads(hotcell(gateway, "keys", "rotate", "k-1", "--json").stdout)["key"] == "e2b_" + "0" * 40
+    r = hotcell(gateway, "keys", "rotate", "k-2")
+    assert r.returncode == 1 and r.stdout == "" and "fix: " in r.stderr
+
+
 def test_services_of_a_key(gateway):
     gateway("PATCH", "/admin/keys/k-1/services", 200, {**KEY, "limits": {}, "services": ["db", "cache"]})
     r = hotcell(gateway, "keys", "services", "k-1", "db", "cache")
@@ -342,7 +367,9 @@ def test_no_server_names_component_cause_and_fix():
                                    ["--nope"], ["ps", "--leaks"], ["pause"], ["resume"], ["why"], ["ended", "x"], ["fork"],
                                    ["fork", "i", "--count", "x"], ["ps", "--count", "2"], ["snapshots", "x", "y"], ["lost", "find"], ["lost", "drop"],
                                    ["kill", "--all", "a"], ["ps", "--sandboxes", "1"], ["keys", "--disk", "1"],
-                                   ["keys", "limits", "k", "--vcpus", "many"], ["explain"], ["explain", "a", "b", "c"],
+                                   ["keys", "limits", "k", "--vcpus", "many"],
+                                   ["teams", "limits", "t", "--vcpus", "many"], ["teams", "limits"], ["teams", "--disk", "1"],
+                                   ["keys", "rotate", "k", "more"], ["keys", "rotate", "k", "--disk", "1"], ["explain"], ["explain", "a", "b", "c"],
                                    ["egress"], ["egress", "a"], ["confirm-lost", "x"], ["keys", "--none"], ["keys", "services", "k", "db", "--none"], ["doctor", "--uids", "x"]])
 def test_wrong_usage(words):
     r = hotcell(None, *words)
@@ -351,7 +378,7 @@ def test_wrong_usage(words):
 
 def test_help_names_every_command():
     text = hotcell(None, "--help").stdout
-    for word in ("teams", "keys", "limits", "ps", "kill", "pause", "resume", "fork", "snapshots", "lost", "ended", "why", "explain", "egress", "services", "templates", "status", "confirm-lost",
+    for word in ("teams", "keys", "limits", "rotate", "ps", "kill", "pause", "resume", "fork", "snapshots", "lost", "ended", "why", "explain", "egress", "services", "templates", "status", "confirm-lost",
                  "doctor", "--leaks", "--json"):
         assert word in text
     assert re.fullmatch(r"hotcell \d+\.\d+\.\d+\n", hotcell(None, "--version").stdout)

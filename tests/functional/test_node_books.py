@@ -173,7 +173,7 @@ def test_a_repeated_create_is_one_sandbox(host):
     host.client.kill(TEAM, other.id)
 
 
-def test_a_key_has_its_limit(host):
+def test_a_key_and_a_team_have_their_limits(host):
     limit = {"key_id": "key-1", "limits": {"sandboxes": 2}}
     boxes = [host.client.create(TEAM, **limit) for _ in range(2)]
     assert refused("exhausted", host.client.create, TEAM, **limit).msg == (
@@ -181,9 +181,12 @@ def test_a_key_has_its_limit(host):
     host.kill_node()
     host.start_node()
     refused("exhausted", host.client.create, TEAM, **limit)
-    boxes.append(host.client.create(TEAM, key_id="key-2", limits={"sandboxes": 1}))
+    team = {"team_limits": {"sandboxes": 3}}
+    boxes.append(host.client.create(TEAM, key_id="key-2", limits={"sandboxes": 1}, **team))
+    assert refused("exhausted", host.client.create, TEAM, key_id="key-4", **team).msg == (
+        "your team has reached the maximum number of concurrent sandboxes (3)")
     host.client.kill(TEAM, boxes.pop(0).id)
-    boxes.append(host.client.create(TEAM, **limit))
+    boxes.append(host.client.create(TEAM, **limit, **team))
     for b in boxes:
         host.client.kill(TEAM, b.id)
 

@@ -70,10 +70,12 @@ ROUTES = {
     ("GET", "/admin/teams"): (200, None),
     ("POST", "/admin/teams"): (201, {"name": "made by admin"}),
     ("DELETE", "/admin/teams/{team}"): (204, None),
+    ("PATCH", "/admin/teams/{team}/limits"): (200, {"sandboxes": 100}),
     ("GET", "/admin/teams/{team}/keys"): (200, None),
     ("POST", "/admin/teams/{team}/keys"): (201, {"name": "made by admin"}),
     ("DELETE", "/admin/keys/{apiKeyID}"): (204, None),
     ("PATCH", "/admin/keys/{apiKeyID}/limits"): (200, {"sandboxes": 100}),
+    ("POST", "/admin/keys/{apiKeyID}/rotate"): (201, None),
     ("PATCH", "/admin/keys/{apiKeyID}/services"): (200, {"services": []}),
     ("GET", "/admin/sandboxes"): (200, None),
     ("DELETE", "/admin/sandboxes/{sandboxID}"): (204, None),
@@ -111,7 +113,7 @@ def server():
     with Server() as s:
         s.other_team, s.other_key = s.new_team("other")
         s.box = s.create()
-        s.key_id = s.must("POST", "/api-keys", {"name": "first"})["id"]
+        s.key_id = s.admin("POST", f"/admin/teams/{s.team}/keys", {"name": "first"}).json["id"]
         yield s
 
 
@@ -273,6 +275,18 @@ def test_a_removed_key_is_of_no_use_at_once(server):
     made = server.must("POST", "/api-keys", {"name": "short life"})
     assert server.api("GET", "/v2/sandboxes", key=made["key"]).status == 200
     assert server.api("DELETE", f"/api-keys/{made['id']}").status == 204
+    check_error(server.api("GET", "/v2/sandboxes", key=made["key"]), 401)
+
+
+def test_a_key_that_a_limited_key_made_is_counted_with_it(server):
+    first = server.admin("POST", f"/admin/teams/{server.team}/keys", {"name": "limited"}).json
+    assert server.admin("PATCH", f"/admin/keys/{first['id']}/limits", {"sandboxes": 1}).status == 200
+    made = server.must("POST", "/api-keys", {"name": "mine"}, key=first["key"])
+    assert made["limits"]["sandboxes"] == 1
+    box = server.must("POST", "/sandboxes", {"templateID": "base", "timeout": 600}, key=first["key"])
+    check_error(server.api("POST", "/sandboxes", {"templateID": "base"}, key=made["key"]), 429)
+    assert server.api("DELETE", f"/sandboxes/{box['sandboxID']}", key=made["key"]).status == 204
+    assert server.admin("DELETE", f"/admin/keys/{first['id']}").status == 204
     check_error(server.api("GET", "/v2/sandboxes", key=made["key"]), 401)
 
 

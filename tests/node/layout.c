@@ -30,6 +30,7 @@ static const struct row rows[] = {
 	FIELD(node_request, key_id),
 	FIELD(node_request, idempotency),
 	FIELD(node_request, limits),
+	FIELD(node_request, team_limits),
 	FIELD(node_request, after_ns),
 	FIELD(node_request, until_ns),
 	FIELD(node_request, timeout_s),

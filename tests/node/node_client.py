@@ -41,7 +41,7 @@ def pack(struct_name, **values):
     for name, given in values.items():
         offset, size = fields(struct_name)[name]
         if isinstance(given, dict):  # a struct within
-            data = pack(f"node_{name}", **given)
+            data = pack(f"node_{name.removeprefix('team_')}", **given)
         else:
             data = given.to_bytes(size, "little") if isinstance(given, int) else given.encode()
         assert len(data) <= size, f"{name} is too long"

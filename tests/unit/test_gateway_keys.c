@@ -185,6 +185,165 @@ static void a_revocation_survives_its_client(void **state)
 	mock_expect_error(m, 401);
 }
 
+/* --- keys made by keys -------------------------------------------------------------------- */
+
+struct minted {
+	char key[API_KEY_SIZE], id[STORE_ID_SIZE];
+};
+
+/* By the key `by`; NULL: by the operator, for team "one". */
+static struct minted mint(struct mock *m, const char *by)
+{
+	const char *path = by ? "/api-keys" : "/admin/teams/one/keys";
+	struct minted k;
+
+	assert_int_equal(mock_ask(m, "POST", path, by, "{\"name\":\"n\"}"), 201);
+	snprintf(k.key, sizeof(k.key), "%s", mock_text(m, "key"));
+	snprintf(k.id, sizeof(k.id), "%s", mock_text(m, "id"));
+	return k;
+}
+
+static unsigned int change(struct mock *m, const char *method, const char *id, const char *what,
+			   const char *body)
+{
+	char path[128];
+
+	snprintf(path, sizeof(path), "/admin/keys/%s%s", id, what);
+	return mock_ask(m, method, path, NULL, body);
+}
+
+/* Whose limits count for a create by this key, and what they are. */
+static void expect_told(struct mock *m, const struct minted *by, const char *id, uint32_t sandboxes)
+{
+	static const char body[] = "{\"templateID\":\"base\"}";
+
+	assert_int_equal(mock_ask(m, "POST", "/v2/sandboxes", by->key, body), 201);
+	assert_string_equal(m->last.key_id, id);
+	assert_int_equal(m->last.limits.sandboxes, sandboxes);
+}
+
+static bool works(struct mock *m, const struct minted *k)
+{
+	unsigned int status = mock_ask(m, "GET", "/v2/sandboxes", k->key, "");
+
+	assert_true(status == 200 || status == 401);
+	return status == 200;
+}
+
+static void a_key_escapes_no_limit_by_making_another(void **state)
+{
+	struct mock *m = *state;
+	struct minted first = mint(m, NULL), other = mint(m, NULL), child, grandchild;
+	const json_t *limits;
+
+	child = mint(m, first.key);
+	expect_told(m, &child, first.id, 0);
+	assert_int_equal(change(m, "PATCH", first.id, "/limits", "{\"sandboxes\":3}"), 200);
+	expect_told(m, &first, first.id, 3);
+	expect_told(m, &child, first.id, 3); /* at once, also of those there were */
+	grandchild = mint(m, child.key);
+	limits = json_object_get(m->json, "limits");
+	assert_int_equal(json_integer_value(json_object_get(limits, "sandboxes")), 3);
+	expect_told(m, &grandchild, first.id, 3);
+	expect_told(m, &other, other.id, 0);
+	change(m, "PATCH", child.id, "/limits", "{\"sandboxes\":9}"); /* they are the first one's */
+	mock_expect_error(m, 409);
+	assert_non_null(strstr(mock_text(m, "message"), first.id));
+	expect_told(m, &grandchild, first.id, 3);
+}
+
+static void a_key_goes_with_the_key_that_made_it(void **state)
+{
+	struct mock *m = *state;
+	struct minted first = mint(m, NULL), other = mint(m, NULL), a = mint(m, first.key), b, c;
+	char path[128];
+
+	b = mint(m, a.key);
+	c = mint(m, first.key);
+	assert_true(works(m, &a) && works(m, &b) && works(m, &c)); /* all are in the cache */
+	snprintf(path, sizeof(path), "/api-keys/%s", a.id);
+	assert_int_equal(mock_ask(m, "DELETE", path, c.key, ""), 204);
+	assert_false(works(m, &a) || works(m, &b));
+	assert_true(works(m, &first) && works(m, &c));
+	assert_int_equal(change(m, "DELETE", first.id, "", ""), 204);
+	assert_false(works(m, &first) || works(m, &c));
+	assert_true(works(m, &other));
+	assert_int_equal(mock_ask(m, "GET", "/teams", m->key[0], ""), 200);
+}
+
+/* The operator sees who made a key; a team's own list is as the API says. */
+static void the_operator_sees_who_made_a_key(void **state)
+{
+	struct mock *m = *state;
+	struct minted first = mint(m, NULL), child = mint(m, first.key);
+	const json_t *last;
+
+	assert_null(json_object_get(m->json, "maker"));
+	assert_int_equal(mock_ask(m, "GET", "/api-keys", child.key, ""), 200);
+	assert_null(json_object_get(json_array_get(m->json, 2), "maker"));
+	assert_int_equal(mock_ask(m, "GET", "/admin/teams/one/keys", NULL, ""), 200);
+	assert_int_equal(json_array_size(m->json), 3);
+	last = json_array_get(m->json, 2);
+	assert_string_equal(json_string_value(json_object_get(last, "maker")), first.id);
+	assert_true(json_is_null(json_object_get(json_array_get(m->json, 1), "maker")));
+}
+
+static void a_rotated_key_is_dead_at_once_and_its_place_taken(void **state)
+{
+	struct mock *m = *state;
+	struct minted first = mint(m, NULL), child = mint(m, first.key), fresh = first;
+
+	assert_int_equal(change(m, "PATCH", first.id, "/limits", "{\"sandboxes\":3}"), 200);
+	assert_true(works(m, &first) && works(m, &child));
+	assert_int_equal(change(m, "POST", first.id, "/rotate", ""), 201);
+	snprintf(fresh.key, sizeof(fresh.key), "%s", mock_text(m, "key"));
+	assert_string_not_equal(fresh.key, first.key);
+	assert_string_equal(mock_text(m, "id"), first.id);
+	assert_string_equal(mock_text(m, "name"), "n");
+	assert_false(works(m, &first));
+	expect_told(m, &fresh, first.id, 3); /* what ran by the old one is counted on */
+	expect_told(m, &child, first.id, 3);
+	assert_int_equal(mock_ask(m, "GET", "/admin/teams/one/keys", NULL, ""), 200);
+	assert_int_equal(json_array_size(m->json), 3);
+	change(m, "POST", "nobody", "/rotate", "");
+	mock_expect_error(m, 404);
+	assert_int_equal(change(m, "DELETE", first.id, "", ""), 204);
+	assert_false(works(m, &fresh) || works(m, &child));
+}
+
+static void teams_have_limits(void **state)
+{
+	static const char path[] = "/admin/teams/one/limits";
+	struct mock *m = *state;
+	struct minted k = mint(m, NULL);
+	const json_t *limits;
+
+	expect_told(m, &k, k.id, 0);
+	assert_int_equal(m->last.team_limits.sandboxes, 0);
+	assert_int_equal(mock_ask(m, "PATCH", path, NULL, "{\"sandboxes\":3,\"vcpus\":4}"), 200);
+	assert_int_equal(
+		mock_ask(m, "PATCH", path, NULL, "{\"vcpus\":null,\"memoryMB\":5,\"diskMB\":6}"),
+		200);
+	assert_int_equal(mock_ask(m, "PATCH", path, NULL, "{\"paused\":7}"), 200);
+	assert_string_equal(mock_text(m, "name"), "one");
+	limits = json_object_get(m->json, "limits");
+	assert_int_equal(json_integer_value(json_object_get(limits, "sandboxes")), 3);
+	assert_true(json_is_null(json_object_get(limits, "vcpus")));
+	expect_told(m, &k, k.id, 0); /* at once, and the key has none of its own */
+	assert_int_equal(m->last.team_limits.sandboxes, 3);
+	assert_int_equal(m->last.team_limits.vcpus, 0);
+	assert_int_equal(m->last.team_limits.memory_mib, 5);
+	assert_int_equal(m->last.team_limits.disk_mib, 6);
+	assert_int_equal(m->last.team_limits.paused, 7);
+	assert_int_equal(
+		mock_ask(m, "POST", "/v2/sandboxes", m->key[1], "{\"templateID\":\"base\"}"), 201);
+	assert_int_equal(m->last.team_limits.sandboxes, 0); /* another team */
+	mock_ask(m, "PATCH", path, NULL, "{\"sandboxes\":-1}");
+	mock_expect_error(m, 400);
+	mock_ask(m, "PATCH", "/admin/teams/nobody/limits", NULL, "{}");
+	mock_expect_error(m, 404);
+}
+
 static void how_it_is(void **state)
 {
 	struct mock *m = *state;
@@ -291,6 +450,11 @@ int main(void)
 		T(a_team_goes_with_its_keys),
 		T(admin_revokes_at_once),
 		T(a_revocation_survives_its_client),
+		T(a_key_escapes_no_limit_by_making_another),
+		T(a_key_goes_with_the_key_that_made_it),
+		T(the_operator_sees_who_made_a_key),
+		T(a_rotated_key_is_dead_at_once_and_its_place_taken),
+		T(teams_have_limits),
 		T(how_it_is),
 		T(the_door_lets_few_in),
 		T(strangers_stay_outside),

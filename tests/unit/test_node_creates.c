@@ -171,6 +171,51 @@ static void no_more_than_the_limit_running_and_waiting(void **state)
 	}
 }
 
+/* Whatever keys they were made by; besides the limits of each key. */
+static void no_more_than_the_limit_of_the_team(void **state)
+{
+	static const struct {
+		const char *name;
+		struct node_limits limits;
+		const char *says;
+	} rows[] = {
+		{ "sandboxes",
+		  { .sandboxes = 2 },
+		  "your team has reached the maximum number of concurrent sandboxes (2)" },
+		{ "processors", { .vcpus = 5 }, "vCPUs (5)" },
+		{ "memory", { .memory_mib = 1024 }, "memory (1024 MiB)" },
+		{ "disk", { .disk_mib = 2999 }, "disk (2999 MiB)" },
+	};
+
+	(void)state;
+	FOR_ROWS(row, rows) {
+		struct node_request rq = request("a", "");
+		struct node_reply r;
+
+		scene_open();
+		rq.team_limits = row->limits;
+		send_it(rq, "");
+		run_until_waiting(1);
+		give(); /* one runs */
+		assert_int_equal(hear().code, ERR_NONE);
+		rq = request("b", "");
+		rq.team_limits = row->limits;
+		send_it(rq, "");
+		run_until_waiting(1); /* and one waits */
+		rq = request("c", "");
+		rq.team_limits = row->limits;
+		send_it(rq, "");
+		r = hear();
+		assert_int_equal(r.code, ERR_EXHAUSTED);
+		if (!strstr(r.msg, row->says))
+			fail_msg("`%s` says nothing of `%s`", r.msg, row->says);
+		snprintf(rq.team, sizeof(rq.team), "another");
+		send_it(rq, ""); /* another team has its own */
+		run_until_waiting(2);
+		scene_end();
+	}
+}
+
 /* As if it had been paused. */
 static void rest(struct sandbox *b)
 {
@@ -184,42 +229,45 @@ static void no_create_when_no_more_may_be_paused(void **state)
 {
 	static const struct {
 		const char *name;
-		uint32_t of_key;
+		uint32_t of_key, of_team;
 		uint64_t of_host;
 		const char *says;
 		bool others; /* may another key? */
 	} rows[] = {
-		{ "of the key", 1, 100, "maximum number of paused sandboxes (1)", true },
-		{ "of the host", 0, 1, "this host holds 1 paused sandboxes", false },
+		{ "of the key", 1, 0, 100, "maximum number of paused sandboxes (1)", true },
+		{ "of the team", 0, 1, 100,
+		  "your team has reached the maximum number of paused sandboxes (1)", false },
+		{ "of the host", 0, 0, 1, "this host holds 1 paused sandboxes", false },
 	};
 
 	(void)state;
 	FOR_ROWS(row, rows) {
 		struct node_request rq = request("key", "");
-		struct node_limits l = { .paused = row->of_key };
 		struct sandbox *b;
 		struct node_reply r;
 		struct err err;
 
 		scene_open();
 		s.n->set[SET_PAUSED_MAX].number = row->of_host;
-		rq.limits = l;
+		rq.limits.paused = row->of_key;
+		rq.team_limits.paused = row->of_team;
 		send_it(rq, "");
 		run_until_waiting(1);
 		b = give();
 		assert_int_equal(hear().code, ERR_NONE);
-		assert_int_equal(limits_allow_paused(s.n, rq.team, "key", &l, &err), 0);
+		assert_int_equal(limits_allow_paused(s.n, rq.team, &rq, &err), 0);
 		send_it(rq, ""); /* what runs does not count */
 		run_until_waiting(1);
 		rest(b);
-		assert_int_equal(limits_allow_paused(s.n, rq.team, "key", &l, &err), -1);
+		assert_int_equal(limits_allow_paused(s.n, rq.team, &rq, &err), -1);
 		send_it(rq, "");
 		r = hear();
 		assert_int_equal(r.code, ERR_EXHAUSTED);
 		assert_int_equal(r.retry_s, 0);
 		if (!strstr(r.msg, row->says))
 			fail_msg("`%s` says nothing of `%s`", r.msg, row->says);
-		assert_int_equal(limits_allow_paused(s.n, rq.team, "another", &l, &err),
+		snprintf(rq.key_id, sizeof(rq.key_id), "another");
+		assert_int_equal(limits_allow_paused(s.n, rq.team, &rq, &err),
 				 row->others ? 0 : -1);
 		scene_end();
 	}
@@ -399,6 +447,7 @@ int main(void)
 		cmocka_unit_test(one_that_comes_back_is_first),
 		cmocka_unit_test(any_of_them_may_leave),
 		cmocka_unit_test(no_more_than_the_limit_running_and_waiting),
+		cmocka_unit_test(no_more_than_the_limit_of_the_team),
 		cmocka_unit_test(no_create_when_no_more_may_be_paused),
 		cmocka_unit_test(a_full_host_says_when_to_come_again),
 		cmocka_unit_test(a_full_disk_is_said_before_anybody_waits),

@@ -245,6 +245,136 @@ static void keys_have_limits(void **state)
 	assert_int_equal(ask(b, &rq), ERR_NOT_FOUND);
 }
 
+/* By the key `maker`, of its team. */
+static enum err_code add_key_by(struct box *b, const struct store_key *maker, const char *hash)
+{
+	struct store_request rq = { .verb = STORE_KEY_ADD };
+
+	memcpy(rq.key.team_id, maker->team_id, sizeof(rq.key.team_id));
+	memcpy(rq.key.maker, maker->id, sizeof(rq.key.maker));
+	snprintf(rq.key.hash, sizeof(rq.key.hash), "%s", hash);
+	return ask(b, &rq);
+}
+
+static enum err_code remove_key(struct box *b, const struct store_key *k)
+{
+	struct store_request rq = { .verb = STORE_KEY_REMOVE };
+
+	memcpy(rq.key.id, k->id, sizeof(rq.key.id));
+	return ask(b, &rq);
+}
+
+static void a_family_has_the_limits_of_its_first_key(void **state)
+{
+	struct box *b = *state;
+	struct store_request rq = { .verb = STORE_KEY_LIMIT, .key.limits = { 1, 2, 3, 4, 5 } };
+	struct store_key first, child;
+
+	add_team(b, "one");
+	assert_int_equal(add_key(b, b->team.id, "h1"), ERR_NONE);
+	first = b->key;
+	assert_string_equal(first.maker, "");
+	assert_string_equal(first.family, first.id);
+	assert_int_equal(add_key_by(b, &first, "h2"), ERR_NONE);
+	child = b->key;
+	assert_string_equal(child.maker, first.id);
+	assert_string_equal(child.family, first.id);
+	memcpy(rq.key.id, first.id, sizeof(rq.key.id));
+	assert_int_equal(ask(b, &rq), ERR_NONE);
+	assert_int_equal(add_key_by(b, &child, "h3"), ERR_NONE); /* with those from the beginning */
+	assert_memory_equal(&b->key.limits, &rq.key.limits, sizeof(rq.key.limits));
+	assert_string_equal(b->key.maker, child.id);
+	assert_string_equal(b->key.family, first.id);
+	assert_int_equal(find_key(b, "h2"), ERR_NONE);
+	assert_memory_equal(&b->key.limits, &rq.key.limits, sizeof(rq.key.limits));
+	memcpy(rq.key.id, child.id, sizeof(rq.key.id));
+	assert_int_equal(ask(b, &rq), ERR_EXISTS);
+	assert_non_null(strstr(b->err.msg, first.id));
+	add_team(b, "two"); /* no key of one team makes one of another */
+	memcpy(first.team_id, b->team.id, sizeof(first.team_id));
+	assert_int_equal(add_key_by(b, &first, "h4"), ERR_NOT_FOUND);
+}
+
+/* However long the line is, and whoever joins it at the last moment. */
+static void a_key_takes_what_it_made_with_it(void **state)
+{
+	enum { LINE = 100 };
+	struct box *b = *state;
+	struct store_key first, second;
+	char hash[16];
+
+	add_team(b, "one");
+	assert_int_equal(add_key(b, b->team.id, "first"), ERR_NONE);
+	first = b->key;
+	assert_int_equal(add_key_by(b, &first, "second"), ERR_NONE);
+	second = b->key;
+	for (int i = 0; i < LINE; i++) {
+		snprintf(hash, sizeof(hash), "h%d", i);
+		assert_int_equal(add_key_by(b, &b->key, hash), ERR_NONE);
+	}
+	assert_int_equal(remove_key(b, &second), ERR_NONE);
+	assert_string_equal(b->key.team_id, first.team_id); /* whose it was */
+	assert_int_equal(find_key(b, "second"), ERR_NOT_FOUND);
+	assert_int_equal(find_key(b, hash), ERR_NOT_FOUND);
+	assert_int_equal(find_key(b, "h0"), ERR_NOT_FOUND);
+	assert_int_equal(find_key(b, "first"), ERR_NONE);
+	assert_int_equal(add_key_by(b, &second, "late"), ERR_NOT_FOUND);
+	assert_int_equal(find_key(b, "late"), ERR_NOT_FOUND);
+	assert_int_equal(remove_key(b, &first), ERR_NONE);
+}
+
+static void a_rotated_key_keeps_what_it_has(void **state)
+{
+	struct box *b = *state;
+	struct store_request rq = { .verb = STORE_KEY_LIMIT, .key.limits.sandboxes = 7 };
+	struct store_key first;
+
+	add_team(b, "one");
+	assert_int_equal(add_key(b, b->team.id, "h1"), ERR_NONE);
+	first = b->key;
+	assert_int_equal(add_key_by(b, &first, "h2"), ERR_NONE);
+	memcpy(rq.key.id, first.id, sizeof(rq.key.id));
+	assert_int_equal(ask(b, &rq), ERR_NONE);
+	rq.verb = STORE_KEY_SERVICES;
+	snprintf(rq.key.services, sizeof(rq.key.services), "db");
+	assert_int_equal(ask(b, &rq), ERR_NONE);
+	rq = (struct store_request){ .verb = STORE_KEY_ROTATE,
+				     .key = { .hash = "h9", .head = "he", .tail = "tail" } };
+	memcpy(rq.key.id, first.id, sizeof(rq.key.id));
+	assert_int_equal(ask(b, &rq), ERR_NONE);
+	assert_int_equal(find_key(b, "h1"), ERR_NOT_FOUND);
+	assert_int_equal(find_key(b, "h9"), ERR_NONE);
+	assert_string_equal(b->key.id, first.id);
+	assert_string_equal(b->key.name, first.name);
+	assert_string_equal(b->key.services, "db");
+	assert_string_equal(b->key.head, "he");
+	assert_int_equal(b->key.limits.sandboxes, 7);
+	assert_int_equal(find_key(b, "h2"), ERR_NONE);
+	assert_string_equal(b->key.maker, first.id);
+	rq.key.id[0] = 'x';
+	assert_int_equal(ask(b, &rq), ERR_NOT_FOUND);
+}
+
+static void teams_have_limits(void **state)
+{
+	struct box *b = *state;
+	struct store_request rq = { .verb = STORE_TEAM_LIMIT,
+				    .team.limits = { 1, 2, UINT32_MAX, 4, 5 } };
+
+	add_team(b, "one");
+	assert_int_equal(b->team.limits.sandboxes, 0);
+	memcpy(rq.team.id, b->team.id, sizeof(rq.team.id));
+	assert_int_equal(add_key(b, b->team.id, "h1"), ERR_NONE);
+	assert_int_equal(ask(b, &rq), ERR_NONE);
+	assert_memory_equal(&b->team.limits, &rq.team.limits, sizeof(rq.team.limits));
+	b->team = (struct store_team){ 0 };
+	assert_int_equal(find_key(b, "h1"), ERR_NONE);
+	assert_memory_equal(&b->team.limits, &rq.team.limits, sizeof(rq.team.limits));
+	assert_int_equal(b->key.limits.sandboxes, 0);
+	rq.team.id[0] = 'x';
+	assert_int_equal(ask(b, &rq), ERR_NOT_FOUND);
+}
+
 static void keys_have_services(void **state)
 {
 	struct box *b = *state;
@@ -266,7 +396,15 @@ static void keys_have_services(void **state)
 /* A database of the first version, with a key in it. */
 static void an_older_schema_is_brought_up(void **state)
 {
-	static const char older[] = "ALTER TABLE keys DROP COLUMN max_sandboxes;"
+	static const char older[] = "DROP INDEX keys_of_maker;"
+				    "ALTER TABLE keys DROP COLUMN maker;"
+				    "ALTER TABLE keys DROP COLUMN family;"
+				    "ALTER TABLE teams DROP COLUMN max_sandboxes;"
+				    "ALTER TABLE teams DROP COLUMN max_vcpus;"
+				    "ALTER TABLE teams DROP COLUMN max_memory;"
+				    "ALTER TABLE teams DROP COLUMN max_disk;"
+				    "ALTER TABLE teams DROP COLUMN max_paused;"
+				    "ALTER TABLE keys DROP COLUMN max_sandboxes;"
 				    "ALTER TABLE keys DROP COLUMN max_vcpus;"
 				    "ALTER TABLE keys DROP COLUMN max_memory;"
 				    "ALTER TABLE keys DROP COLUMN max_disk;"
@@ -290,6 +428,8 @@ static void an_older_schema_is_brought_up(void **state)
 	assert_int_equal(find_key(b, "h1"), ERR_NONE);
 	assert_string_equal(b->team.name, "one");
 	assert_int_equal(b->key.limits.sandboxes, 0);
+	assert_string_equal(b->key.maker, "");
+	assert_string_equal(b->key.family, b->key.id);
 }
 
 static void a_team_takes_its_keys_with_it(void **state)
@@ -429,6 +569,10 @@ int main(void)
 		T(a_team_takes_its_keys_with_it),
 		T(a_restart_forgets_nothing),
 		T(keys_have_limits),
+		T(a_family_has_the_limits_of_its_first_key),
+		T(a_key_takes_what_it_made_with_it),
+		T(a_rotated_key_keeps_what_it_has),
+		T(teams_have_limits),
 		T(keys_have_services),
 		T(an_older_schema_is_brought_up),
 		T(a_newer_schema_is_refused),
