@@ -168,6 +168,8 @@ static void h1_finish(struct http_request *base)
 		h1_close(c, false);
 		return;
 	}
+	if (!c->feeding || c->view.len == 0) /* else the next answers may leave with it */
+		http_out_flush(&c->out);
 	h1_watch_output(c);
 	h1_move_on(c, rq->keep && rq->out.kind != HTTP1_BODY_CLOSE);
 }

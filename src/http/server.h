@@ -8,8 +8,8 @@
  * A request ends exactly once: by http_finish(), http_answer(), http_fail(), http_abort() or
  * http_upgrade() from the handler, or by on_gone from the server. Then it no longer exists for
  * the handler: no callback comes, no call may be made, and the handler may be freed at once.
- * What is written in a turn of the loop leaves at its end, or before. All calls may be made from
- * all callbacks, and none of them calls back.
+ * A whole answer leaves at once, pieces of one at the end of the turn of the loop, or before. All
+ * calls may be made from all callbacks, and none of them calls back.
  */
 #pragma once
 
