@@ -78,13 +78,13 @@ struct journal_odd {
 	const char *why;
 };
 typedef void journal_odd_fn(const struct journal_odd *row, void *context);
+typedef uint64_t journal_sums_fn(const char *id, bool snapshot, void *context);
 
 /* All rows, in the order of started_ns; blocks (at start only). `row` is borrowed for the call. One
  * that cannot be read, or for which each() fails, is told to odd(); then comes the next. */
 typedef int journal_each_fn(const struct journal_row *row, void *context, struct err *err);
 int journal_each(struct journal *j, journal_each_fn *each, journal_odd_fn *odd, void *context,
 		 struct err *err) NODISCARD;
-
 /* Insert or replace, by sandbox.id; everything is copied. `durable`: synced to the disk before
  * on_done. Failure (-1): on_done will not come. */
 int journal_put(struct journal *j, struct journal_write *w, const struct journal_row *row,

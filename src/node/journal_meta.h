@@ -19,5 +19,4 @@ int journal_note_meta(struct journal *j, struct journal_write *w, const char *na
 bool journal_ended(struct journal *j, const char *id, enum node_reason *ret_reason);
 /* Rows of sandboxes and snapshots without base_sums get them, for good: what `of` says of `id`, a
  * template's or a snapshot's; 0: they stay without. Blocks (at start only). */
-typedef uint64_t journal_sums_fn(const char *id, bool snapshot, void *context);
 int journal_bind(struct journal *j, journal_sums_fn *of, void *context, struct err *err) NODISCARD;
