@@ -20,11 +20,10 @@ static const struct column key_columns[] = { { "KEY", "id" },
 					     { "MADE BY", "maker" },
 					     LIMIT_COLUMNS,
 					     { "SERVICES", "services" } };
-static const struct column template_columns[] = { { "TEMPLATE", "templateID" },
-						  { "ALIAS", "alias" },
-						  { "CPUS", "cpuCount" },
-						  { "MIB", "memoryMB" },
-						  { "STATE", "buildStatus" } };
+static const struct column template_columns[] = {
+	{ "TEMPLATE", "templateID" }, { "ALIAS", "alias" },       { "CPUS", "cpuCount" },
+	{ "MIB", "memoryMB" },        { "STATE", "buildStatus" }, { "MESSAGE", "message" }
+};
 
 /* DELETE prefix + id. Says so with one line for people. */
 static int drop(const struct cli *c, const char *prefix, const char *id, const char *verb)

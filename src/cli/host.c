@@ -436,6 +436,40 @@ static void look_saved(const struct cli *c, struct finding *f)
 		finding_set(f, VERDICT_OK, NULL, "what is saved has its files");
 }
 
+/* What is paused or kept as a snapshot differs from a template, and needs it. */
+static void look_templates(const struct cli *c, struct finding *f)
+{
+	static const char fix[] =
+		"put templates/ID below warden's state_dir back from a backup; what "
+		"differs from it stays as it is until then";
+	AUTO(json_decrefp) json_t *all = NULL;
+	const json_t *t, *first = NULL;
+	struct err err = { 0 };
+	size_t i, lost = 0;
+
+	if (cli_ask(c, "GET", "/admin/templates", NULL, &all, &err) < 0) {
+		finding_set(f, VERDICT_WARN, "see what is said of `server`", "not known");
+		return;
+	}
+	json_array_foreach(all, i, t)
+	{
+		const char *state = json_string_value(json_object_get(t, "buildStatus"));
+
+		if (!state || (strcmp(state, "damaged") != 0 && strcmp(state, "missing") != 0))
+			continue;
+		first = lost++ ? first : t;
+	}
+	if (lost == 0)
+		finding_set(f, VERDICT_OK, NULL, "none is known to be damaged");
+	else
+		finding_set(f,
+			    json_is_true(json_object_get(first, "inUse")) ? VERDICT_FAIL
+									  : VERDICT_WARN,
+			    fix, "%zu damaged or missing: %.63s: %.100s", lost,
+			    json_string_value(json_object_get(first, "templateID")),
+			    json_string_value(json_object_get(first, "message")));
+}
+
 const struct check host_checks[] = {
 	{ "accelerator", look_accelerator },
 	{ "kernel", look_kernel },
@@ -453,5 +487,6 @@ const struct check host_checks[] = {
 	{ "journal", look_journal },
 	{ "vms", look_vms },
 	{ "saved", look_saved },
+	{ "templates", look_templates },
 };
 const size_t n_host_checks = COUNT(host_checks);

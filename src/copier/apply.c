@@ -69,7 +69,9 @@ static int read_head(struct apply *a, struct err *err)
 		return -1;
 	memcpy(&a->head, first, sizeof(a->head));
 	a->head_crc = crc32c(0, (struct bytes){ first, sizeof(first) });
-	return pages_head_check(&a->head, (uint64_t)st.st_size, memory_bytes, err);
+	if (pages_head_check(&a->head, (uint64_t)st.st_size, memory_bytes, err) < 0)
+		return -1;
+	return pages_base_check(&a->head, a->w->base_crc, err);
 }
 
 /* --- into the memory -------------------------------------------------------------------------- */

@@ -76,6 +76,7 @@ static void answer(struct work *w, work_fn *const *verbs, const struct copier_re
 	uint64_t begun = clock_mono_ns();
 	struct err err = { 0 };
 
+	w->base_crc = rq->base_crc;
 	if (rq->version != COPIER_VERSION || rq->verb >= COPIER_VERBS || !verbs[rq->verb])
 		err_set(&err, ERR_INVALID, 0, "unknown version or verb");
 	else if (verbs[rq->verb](w, ret, &err) < 0)

@@ -20,7 +20,6 @@ void pages_head_seal(struct pages_head *h)
 	memcpy(h->magic, PAGES_MAGIC, sizeof(h->magic));
 	h->version = PAGES_VERSION;
 	h->page_bytes = PAGES_BYTES;
-	h->reserved = 0;
 	h->head_crc = head_crc(h);
 }
 
@@ -59,12 +58,22 @@ int pages_head_check(const struct pages_head *h, uint64_t file_bytes, uint64_t m
 	if (h->version != PAGES_VERSION || h->page_bytes != PAGES_BYTES)
 		return err_set(err, ERR_MISMATCH, 0, "pages of version %u, %u bytes each",
 			       h->version, h->page_bytes);
-	if (h->head_crc != head_crc(h) || h->reserved != 0)
+	if (h->head_crc != head_crc(h))
 		return err_set(err, ERR_INVALID, 0, "the head is damaged");
 	if (h->memory_bytes != memory_bytes || memory_bytes % PAGES_BYTES != 0)
 		return err_set(err, ERR_MISMATCH, 0, "pages of a VM with %lu bytes, this has %lu",
 			       h->memory_bytes, memory_bytes);
 	return check_counts(h, file_bytes, err);
+}
+
+int pages_base_check(const struct pages_head *h, uint32_t base_crc, struct err *err)
+{
+	if (h->base_crc == 0 || base_crc == 0 || h->base_crc == base_crc)
+		return 0;
+	return err_set(err, ERR_BASE_LOST, 0,
+		       "pages of another template: they differ from a memory with CRC %08x, this "
+		       "one has %08x",
+		       h->base_crc, base_crc);
 }
 
 int pages_runs_check(const struct pages_head *h, const struct pages_run *runs, struct err *err)

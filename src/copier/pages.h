@@ -43,8 +43,8 @@ struct pages_head {
 	uint64_t copies;       /* of which so many pages are in use: */
 	uint64_t runs, pages, zero_pages;
 	uint32_t data_crc, runs_crc; /* CRC-32C */
-	uint32_t reserved;
-	uint32_t head_crc; /* of what stands before it */
+	uint32_t base_crc;           /* CRC-32C of the memory they differ from; 0: not known */
+	uint32_t head_crc;           /* of what stands before it */
 };
 
 /* Complete a head: magic, version, its own checksum. */
@@ -57,6 +57,9 @@ uint64_t pages_file_bytes(const struct pages_head *h); /* the same */
  * damaged or no file of pages; ERR_MISMATCH: of another version, or another VM's. */
 int pages_head_check(const struct pages_head *h, uint64_t file_bytes, uint64_t memory_bytes,
 		     struct err *err) NODISCARD;
+/* Do they differ from a memory with this CRC-32C? 0, here or in the head: nobody knows, as of files
+ * written before there was one. ERR_BASE_LOST: from another. */
+int pages_base_check(const struct pages_head *h, uint32_t base_crc, struct err *err) NODISCARD;
 
 /* All h->runs of them: ascending, none empty, none beyond the memory or the copies, and as many
  * pages as the head says. The head was checked. */

@@ -18,7 +18,7 @@
 #include <stdint.h>
 
 enum {
-	COPIER_VERSION = 2,
+	COPIER_VERSION = 3,
 	COPIER_PAGE = 4096,
 	COPIER_STATE_MAX = 64 * 1024 * 1024, /* device state, in bytes */
 	COPIER_MESSAGE_MAX = 256,
@@ -57,6 +57,9 @@ enum copier_verb {
 struct copier_request {
 	uint32_t version;
 	uint32_t verb;
+	uint32_t base_crc; /* CRC-32C of COPIER_FD_MEMORY. COPY: goes into the head; APPLY: is
+			    * compared with the head's. 0: not known */
+	uint32_t reserved; /* 0 */
 };
 
 struct copier_reply {

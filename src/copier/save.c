@@ -58,6 +58,7 @@ static int write_table(struct table *t, const struct draft *d, struct copier_rep
 
 	h->memory_bytes = d->pages * PAGES_BYTES;
 	h->copies = d->copies;
+	h->base_crc = d->w->base_crc;
 	h->data_crc = d->crc;
 	h->runs_crc = crc32c(0, buf_view(&t->runs));
 	pages_head_seal(h);

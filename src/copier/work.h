@@ -13,6 +13,7 @@ struct work {
 	int control, pages, memory, state; /* node's; see enum copier_fd */
 	int mem, maps, pagemap, saved;     /* the VM's; see enum copier_number */
 	struct mapping_file file;          /* `memory`, by its name in maps */
+	uint32_t base_crc;                 /* of `memory`, as node says; 0: not known */
 	struct copier_reply done;          /* of the last copy: what COPIER_SYNC compares with */
 	uint8_t *piece, *other;            /* WORK_PIECE bytes each */
 	struct draft *draft;               /* NULL: nothing is copied yet; see draft.h */

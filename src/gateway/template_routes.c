@@ -68,6 +68,7 @@ static json_t *time_of(const json_t *t)
 	return json_string(text);
 }
 
+/* Those without an alias are damaged or gone: of interest to operators alone. */
 static json_t *template_json(const json_t *t)
 {
 	const char *status = text_of(t, "buildStatus");
@@ -99,6 +100,8 @@ static void on_list(struct node_call *call, const struct node_reply *reply, stru
 	out = json_array();
 	json_array_foreach(all, i, t)
 	{
+		if (!text_of(t, "alias")[0])
+			continue;
 		if (json_array_append_new(out, template_json(t)) < 0) {
 			json_decref(out);
 			api_fail(c, 500, "node's templates cannot be read");
@@ -128,8 +131,9 @@ static void on_alias(struct node_call *call, const struct node_reply *reply, str
 		return;
 	json_array_foreach(all, i, t)
 	{
-		if (strcmp(text_of(t, "alias"), c->params[0]) != 0 &&
-		    strcmp(text_of(t, "templateID"), c->params[0]) != 0)
+		if (!text_of(t, "alias")[0] ||
+		    (strcmp(text_of(t, "alias"), c->params[0]) != 0 &&
+		     strcmp(text_of(t, "templateID"), c->params[0]) != 0))
 			continue;
 		api_answer(c, 200,
 			   json_pack("{s:s, s:b}", "templateID", text_of(t, "templateID"), "public",

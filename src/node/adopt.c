@@ -35,6 +35,7 @@ static void load_fields(struct sandbox *s, const struct journal_row *row)
 	s->pages_crc = row->pages_crc;
 	s->state_crc = row->state_crc;
 	s->saved_bytes = row->saved_bytes;
+	s->base_sums = row->base_sums;
 	memcpy(s->control_token, row->control_token, sizeof(s->control_token));
 	memcpy(s->key_id, row->key_id, sizeof(s->key_id));
 	memcpy(s->machine_id, row->machine_id, sizeof(s->machine_id));

@@ -46,7 +46,7 @@ static void on_started(struct warden_call *c, const struct warden_reply *reply, 
 }
 
 /* It is asked before it is there: that saves a turn of this loop. */
-static int begin(struct apply *a, struct loop *l, int *ret_end, struct err *err)
+static int begin(struct apply *a, struct loop *l, uint32_t base_crc, int *ret_end, struct err *err)
 {
 	int ends[2];
 
@@ -54,34 +54,33 @@ static int begin(struct apply *a, struct loop *l, int *ret_end, struct err *err)
 		return err_set(err, ERR_EXHAUSTED, errno, "a socket for the copier");
 	*ret_end = ends[1];
 	if (copier_link_open(&a->copier, l, ends[0], on_answer, err) == 0 &&
-	    copier_link_ask(&a->copier, COPIER_APPLY, APPLY_MS, err) == 0)
+	    copier_link_ask(&a->copier, COPIER_APPLY, base_crc, APPLY_MS, err) == 0)
 		return 0;
 	copier_link_close(&a->copier);
 	close(ends[1]);
 	return -1;
 }
 
-int apply_start(struct apply *a, struct loop *l, struct warden_keep *w, const char *id, int pages,
-		int memory,
+int apply_start(struct apply *a, struct loop *l, struct warden_keep *w,
+		const struct apply_spec *spec,
 		void (*on_done)(struct apply *a, const struct copier_reply *ret,
 				const struct err *err),
 		struct err *err)
 {
 	struct warden_request rq = { .verb = WARDEN_COPY, .flags = WARDEN_APPLY };
-	int fds[] = { [COPIER_FD_PAGES] = pages, [COPIER_FD_MEMORY] = memory };
+	int fds[] = { [COPIER_FD_PAGES] = spec->pages, [COPIER_FD_MEMORY] = spec->memory };
 
 	*a = (struct apply){ .on_done = on_done };
-	if (pages < 0 || memory < 0) { /* to pass it on would end the link to warden */
-		auto_close(&pages);
-		auto_close(&memory);
-		return err_set(err, ERR_EXHAUSTED, EMFILE, "no descriptor for what was saved");
-	}
-	if (begin(a, l, &fds[COPIER_FD_CONTROL], err) < 0) {
-		auto_close(&pages);
-		auto_close(&memory);
+	/* without one, to pass it on would end the link to warden */
+	if (spec->pages < 0 || spec->memory < 0)
+		err_set(err, ERR_EXHAUSTED, EMFILE, "no descriptor for what was saved");
+	if (spec->pages < 0 || spec->memory < 0 ||
+	    begin(a, l, spec->base_crc, &fds[COPIER_FD_CONTROL], err) < 0) {
+		auto_close(&fds[COPIER_FD_PAGES]);
+		auto_close(&fds[COPIER_FD_MEMORY]);
 		return -1;
 	}
-	snprintf(rq.id, sizeof(rq.id), "%s", id);
+	snprintf(rq.id, sizeof(rq.id), "%s", spec->id);
 	if (warden_once_fds(w, &a->call, &rq, fds, COUNT(fds), WARDEN_CALL_MS, on_started, err) <
 	    0) {
 		apply_cancel(a);

@@ -15,9 +15,16 @@ struct apply { /* embedded by the owner; all zero: nothing under way */
 	struct err ended; /* it is gone, before that */
 };
 
+struct apply_spec {
+	const char *id; /* of the VM */
+	int pages, memory;
+	uint32_t
+		base_crc; /* of the memory; 0: not known. ERR_BASE_LOST: the pages are of another */
+};
+
 /* Takes `pages` and `memory` in any case. Failure (-1): on_done will not come. */
-int apply_start(struct apply *a, struct loop *l, struct warden_keep *w, const char *id, int pages,
-		int memory,
+int apply_start(struct apply *a, struct loop *l, struct warden_keep *w,
+		const struct apply_spec *spec,
 		void (*on_done)(struct apply *a, const struct copier_reply *ret,
 				const struct err *err),
 		struct err *err) NODISCARD;

@@ -1,19 +1,17 @@
 /* base_template.c - does it fit? If not, another one is built; creates wait meanwhile.
  *
- *	manifest read -> warden's facts compared -> every file summed up -> warmed -> ready
- *	                                  \-> built from kernel and disk -/
+ *	the newest that fits (base_find.c) -> every file summed up -> warmed -> ready
+ *	            \-> none: built from kernel and disk ------------/
+ *
+ * One that is damaged stays where it is: what was saved differs from it.
  */
-/* #syscalls: openat openat2 getdents64 fcntl fstat newfstatat lseek close */
+/* #syscalls: openat fcntl close */
 #include <errno.h>
 #include <fcntl.h>
-#include <inttypes.h>
-#include <sys/stat.h>
 
-#include "base/folder.h"
 #include "base/log.h"
+#include "node/base_find.h"
 #include "node/node.h"
-#include "vm/package_hosts.h"
-#include "vm/trust_ca.h"
 
 static void build(struct node *n, const struct err *why_not);
 
@@ -24,32 +22,11 @@ static void fail(struct node *n, const struct err *why)
 	b->state = why->code == ERR_UNAVAILABLE ? BASE_UNKNOWN : BASE_FAILED;
 	b->why = *why;
 	log_error("template %s: %s", BASE_ALIAS, why->msg);
-	timer_start(&b->again, BASE_AGAIN_MS);
+	b->again_ms = b->again_ms ? 2 * b->again_ms : BASE_AGAIN_MS;
+	if (b->again_ms > BASE_AGAIN_MAX_MS)
+		b->again_ms = BASE_AGAIN_MAX_MS;
+	timer_start(&b->again, b->again_ms);
 	creates_soon(n);
-}
-
-/* --- its name ----------------------------------------------------------------------------- */
-
-static uint64_t mix(uint64_t h, struct bytes b) /* FNV-1a */
-{
-	for (size_t i = 0; i < b.len; i++)
-		h = (h ^ b.ptr[i]) * 1099511628211ull;
-	return (h ^ 0xff) * 1099511628211ull; /* so that "ab","c" differs from "a","bc" */
-}
-
-static int mix_file(uint64_t *h, int *fd, const char *path, struct err *err)
-{
-	char text[128];
-	struct stat st;
-
-	if (*fd < 0)
-		*fd = open(path, O_RDONLY | O_CLOEXEC);
-	if (*fd < 0 || fstat(*fd, &st) < 0)
-		return err_set(err, ERR_NOT_FOUND, errno, "open '%s'", path);
-	snprintf(text, sizeof(text), "%jd %jd.%09ld", (intmax_t)st.st_size,
-		 (intmax_t)st.st_mtim.tv_sec, st.st_mtim.tv_nsec);
-	*h = mix(mix(*h, bytes_str(path)), bytes_str(text));
-	return 0;
 }
 
 void base_facts_here(const struct node *n, struct manifest_facts *ret)
@@ -57,86 +34,10 @@ void base_facts_here(const struct node *n, struct manifest_facts *ret)
 	template_facts(&n->warden.facts, &n->sizes, ret);
 }
 
-static int name_it(struct node *n, struct err *err)
-{
-	struct base_template *b = &n->base;
-	const struct manifest_facts *f = &b->facts;
-	uint64_t h = 14695981039346656037ull;
-	struct bytes ca;
-
-	base_facts_here(n, &b->facts);
-	if (base_trust_text(n, &ca, err) < 0 ||
-	    mix_file(&h, &b->kernel, n->set[SET_KERNEL].text, err) < 0 ||
-	    mix_file(&h, &b->disk, n->set[SET_DISK].text, err) < 0)
-		return -1;
-	h = mix(mix(h, bytes_str(f->vmm_version)), bytes_str(f->cpu_model));
-	h = mix(mix(h, bytes_str(f->accel)), bytes_str(f->arguments));
-	h = mix(mix(h, BYTES_LIT(BASE_FIRST_COMMAND)), package_hosts_script());
-	if (ca.len > 0)
-		h = mix(mix(h, ca), trust_ca_script());
-	snprintf(b->id, sizeof(b->id), "%s-%012" PRIx64, BASE_ALIAS, h >> 16);
-	return 0;
-}
-
 /* --- ready -------------------------------------------------------------------------------- */
-
-static int open_folder(const struct node *n, const char *id, struct err *err)
-{
-	char path[TEMPLATE_PATH_MAX];
-	int k = snprintf(path, sizeof(path), "%s/" WARDEN_TEMPLATE_PATH, n->set[SET_STATE_DIR].text,
-			 id);
-	int fd;
-
-	if (k < 0 || (size_t)k >= sizeof(path))
-		return err_set(err, ERR_INVALID, 0, "path too long");
-	fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	if (fd < 0)
-		return err_set(err, ERR_NOT_FOUND, errno, "open its folder");
-	return fd;
-}
-
-static bool in_use(const struct node *n, const char *id)
-{
-	for (const struct sandbox *s = n->table.all; s; s = s->next)
-		if (strcmp(s->base_id, id) == 0)
-			return true;
-	return snapshots_need(n, id) || quarantine_needs(n, id);
-}
-
-static void on_old_dropped(struct warden_ask *a, const struct warden_reply *reply, int *fds,
-			   size_t n_fds, const struct err *err)
-{
-	(void)reply, (void)fds, (void)n_fds;
-	if (err)
-		log_warn("drop %s: %s", a->request.template_id, err->msg);
-}
-
-/* One earlier `base` that nothing runs from, or that was not finished; the next goes at the next
- * start. */
-static int drop_old(int dir, const char *name, void *context, struct err *err)
-{
-	struct node *n = context;
-	struct warden_request rq = { .verb = WARDEN_TEMPLATE_DROP };
-
-	(void)err;
-	if (n->look.n_others > 0 || installation_is_younger(&n->installation, dir, name))
-		return 0; /* another installation may need it */
-	if (strncmp(name, WARDEN_OPEN_PREFIX, strlen(WARDEN_OPEN_PREFIX)) == 0)
-		name += strlen(WARDEN_OPEN_PREFIX);
-	if (strncmp(name, BASE_ALIAS "-", strlen(BASE_ALIAS) + 1) != 0 ||
-	    strlen(name) != strlen(n->base.id) || strcmp(name, n->base.id) == 0 || in_use(n, name))
-		return 0;
-	log_info("template %s is not used any more: it is dropped", name);
-	snprintf(rq.template_id, sizeof(rq.template_id), "%s", name);
-	warden_again(&n->warden, &n->base.drop, &rq, WARDEN_CALL_MS, on_old_dropped);
-	return -1;
-}
 
 static void ready(struct node *n)
 {
-	AUTO(auto_close) int dir = -1;
-	struct err err;
-
 	if (n->base.stale) {
 		n->base.stale = false;
 		n->base.state = BASE_UNKNOWN;
@@ -148,9 +49,10 @@ static void ready(struct node *n)
 	base_packages_learn(n, &n->base.manifest);
 	log_info("template %s is ready: %s; its packages come from: %s", BASE_ALIAS, n->base.id,
 		 n->base.packages[0] ? n->base.packages : "nowhere");
-	dir = open_folder(n, ".", &err);
-	if (dir >= 0 && !n->base.drop.keep)
-		(void)!folder_each(dir, drop_old, n, &err);
+	n->base.again_ms = 0;
+	base_learn_whole(n, n->base.id);
+	base_drop_old(n);
+	base_read_used(n);
 	creates_soon(n);
 }
 
@@ -183,6 +85,25 @@ static void warm(struct node *n)
 
 /* --- checking ----------------------------------------------------------------------------- */
 
+static void look_for_one(struct node *n);
+
+/* Of the one that was found. Damaged: it stays, for whoever differs from it, and another is looked
+ * for. Whatever else fails says nothing about it, and is tried again. */
+static void not_this_one(struct node *n, const struct err *why)
+{
+	struct err err = *why;
+
+	if (why->code == ERR_MISMATCH || why->code == ERR_NOT_FOUND) {
+		if (base_learn_unfit(n, n->base.id, why)) {
+			look_for_one(n);
+			return;
+		}
+	}
+	err.code = ERR_INTERNAL;
+	err_wrap(&err, "%s", n->base.id);
+	fail(n, &err);
+}
+
 static void on_verified(struct template_watcher *w, const struct manifest *m,
 			enum manifest_reason reason, const struct err *err)
 {
@@ -191,29 +112,39 @@ static void on_verified(struct template_watcher *w, const struct manifest *m,
 	(void)m, (void)reason;
 	n->base.job = NULL;
 	if (err)
-		build(n, err);
+		not_this_one(n, err);
 	else
 		warm(n);
 }
 
-static int check(struct node *n, struct err *err)
+static int verify(struct node *n, struct err *err)
 {
 	static const struct template_watcher_ops ops = { on_verified };
 	struct base_template *b = &n->base;
-	AUTO(auto_close) int dir = open_folder(n, b->id, err);
-	enum manifest_reason reason;
+	AUTO(auto_close) int dir = base_open_folder(n, b->id, err);
 	struct template_files files;
 
-	if (dir < 0 || template_manifest_read(dir, &b->manifest, err) < 0)
-		return -1;
-	if (strcmp(b->manifest.template_id, b->id) != 0)
-		return err_set(err, ERR_MISMATCH, 0, "its manifest is of template %s",
-			       b->manifest.template_id);
-	if (manifest_check(&b->manifest, &b->facts, &reason, err) < 0 ||
-	    template_files_open(&files, dir, err) < 0)
+	if (dir < 0 || template_files_open(&files, dir, err) < 0)
 		return -1;
 	b->watcher.ops = &ops;
 	return template_verify(&files, &b->manifest, n->loop, &b->watcher, &b->job, err);
+}
+
+static void look_for_one(struct node *n)
+{
+	struct base_template *b = &n->base;
+	struct err err;
+
+	if (base_find(n, &b->manifest, &err) == 0) {
+		memcpy(b->id, b->manifest.template_id, sizeof(b->id));
+		if (verify(n, &err) < 0)
+			not_this_one(n, &err);
+	} else if (err.code == ERR_NOT_FOUND || err.code == ERR_MISMATCH) {
+		build(n, &err);
+	} else {
+		err.code = ERR_INTERNAL;
+		fail(n, &err);
+	}
 }
 
 /* --- building ----------------------------------------------------------------------------- */
@@ -260,6 +191,7 @@ static void build(struct node *n, const struct err *why_not)
 {
 	struct err err;
 
+	base_draw_id(n);
 	log_info("template %s is built: %s", n->base.id, why_not->msg);
 	n->base.state = BASE_BUILDING;
 	if (begin_build(n, &err) < 0)
@@ -278,10 +210,10 @@ void base_turn(struct node *n)
 		return;
 	b->state = BASE_CHECKING;
 	b->stale = false;
-	if (name_it(n, &err) < 0)
+	if (base_name_inputs(n, &err) < 0)
 		fail(n, &err);
-	else if (check(n, &err) < 0)
-		build(n, &err);
+	else
+		look_for_one(n);
 }
 
 void base_look_again(struct node *n, const char *why)
@@ -306,6 +238,7 @@ void base_warden_up(struct node *n)
 		n->base.state = BASE_UNKNOWN;
 	}
 	timer_stop(&n->base.again);
+	n->base.again_ms = 0;
 	if (n->base.state == BASE_FAILED)
 		n->base.state = BASE_UNKNOWN;
 }
@@ -338,6 +271,7 @@ void base_close(struct node *n)
 	warden_ask_cancel(&b->drop);
 	template_job_cancel(TAKE(b->job));
 	template_build_cancel(TAKE(b->build));
+	base_known_close(n);
 	if (b->kernel >= 0)
 		close(take_fd(&b->kernel));
 	if (b->disk >= 0)
@@ -346,7 +280,7 @@ void base_close(struct node *n)
 
 bool base_is(const struct node *n, const char *name)
 {
-	return strcmp(name, BASE_ALIAS) == 0 || (n->base.id[0] && strcmp(name, n->base.id) == 0);
+	return strcmp(name, BASE_ALIAS) == 0 || base_same_inputs(n, name);
 }
 
 bool base_builds(const struct node *n, const char *vm_id)
@@ -371,5 +305,7 @@ int base_describe(const struct node *n, struct buf *out, struct err *err)
 	if (b->state == BASE_FAILED)
 		json_object_set_new(json_array_get(v, 0), "message",
 				    json_text(bytes_str(b->why.msg)));
+	if (base_describe_lost(n, v, err) < 0)
+		return -1;
 	return json_encode(v, out, err);
 }

@@ -1,10 +1,14 @@
 /* base_template.h - the template `base`: checked when node starts, built when it does not fit.
  *
- * Its id says what it was made of: another kernel, disk, QEMU or machine gives another template.
+ * Its id is base-INPUTS-BUILD. INPUTS says what it was made of: another kernel, disk, QEMU or
+ * machine gives another template. BUILD is drawn for each build, for no two are the same: what was
+ * saved as a difference from one is nonsense on the other. One built before there was a BUILD is
+ * called base-INPUTS.
  */
 #pragma once
 
 #include "node/protocol.h"
+#include "node/base_known.h"
 #include "node/template_build.h"
 #include "wire/json.h"
 
@@ -14,7 +18,12 @@
  * that all share then (decision 0018). A disk without Python is fine. */
 #define BASE_FIRST_COMMAND "python3 -c pass || true"
 
-enum { BASE_AGAIN_MS = 10 * 1000 }; /* after a failure */
+enum {
+	BASE_INPUTS_LENGTH = sizeof(BASE_ALIAS "-") - 1 + 12,
+	BASE_BUILD_LENGTH = 8,
+	BASE_AGAIN_MS = 5 * 1000, /* after a failure, twice as long after the next, */
+	BASE_AGAIN_MAX_MS = 80 * 1000,
+};
 
 enum base_state {
 	BASE_UNKNOWN,  /* warden has not been asked yet */
@@ -34,7 +43,12 @@ struct base_trust {   /* base_trust.c; PEM, checked */
 
 struct base_template {
 	enum base_state state;
-	char id[NODE_ID_MAX + 1]; /* "" until warden's facts are known */
+	char inputs[BASE_INPUTS_LENGTH + 1]; /* "" until warden's facts are known */
+	char id[NODE_ID_MAX + 1];            /* the same; its name, or that of its build */
+	uint64_t again_ms;                   /* the last pause after a failure */
+	struct base_known *known;
+	struct files_call reading; /* of `read_id`, base_read_used() */
+	char read_id[NODE_ID_MAX + 1];
 	struct manifest manifest;
 	struct manifest_facts facts; /* of this host */
 	int kernel,
@@ -64,7 +78,7 @@ void base_look_again(struct node *n, const char *why); /* what it is made of has
 
 /* What a snapshot must fit to be loaded here. All zero before warden was reached. */
 void base_facts_here(const struct node *n, struct manifest_facts *ret);
-bool base_is(const struct node *n, const char *name);      /* its id or its alias */
+bool base_is(const struct node *n, const char *name);      /* its alias, or any id of its inputs */
 bool base_builds(const struct node *n, const char *vm_id); /* is that the VM of its build? */
 /* The text of NODE_TEMPLATES, appended. */
 int base_describe(const struct node *n, struct buf *out, struct err *err) NODISCARD;

@@ -24,6 +24,7 @@ static int put(struct sandbox *s, struct journal_write *w, enum journal_state st
 				   .pages_crc = s->pages_crc,
 				   .state_crc = s->state_crc,
 				   .saved_bytes = s->saved_bytes,
+				   .base_sums = s->base_sums,
 				   .run_boot_ns = s->lease.run_ns,
 				   .end_boot_ns = s->lease.end_ns };
 

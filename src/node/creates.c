@@ -230,7 +230,9 @@ void creates_unready(struct sandbox *s)
 
 static void blame(struct create *c, const struct err *why)
 {
-	if (++c->tries >= CREATE_TRIES_MAX || why->code == ERR_MISMATCH)
+	bool never = why->code == ERR_MISMATCH || (why->code == ERR_BASE_LOST && c->snapshot);
+
+	if (++c->tries >= CREATE_TRIES_MAX || never)
 		refuse(c, why);
 }
 

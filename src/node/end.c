@@ -180,6 +180,8 @@ void sandbox_files_order(const struct sandbox *s, enum files_verb verb, struct f
 	ret->verify = s->snapshot && !s->snapshot->verified;
 	ret->lost = !row_end_was_wished((enum node_reason)s->info.reason);
 	ret->generation = s->info.generation;
+	ret->base_sums = s->base_sums;
+	base_fill_order(s->node, ret);
 	ret->booted = s->host != NULL;
 	if (s->host)
 		ret->host = *s->host;

@@ -30,6 +30,7 @@ static const char *const names[] = {
 	[FILES_REMOVE] = "remove its folder",    [FILES_SNAP_OPEN] = "open files to copy it",
 	[FILES_SNAP_JOIN] = "make a snapshot",   [FILES_SNAP_KEEP] = "keep a snapshot",
 	[FILES_SNAP_DROP] = "remove a snapshot", [FILES_SNAP_PAUSED] = "copy what was saved of it",
+	[FILES_BASE] = "read a template",
 };
 
 const char *files_verb_name(enum files_verb v)
@@ -55,19 +56,6 @@ int files_work_room(int root, uint64_t needed_mib, struct err *err)
 static int open_folder(const struct files_work *w, struct err *err)
 {
 	return folder_open(w->root, w->order.id, O_RDONLY | O_DIRECTORY, 0, err);
-}
-
-int files_work_template(const struct files_work *w, struct err *err)
-{
-	char path[FILES_FOLDER_MAX + 128];
-	int fd;
-
-	snprintf(path, sizeof(path), "%s/" WARDEN_TEMPLATE_PATH, w->state_dir,
-		 w->order.template_id);
-	fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	if (fd < 0)
-		return err_set(err, ERR_NOT_FOUND, errno, "open template %s", w->order.template_id);
-	return fd;
 }
 
 static int drop(int folder, const char *name, struct err *err)
@@ -236,12 +224,23 @@ static int check_generation(const struct files_work *w, int folder, struct err *
 		       saved, w->order.generation);
 }
 
+/* Of one made of a snapshot, that is compared, and what is below it. */
+static int check_base(struct files_work *w, struct err *err)
+{
+	uint32_t need = w->order.memory ? FILES_NEED_MEMORY : FILES_NEED_KERNEL;
+
+	return w->order.snapshot_id[0]
+		       ? 0
+		       : files_base_check(w, w->order.base_sums, FILES_NEED_DISK | need, err);
+}
+
 static int load_memory(struct files_work *w, int folder, struct err *err)
 {
 	struct files_opened *o = &w->opened;
 	uint32_t crc;
 
-	if (check_generation(w, folder, err) < 0 || open_memory(w, true, err) < 0)
+	if (check_generation(w, folder, err) < 0 || check_base(w, err) < 0 ||
+	    open_memory(w, true, err) < 0)
 		return -1;
 	o->pages = folder_open(folder, "pages", O_RDONLY, 0, err);
 	if (o->pages < 0)
@@ -272,7 +271,7 @@ static int load(struct files_work *w, struct err *err)
 	if (w->order.memory)
 		return load_memory(w, folder, err);
 	/* it boots on the same layers */
-	return w->order.snapshot_id[0] ? snapshot_work_open(w, true, err) : 0;
+	return w->order.snapshot_id[0] ? snapshot_work_open(w, true, err) : check_base(w, err);
 }
 
 static bool is_saved(const struct files_work *w)
@@ -356,6 +355,9 @@ int files_work_do(struct files_work *w, struct err *err)
 	case FILES_SNAP_JOIN:
 	case FILES_SNAP_KEEP:
 		rc = snapshot_work_do(w, err);
+		break;
+	case FILES_BASE:
+		rc = files_base_read(w, err);
 		break;
 	case FILES_SNAP_DROP:
 		files_hold(&w->held, w->snapshots, w->order.into);

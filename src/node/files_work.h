@@ -35,5 +35,17 @@ int files_work_mark(const struct files_work *w, struct err *err) NODISCARD; /* F
 /* Of all of a file, which is read on from its beginning afterwards. */
 int files_work_sum(int fd, struct checksum *ret, struct err *err) NODISCARD;
 int files_work_crc(int fd, uint32_t *ret, struct err *err) NODISCARD; /* of a device state */
-int files_work_template(const struct files_work *w, struct err *err) NODISCARD;
+/* files_base.c: the folder of the template; ERR_BASE_LOST: it is not there. */
+int files_work_template(struct files_work *w, struct err *err) NODISCARD;
+/* Is it what `sums` says, and are the files whole that are needed? */
+enum files_need {                                                 /* bits */
+		  FILES_NEED_KERNEL = 1u << MANIFEST_KERNEL_FILE, /* to boot */
+		  FILES_NEED_DISK = 1u << MANIFEST_DISK_FILE,
+		  FILES_NEED_MEMORY = 1u << MANIFEST_MEMORY_FILE,
+};
+int files_base_check(struct files_work *w, uint64_t sums, uint32_t need, struct err *err) NODISCARD;
+int files_base_read(struct files_work *w, struct err *err) NODISCARD; /* FILES_BASE */
+/* Is a file as long as `want` says, and if it is read whole, what it says? */
+int files_work_compare(int fd, const struct checksum *want, const char *name, bool whole,
+		       struct err *err) NODISCARD;
 int files_work_check_host(const struct files_work *w, int folder, struct err *err) NODISCARD;

@@ -15,6 +15,7 @@
 #include "jail/confine.h"
 #include "net/signals.h"
 #include "node/adopt.h"
+#include "node/base_find.h"
 #include "node/fork.h"
 #include "node/node.h"
 #include "node/rebuild.h"
@@ -232,8 +233,10 @@ static int set_up(struct daemon *d, struct err *err)
 	installation_boot(&n->installation);
 	if (confine_folder(n->set[SET_DATA_DIR].text, n->set[SET_USER].text, err) < 0 ||
 	    open_door(n, err) < 0 || give_up_power(n, err) < 0 || lock_data(d, err) < 0 ||
-	    open_files(n, err) < 0 || open_journal(n, err) < 0 || adopt_journal(n, err) < 0 ||
-	    sweep_open(n, err) < 0)
+	    open_files(n, err) < 0 || open_journal(n, err) < 0)
+		return -1;
+	base_bind_rows(n);
+	if (adopt_journal(n, err) < 0 || sweep_open(n, err) < 0)
 		return -1;
 	ended_begin(n);
 	log_info("%zu sandboxes in the journal", n->table.n);

@@ -175,6 +175,7 @@ static void begin_save(struct pausing *p, int socket)
 	const struct save_spec spec = { .agent = s->node->agent,
 					.control_token = s->control_token,
 					.save_file = WARDEN_SAVE_FILE,
+					.base_crc = sums_memory(s->base_sums),
 					.must_freeze = p->taking,
 					.disk_only = !p->memory };
 	struct err err;
@@ -258,6 +259,7 @@ static void on_files(struct files_call *c, struct files_opened *got, const struc
 {
 	struct pausing *p = CONTAINER_OF(c, struct pausing, files);
 
+	base_learn(p->sandbox->node, p->sandbox->base_id, got);
 	if (err)
 		pause_fail(p, err);
 	else if (p->taking)

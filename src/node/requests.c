@@ -286,7 +286,7 @@ static json_t *status_json(const struct node *n)
 
 	return json_pack(
 		"{s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:b, s:o, s:o, s:b, s:b, s:b, s:I, "
-		"s:o, s:I, s:o}",
+		"s:o, s:I, s:o, s:o}",
 		"sandboxes", (json_int_t)n->table.in_state[SANDBOX_RUNNING], "paused",
 		(json_int_t)(n->table.in_state[SANDBOX_PAUSED] +
 			     n->table.in_state[SANDBOX_PARKING]),
@@ -300,7 +300,8 @@ static json_t *status_json(const struct node *n)
 		"warden", (int)n->warden.up, "egress", (int)n->egress.up, "opener",
 		(int)(n->opener.link.up && daemon_exists(&n->opener.link)), "slotsReady",
 		(json_int_t)n->slots.n_ready, "pooledIDs", pooled_json(n), "quarantined",
-		(json_int_t)n->quarantine.n, "quarantine", quarantine_json(n));
+		(json_int_t)n->quarantine.n, "quarantine", quarantine_json(n), "templatesLost",
+		base_lost_ids(n));
 }
 
 static void verb_status(struct node *n, struct door_asked *a, const struct node_request *rq,

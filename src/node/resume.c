@@ -306,8 +306,12 @@ void resume_apply(struct sandbox *s)
 	struct resuming *r = s->resuming;
 	struct err err;
 
-	if (apply_start(&r->apply, s->node->loop, &s->node->warden, s->info.id,
-			take_fd(&r->got.pages), take_fd(&r->got.memory), on_applied, &err) < 0)
+	const struct apply_spec spec = { .id = s->info.id,
+					 .pages = take_fd(&r->got.pages),
+					 .memory = take_fd(&r->got.memory),
+					 .base_crc = sums_memory(s->base_sums) };
+
+	if (apply_start(&r->apply, s->node->loop, &s->node->warden, &spec, on_applied, &err) < 0)
 		fail(r, &err);
 }
 
@@ -347,10 +351,12 @@ static void on_files(struct files_call *c, struct files_opened *got, const struc
 	struct sandbox *s = CONTAINER_OF(c, struct sandbox, files);
 	struct resuming *r = s->resuming;
 
+	base_learn(s->node, s->base_id, got);
 	if (err) {
 		fail(r, err);
 		return;
 	}
+	s->base_sums = got->base_sums; /* it had none: of a row of before */
 	r->got = *got;
 	*got = FILES_NONE;
 	if (s->snapshot)

@@ -307,6 +307,34 @@ int files_snapshots(const struct files *f)
 	return f->snapshots;
 }
 
+struct known { /* none: `keep` is NULL */
+	files_keep_fn *keep;
+	void *context;
+};
+
+static int must_keep(int dir, const char *name, void *context, struct err *err)
+{
+	const struct known *k = context;
+
+	(void)dir, (void)err;
+	if (!folder_name_ok(name, NODE_ID_MAX + 1)) /* a file system's own, or one being made */
+		return 0;
+	return k->keep && k->keep(name, k->context) ? 0 : -1;
+}
+
+bool files_all_known(const struct files *f, files_keep_fn *keep, void *context)
+{
+	struct known known = { keep, context }, none = { 0 };
+	AUTO(auto_close) int lost = openat(f->root, "../lost", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	bool empty = lost < 0 && errno == ENOENT;
+	struct err err;
+
+	if (lost >= 0)
+		empty = folder_each(lost, must_keep, &none, &err) == 0;
+	return empty && folder_each(f->root, must_keep, &known, &err) == 0 &&
+	       folder_each(f->snapshots, must_keep, &known, &err) == 0;
+}
+
 bool files_has_snapshot(const struct files *f, const char *id)
 {
 	struct stat st;

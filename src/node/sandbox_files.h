@@ -6,9 +6,8 @@
  *	                      *.new         being written; never looked at by another node
  *	                      saving        its guest may be frozen: the next node lets it go on
  *
- * A folder is made after its row and removed before it, so one without a row is nobody's: sweep.h
- * says what becomes of it. All of it happens on threads, in the order asked for each sandbox, a few
- *sandboxes at once.
+ * A folder is made after its row and removed before it: of one without a row sweep.h decides. All
+ * of it happens on threads, in the order asked for each sandbox, a few sandboxes at once.
  */
 #pragma once
 
@@ -27,22 +26,27 @@ enum {
 };
 
 enum files_verb {
-	FILES_MAKE,   /* the folder and an empty disk -> disk */
-	FILES_SAVE,   /* is there room? -> memory of the template, empty pages.new, state.new */
-	FILES_KEEP,   /* its disk is synced, what was saved takes its name, for good */
-	FILES_LOAD,   /* disk, and with its memory: memory of the template, pages, state, checked */
-	FILES_RUNS,   /* it runs: what was saved is of no use any more. But a journal of before may
-		       * say   so of one that was paused since, which is described: then nothing goes
-		       */
+	FILES_MAKE, /* the folder and an empty disk -> disk */
+	FILES_SAVE, /* is there room? -> memory of the template, empty pages.new, state.new */
+	FILES_KEEP, /* its disk is synced, what was saved takes its name, for good */
+	FILES_LOAD, /* disk, and with its memory: memory of the template, pages, state, checked */
+	FILES_RUNS, /* it runs: what was saved is of no use any more. A journal of before may say so
+		     * of one that was paused since, which is described: then nothing goes */
 	FILES_PAUSED, /* it is paused: what was being saved is of no use any more */
 	FILES_REMOVE, /* all of it; `lost` and described: to lost/, see lost.h */
 	/* Of a snapshot that is made, `into`: */
 	FILES_SNAP_OPEN,   /* is there room? its folder; as SAVE, and an empty disk */
-	FILES_SNAP_PAUSED, /* its folder, with all that a paused sandbox has; state_crc is checked
-			    */
+	FILES_SNAP_PAUSED, /* its folder, with all that a paused sandbox has; checks state_crc */
 	FILES_SNAP_JOIN,   /* one memory, all layers, a manifest; synced */
 	FILES_SNAP_KEEP,   /* takes its name, for good -> memory_bytes, disk_bytes */
 	FILES_SNAP_DROP,   /* gone, made or half made */
+	FILES_BASE, /* what sandboxes need of a template is read; nothing else. `id`: its own */
+};
+
+enum files_base {                    /* what was found of the template below */
+		  FILES_BASE_UNREAD, /* not all of it was read */
+		  FILES_BASE_READ,   /* `base_bad` says which files are damaged */
+		  FILES_BASE_ABSENT,
 };
 
 struct files_order {
@@ -56,11 +60,15 @@ struct files_order {
 	bool goes_on;                      /* RUNS: it does, whatever its folder tells */
 	bool memory;                       /* MAKE, SAVE, KEEP, LOAD: not the disk alone */
 	uint64_t need_mib;                 /* SAVE, SNAP_OPEN: what its memory takes at most */
-	uint32_t state_crc;                /* LOAD */
-	uint32_t generation;               /* LOAD: as its row knows it */
+	uint32_t state_crc, generation;    /* LOAD: as its row knows them */
 	struct manifest_facts here;        /* MAKE, LOAD with a memory: what it must fit */
 	bool booted;                       /* on `host`: no manifest knows */
 	struct manifest_facts host;
+	/* Of the template below, by MAKE of a snapshot, LOAD, SNAP_OPEN, SNAP_PAUSED and SNAP_JOIN.
+	 * ERR_BASE_LOST: it is not there, another, or a file that is needed is damaged */
+	uint64_t base_sums; /* of what it was made of, as its row says; 0: not known */
+	bool read_base;     /* it was not yet: read its files */
+	uint32_t base_bad;  /* else: which are damaged, bits of enum manifest_file */
 };
 
 struct files_opened { /* -1: not opened. The callee takes what it wants, the rest is closed */
@@ -68,16 +76,20 @@ struct files_opened { /* -1: not opened. The callee takes what it wants, the res
 	int layers[WARDEN_LAYERS_MAX]; /* of the snapshot; so many: */
 	size_t n_layers;
 	uint64_t memory_bytes, disk_bytes; /* SNAP_KEEP */
+	/* Also of what failed: */
+	uint64_t base_sums; /* found: of what it was made of; JOIN: of what was made. 0: not read */
+	enum files_base base;
+	uint32_t base_bad;
 };
 #define FILES_NONE (struct files_opened){ .disk = -1, .pages = -1, .memory = -1, .state = -1 }
 void files_opened_close(struct files_opened *o);
 /* For RESTORE: what is above the template, in its order behind the overlay; taken. How many. */
 size_t files_opened_give(struct files_opened *o, int *fds);
-
 struct files;
 struct files_job;
 struct files_call { /* embedded by the caller; all zero: nothing under way */
-	/* Once, from the loop. ERR_NO_SPACE: no room. ERR_MISMATCH: saved by another host. */
+	/* Once, from the loop. ERR_NO_SPACE: no room. ERR_MISMATCH: saved by another host.
+	 * ERR_BASE_LOST: what it differs from is not what it was. */
 	void (*on_done)(struct files_call *c, struct files_opened *got, const struct err *err);
 	struct files_job *job; /* NULL: not under way */
 };
@@ -87,6 +99,9 @@ int files_open(struct loop *l, const char *data_dir, const char *state_dir, uint
 	       struct files **ret, struct err *err) NODISCARD;
 int files_root(const struct files *f);      /* data_dir/sandboxes; borrowed */
 int files_snapshots(const struct files *f); /* data_dir/snapshots; the same */
+typedef bool files_keep_fn(const char *id, void *context);
+/* Has every folder a row, and lies nothing among what was lost? False also when nobody can say. */
+bool files_all_known(const struct files *f, files_keep_fn *keep, void *context);
 bool files_has_snapshot(const struct files *f, const char *id);
 /* Was it about to be saved or copied? Then its guest may be frozen although its VM runs. */
 bool files_is_marked(const struct files *f, const char *id);

@@ -158,7 +158,7 @@ static int write_runs(struct join *j, struct err *err)
 	return 0;
 }
 
-int snapshot_join(int below, int folder, struct err *err)
+int snapshot_join(int below, uint32_t base_crc, int folder, struct err *err)
 {
 	AUTO(join_done) struct join j = { .pages = -1, .memory = -1 };
 
@@ -168,7 +168,7 @@ int snapshot_join(int below, int folder, struct err *err)
 	j.pages = folder_open(folder, "pages", O_RDONLY, 0, err);
 	if (j.pages < 0 || folder_copy(below, j.memory, err) < 0 || read_table(&j, err) < 0)
 		return -1;
-	if (write_runs(&j, err) < 0)
+	if (pages_base_check(&j.head, base_crc, err) < 0 || write_runs(&j, err) < 0)
 		return -1;
 	if (unlinkat(folder, "pages", 0) < 0)
 		return err_set(err, ERR_INTERNAL, errno, "remove the copied pages");

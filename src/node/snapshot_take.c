@@ -20,6 +20,7 @@ struct taking {
 	struct taking_user *user;
 	struct journal_snapshot row;
 	struct snapshot *below; /* held: its source may end meanwhile. NULL: the template */
+	uint64_t base_sums;     /* of what its source was made of */
 	bool booted;            /* its source was, on `host` */
 	struct manifest_facts host;
 	struct sandbox *source; /* while QEMU copies its disk; else NULL */
@@ -77,6 +78,14 @@ void takings_close(struct node *n)
 		taking_free(n->takings);
 		u->on_taken(u, NULL, &err);
 	}
+}
+
+bool takings_need(const struct node *n, const char *base_id)
+{
+	for (const struct taking *t = n->takings; t; t = t->next)
+		if (strcmp(t->row.base_id, base_id) == 0)
+			return true;
+	return false;
 }
 
 void taking_failed(struct taking *t, const struct err *why)
@@ -148,12 +157,12 @@ static void on_synced(struct files_call *c, struct files_opened *got, const stru
 	struct files_order o;
 	struct err err;
 
-	(void)got;
 	if (failed) {
 		taking_failed(t, failed);
 		return;
 	}
 	step("snapshot.synced");
+	t->row.base_sums = got->base_sums;
 	taking_order(t, FILES_SNAP_KEEP, &o);
 	if (files_ask(t->node->files, &t->files, &o, on_kept, &err) < 0)
 		taking_failed(t, &err);
@@ -245,6 +254,8 @@ void taking_order(const struct taking *t, enum files_verb verb, struct files_ord
 		memcpy(ret->snapshot_id, t->below->row.id, sizeof(ret->snapshot_id));
 	memcpy(ret->into, t->row.id, sizeof(ret->into));
 	ret->layer = t->row.layers;
+	ret->base_sums = t->base_sums;
+	base_fill_order(t->node, ret);
 	ret->booted = t->booted;
 	ret->host = t->host;
 }
@@ -273,6 +284,7 @@ static void describe(struct taking *t, const struct sandbox *s, const struct nod
 		r->layers = 1;
 	r->hidden = !rq;
 	set_known(t, s->network.known);
+	t->base_sums = s->base_sums;
 	t->booted = s->host != NULL;
 	if (s->host)
 		t->host = *s->host;
@@ -287,7 +299,7 @@ static void on_paused_copied(struct files_call *c, struct files_opened *got,
 {
 	struct taking *t = CONTAINER_OF(c, struct taking, files);
 
-	(void)got;
+	base_learn(t->node, t->row.base_id, got);
 	if (failed)
 		taking_failed(t, failed);
 	else

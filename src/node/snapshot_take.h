@@ -22,7 +22,8 @@ struct taking_user {
  * for a fork, and hidden. Failure (-1): nothing follows. */
 int taking_begin(struct sandbox *s, const struct node_request *rq, struct taking_user *u,
 		 struct err *err) NODISCARD;
-void takings_close(struct node *n); /* at node's own end */
+void takings_close(struct node *n);                           /* at node's own end */
+bool takings_need(const struct node *n, const char *base_id); /* is any made on this template? */
 
 /* NODE_SNAPSHOT */
 void snapshot_ask(struct node *n, struct door_asked *a, const struct node_request *rq,

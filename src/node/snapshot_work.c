@@ -54,25 +54,6 @@ static uint64_t allocated(int folder, const char *name)
 
 /* --- opened by those made of it ----------------------------------------------------------- */
 
-static int compare(int fd, const struct checksum *want, const char *name, bool whole,
-		   struct err *err)
-{
-	struct checksum got;
-	struct stat st;
-
-	if (fstat(fd, &st) < 0 || (uint64_t)st.st_size != want->length)
-		return err_set(err, ERR_INTERNAL, 0, "%s is not as long as its manifest says",
-			       name);
-	if (!whole)
-		return 0;
-	if (files_work_sum(fd, &got, err) < 0)
-		return err_wrap(err, "%s", name);
-	if (!checksum_eq(&got, want))
-		return err_set(err, ERR_INTERNAL, 0, "%s is damaged: CRC %08x, not %08x", name,
-			       got.crc, want->crc);
-	return 0;
-}
-
 /* From the lowest upwards, as many as there are. */
 static int open_layers(struct files_work *w, int folder, struct err *err)
 {
@@ -98,12 +79,28 @@ static int check_files(const struct files_work *w, const struct manifest *m, str
 	const struct files_opened *o = &w->opened;
 	bool all = w->order.verify;
 
-	if (o->state >= 0 && compare(o->state, &m->files[MANIFEST_STATE_FILE], "state", true, err))
+	if (o->state >= 0 &&
+	    files_work_compare(o->state, &m->files[MANIFEST_STATE_FILE], "state", true, err) < 0)
 		return -1;
-	if (compare(o->memory, &m->files[MANIFEST_MEMORY_FILE], "memory", all, err) < 0)
+	if (files_work_compare(o->memory, &m->files[MANIFEST_MEMORY_FILE], "memory", all, err) < 0)
 		return -1;
-	return compare(o->layers[o->n_layers - 1], &m->files[MANIFEST_OVERLAY_FILE], "its disk",
-		       all, err);
+	return files_work_compare(o->layers[o->n_layers - 1], &m->files[MANIFEST_OVERLAY_FILE],
+				  "its disk", all, err);
+}
+
+/* Is it the snapshot that the sandbox differs from? */
+static int check_sums(struct files_work *w, const struct manifest *m, struct err *err)
+{
+	uint64_t sums = w->order.base_sums;
+
+	w->opened.base_sums = manifest_sums(m);
+	if (sums == 0 || sums == w->opened.base_sums)
+		return 0;
+	return err_set(
+		err, ERR_BASE_LOST, 0,
+		"it is another than was differed from: memory and lowest disk have CRC %016" PRIx64
+		", not %016" PRIx64,
+		w->opened.base_sums, sums);
 }
 
 int snapshot_work_open(struct files_work *w, bool with_state, struct err *err)
@@ -126,15 +123,17 @@ int snapshot_work_open(struct files_work *w, bool with_state, struct err *err)
 	/* one that boots from its disk does not mind what the memory was saved with */
 	if ((w->order.memory && files_work_check_host(w, folder, err) < 0) ||
 	    template_manifest_read(folder, &m, err) < 0 || open_layers(w, folder, err) < 0 ||
-	    check_files(w, &m, err) < 0)
+	    check_sums(w, &m, err) < 0 || check_files(w, &m, err) < 0)
 		return err_wrap(err, "snapshot %s", w->order.snapshot_id);
-	return 0;
+	/* its lowest disk is the template's; its memory is whole by itself */
+	return files_base_check(w, manifest_sums(&m),
+				FILES_NEED_DISK | (w->order.memory ? 0 : FILES_NEED_KERNEL), err);
 }
 
 /* --- made --------------------------------------------------------------------------------- */
 
 /* The memory of what its source was made of. */
-static int memory_below(const struct files_work *w, struct err *err)
+static int memory_below(struct files_work *w, struct err *err)
 {
 	AUTO(auto_close)
 	int folder = w->order.snapshot_id[0] ? open_below(w, err) : files_work_template(w, err);
@@ -160,13 +159,29 @@ static int check_room(const struct files_work *w, int memory, struct err *err)
 			       err);
 }
 
+/* A snapshot that is made of another one or of a template must be made of the right one. */
+static int check_below(struct files_work *w, struct err *err)
+{
+	AUTO(auto_close) int below = -1;
+	struct manifest m;
+
+	if (!w->order.snapshot_id[0])
+		return files_base_check(w, w->order.base_sums, FILES_NEED_DISK | FILES_NEED_MEMORY,
+					err);
+	below = open_below(w, err);
+	if (below < 0 || template_manifest_read(below, &m, err) < 0 || check_sums(w, &m, err) < 0)
+		return -1;
+	return files_base_check(w, manifest_sums(&m), FILES_NEED_DISK, err);
+}
+
 /* Opens the memory below, too. */
 static int make_folder(struct files_work *w, struct err *err)
 {
 	char name[NAME_SIZE];
 
 	w->opened.memory = memory_below(w, err);
-	if (w->opened.memory < 0 || check_room(w, w->opened.memory, err) < 0)
+	if (w->opened.memory < 0 || check_room(w, w->opened.memory, err) < 0 ||
+	    check_below(w, err) < 0)
 		return -1;
 	new_name(w, name);
 	return folder_make(w->snapshots, name, 0700, err);
@@ -306,14 +321,15 @@ static int describe(struct files_work *w, int folder, struct err *err)
 	    seal(folder, "state", &m.files[MANIFEST_STATE_FILE], err) < 0 ||
 	    seal(folder, layer, &m.files[MANIFEST_OVERLAY_FILE], err) < 0)
 		return -1;
+	w->opened.base_sums = manifest_sums(&m);
 	return write_manifest(folder, &m, err);
 }
 
-static int join_memory(const struct files_work *w, int folder, struct err *err)
+static int join_memory(struct files_work *w, int folder, struct err *err)
 {
 	AUTO(auto_close) int below = memory_below(w, err);
 
-	return below < 0 ? -1 : snapshot_join(below, folder, err);
+	return below < 0 ? -1 : snapshot_join(below, sums_memory(w->order.base_sums), folder, err);
 }
 
 static int join_all(struct files_work *w, struct err *err)

@@ -194,12 +194,16 @@ static void on_made(struct files_call *c, struct files_opened *got, const struct
 {
 	struct sandbox *s = CONTAINER_OF(c, struct sandbox, files);
 
+	base_learn(s->node, s->base_id, got);
+	if (err && err->code == ERR_BASE_LOST && !s->snapshot)
+		base_look_again(s->node, err->msg); /* whoever waits gets one of another */
 	if (err) {
 		fail(s, err);
 		return;
 	}
 	s->disk = take_fd(&got->disk);
 	if (s->snapshot) {
+		s->base_sums = got->base_sums;
 		s->below = *got;
 		*got = FILES_NONE;
 		s->snapshot->verified = true;
@@ -267,6 +271,7 @@ static void describe(struct sandbox *s)
 	i->disk_mib = base->disk_mib;
 	i->generation = SANDBOX_FIRST_GENERATION;
 	snprintf(s->base_id, sizeof(s->base_id), "%s", base->id);
+	s->base_sums = manifest_sums(&base->manifest);
 }
 
 static void describe_copy(struct sandbox *s, const struct journal_snapshot *of)
@@ -276,6 +281,7 @@ static void describe_copy(struct sandbox *s, const struct journal_snapshot *of)
 	memcpy(i->template_id, of->id, sizeof(i->template_id));
 	memcpy(i->alias, of->name, sizeof(i->alias));
 	memcpy(s->base_id, of->base_id, sizeof(s->base_id));
+	s->base_sums = of->base_sums;
 	i->vcpus = of->vcpus;
 	i->memory_mib = of->memory_mib;
 	i->disk_mib = of->disk_mib;

@@ -133,10 +133,12 @@ int copier_link_open(struct copier_link *l, struct loop *loop, int fd,
 	return 0;
 }
 
-int copier_link_ask(struct copier_link *l, enum copier_verb verb, uint64_t deadline_ms,
-		    struct err *err)
+int copier_link_ask(struct copier_link *l, enum copier_verb verb, uint32_t base_crc,
+		    uint64_t deadline_ms, struct err *err)
 {
-	const struct copier_request rq = { .version = COPIER_VERSION, .verb = verb };
+	const struct copier_request rq = { .version = COPIER_VERSION,
+					   .verb = verb,
+					   .base_crc = base_crc };
 
 	assert(l->on_answer && l->n_asked < COPIER_LINK_ASKED_MAX);
 	if (send(l->fd, &rq, sizeof(rq), MSG_DONTWAIT | MSG_NOSIGNAL) != (ssize_t)sizeof(rq))

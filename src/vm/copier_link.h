@@ -30,8 +30,8 @@ int copier_link_open(struct copier_link *l, struct loop *loop, int fd,
 		     void (*on_answer)(struct copier_link *l, enum copier_verb asked,
 				       const struct copier_reply *r, const struct err *err),
 		     struct err *err) NODISCARD;
-/* Answers come in order. */
-int copier_link_ask(struct copier_link *l, enum copier_verb verb, uint64_t deadline_ms,
-		    struct err *err) NODISCARD;
+/* Answers come in order. `base_crc`: see struct copier_request. */
+int copier_link_ask(struct copier_link *l, enum copier_verb verb, uint32_t base_crc,
+		    uint64_t deadline_ms, struct err *err) NODISCARD;
 /* The copier ends. No callback; fine when closed. */
 void copier_link_close(struct copier_link *l);

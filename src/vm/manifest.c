@@ -2,6 +2,7 @@
 #include "vm/manifest.h"
 
 #include <assert.h>
+#include <errno.h>
 #include <inttypes.h>
 #include <time.h>
 
@@ -241,7 +242,8 @@ int manifest_parse(struct bytes in, struct manifest *ret, struct err *err)
 
 	if (parse(in, &m, err) < 0) {
 		err_wrap(err, "manifest");
-		err->code = ERR_MISMATCH;
+		if (err->sys != ENOMEM) /* which says nothing about the text */
+			err->code = ERR_MISMATCH;
 		return -1;
 	}
 	*ret = m;

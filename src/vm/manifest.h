@@ -54,6 +54,22 @@ int manifest_put(const struct manifest *m, struct buf *out, struct err *err) NOD
  * missing or unknown, a text or a number out of bounds. */
 int manifest_parse(struct bytes in, struct manifest *ret, struct err *err) NODISCARD;
 
+/* What a sandbox made of it differs from: CRC-32C of the memory (upper half) and of the lowest
+ * disk. 0 stands for "not known", for what was written before there were such sums. */
+static inline uint64_t manifest_sums(const struct manifest *m)
+{
+	return (uint64_t)m->files[MANIFEST_MEMORY_FILE].crc << 32 |
+	       m->files[MANIFEST_DISK_FILE].crc;
+}
+static inline uint32_t sums_memory(uint64_t sums)
+{
+	return (uint32_t)(sums >> 32);
+}
+static inline uint32_t sums_disk(uint64_t sums)
+{
+	return (uint32_t)sums;
+}
+
 const char *manifest_file_name(enum manifest_file f); /* "kernel" */
 
 /* `wall_ns` of clock_wall_ns() as RFC 3339 in UTC, to the second. */

@@ -69,7 +69,7 @@ static void ask_copier(struct save *s, enum copier_verb verb)
 {
 	struct err err;
 
-	if (copier_link_ask(&s->copier, verb, SAVE_COPY_MS, &err) < 0)
+	if (copier_link_ask(&s->copier, verb, s->spec.base_crc, SAVE_COPY_MS, &err) < 0)
 		copier_broke(s, &err);
 }
 

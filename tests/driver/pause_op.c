@@ -370,7 +370,7 @@ static void on_applied(struct watch *w, unsigned int events)
 static void on_apply(struct warden_call *call, const struct warden_reply *reply, int *fds,
 		     size_t n_fds, const struct err *failed)
 {
-	const struct copier_request rq = { COPIER_VERSION, COPIER_APPLY };
+	const struct copier_request rq = { .version = COPIER_VERSION, .verb = COPIER_APPLY };
 	struct pause_op *p = CONTAINER_OF(call, struct pause_op, call);
 	struct err err;
 

@@ -206,6 +206,69 @@ static void swapped_pages_count(void **state)
 
 /* --- what is refused ---------------------------------------------------------------------- */
 
+static uint8_t first_byte(const struct world *x, const struct vm *vm)
+{
+	struct mappings m;
+	struct err err = { 0 };
+	uint8_t byte = 0;
+
+	assert_int_equal(mapping_find(vm->maps, &x->w.file, BYTES, &m, &err), 0);
+	assert_int_equal(pread(vm->mem, &byte, 1, (off_t)m.all[0].at), 1);
+	return byte;
+}
+
+/* A memory of the same size, and not the one that was compared with: nothing of it is written. */
+static void pages_of_another_template_are_refused(void **state)
+{
+	struct world x = make_world(PAGES);
+	struct vm a = start(x.w.memory, does_much, BYTES, MAP_PRIVATE);
+	struct vm b = start(x.w.memory, does_nothing, BYTES, MAP_PRIVATE);
+	struct copier_reply r = { 0 };
+	struct pages_head head;
+	struct err err = { 0 };
+
+	(void)state;
+	x.w.base_crc = 0x12345678;
+	use(&x, &a);
+	assert_int_equal(copy_all(&x.w, &r, &err), 0);
+	assert_int_equal(pread(x.w.pages, &head, sizeof(head), 0), sizeof(head));
+	assert_int_equal(head.base_crc, 0x12345678);
+	use(&x, &b);
+	x.w.base_crc++;
+	assert_int_equal(work_apply(&x.w, &r, &err), -1);
+	assert_int_equal(err.code, ERR_BASE_LOST);
+	assert_non_null(strstr(err.msg, "12345678"));
+	assert_int_not_equal(first_byte(&x, &b), 'a');
+	x.w.base_crc--;
+	err = (struct err){ 0 };
+	assert_int_equal(work_apply(&x.w, &r, &err), 0);
+	same_memory(&x, &a, &b);
+	end(&a);
+	end(&b);
+	end_world(&x);
+}
+
+/* Files of before say nothing of it, and are not refused. */
+static void pages_of_before_are_applied(void **state)
+{
+	struct world x = make_world(PAGES);
+	struct vm a = start(x.w.memory, does_much, BYTES, MAP_PRIVATE);
+	struct vm b = start(x.w.memory, does_nothing, BYTES, MAP_PRIVATE);
+	struct copier_reply r = { 0 };
+	struct err err = { 0 };
+
+	(void)state;
+	use(&x, &a);
+	assert_int_equal(copy_all(&x.w, &r, &err), 0);
+	use(&x, &b);
+	x.w.base_crc = 0x12345678;
+	assert_int_equal(work_apply(&x.w, &r, &err), 0);
+	same_memory(&x, &a, &b);
+	end(&a);
+	end(&b);
+	end_world(&x);
+}
+
 /* Writing into it would change the template of all. */
 static void shared_memory_is_refused(void **state)
 {
@@ -360,6 +423,8 @@ int main(void)
 		cmocka_unit_test(nothing_changed),
 		cmocka_unit_test(every_page_changed),
 		cmocka_unit_test(swapped_pages_count),
+		cmocka_unit_test(pages_of_another_template_are_refused),
+		cmocka_unit_test(pages_of_before_are_applied),
 		cmocka_unit_test(shared_memory_is_refused),
 		cmocka_unit_test(a_vm_that_ended),
 		cmocka_unit_test(device_state_is_bounded),

@@ -35,8 +35,8 @@ static void on_done(struct files_call *c, struct files_opened *got, const struct
 {
 	struct asked *a = CONTAINER_OF(c, struct asked, call);
 
-	a->got = (struct files_opened){ take_fd(&got->disk), take_fd(&got->pages),
-					take_fd(&got->memory), take_fd(&got->state) };
+	a->got = *got;
+	*got = FILES_NONE;
 	if (err)
 		a->err = *err;
 	a->done = ++a->world->n_done;
@@ -80,6 +80,31 @@ static void make_folder(const struct world *w, const char *name)
 	assert_int_equal(mkdir(path, 0755), 0);
 }
 
+static const struct manifest_facts home = { .vmm_version = "QEMU 10",
+					    .cpu_model = "Haswell",
+					    .accel = "tcg",
+					    .arguments = "-smp 1",
+					    .kernel_version = "6.12" };
+
+static void put_manifest(const struct world *w)
+{
+	AUTO(buf_done) struct buf text = BUF_MAX(MANIFEST_BYTES_MAX + 1);
+	struct manifest m = { .template_id = "t", .made_with = home };
+	struct err err;
+
+	for (int i = 0; i < MANIFEST_FILES; i++) { /* each file holds what it is called */
+		struct bytes text_of = bytes_str(manifest_file_name((enum manifest_file)i));
+
+		m.files[i] = (struct checksum){ text_of.len, crc32c(0, text_of) };
+	}
+	m.made_with.vcpus = 1;
+	m.made_with.memory_mib = 64;
+	manifest_time(0, m.created);
+	assert_int_equal(manifest_put(&m, &text, &err), 0);
+	assert_int_equal(buf_add(&text, (struct bytes){ (const uint8_t *)"", 1 }, &err), 0);
+	put(w, "state/templates/t/manifest", (const char *)text.ptr);
+}
+
 static void open_files(struct world *w, uint64_t reserve_mib)
 {
 	char data[256], state[256];
@@ -103,8 +128,11 @@ static int set_up(void **state)
 	make_folder(w, "state");
 	make_folder(w, "state/templates");
 	make_folder(w, "state/templates/t");
-	put(w, "state/templates/t/overlay", "empty qcow2");
+	put(w, "state/templates/t/overlay", "empty qcow2"); /* not compared here */
 	put(w, "state/templates/t/memory", "memory");
+	put(w, "state/templates/t/kernel", "kernel");
+	put(w, "state/templates/t/disk", "disk");
+	put_manifest(w);
 	assert_int_equal(loop_open(&w->loop, &err), 0);
 	timer_init(&w->alive, w->loop, on_alive);
 	timer_repeat(&w->alive, 5);
@@ -309,28 +337,6 @@ static void a_load_without_memory_opens_the_disk_alone(void **state)
 	assert_int_equal(a.err.code, ERR_NONE);
 	assert_true(a.got.disk >= 0 && a.got.pages < 0 && a.got.memory < 0);
 	close_all(&a.got);
-	/* with its memory: the template says nothing of the host it was made on */
-	assert_int_not_equal(result(w, FILES_LOAD, "i1", NULL), ERR_NONE);
-}
-
-static const struct manifest_facts home = { .vmm_version = "QEMU 10",
-					    .cpu_model = "Haswell",
-					    .accel = "tcg",
-					    .arguments = "-smp 1",
-					    .kernel_version = "6.12" };
-
-static void put_manifest(const struct world *w)
-{
-	AUTO(buf_done) struct buf text = BUF_MAX(MANIFEST_BYTES_MAX + 1);
-	struct manifest m = { .template_id = "t", .made_with = home };
-	struct err err;
-
-	m.made_with.vcpus = 1;
-	m.made_with.memory_mib = 64;
-	manifest_time(0, m.created);
-	assert_int_equal(manifest_put(&m, &text, &err), 0);
-	assert_int_equal(buf_add(&text, (struct bytes){ (const uint8_t *)"", 1 }, &err), 0);
-	put(w, "state/templates/t/manifest", (const char *)text.ptr);
 }
 
 static enum err_code load_on(struct world *w, const struct manifest_facts *here,
@@ -351,18 +357,23 @@ static enum err_code load_on(struct world *w, const struct manifest_facts *here,
 	return a.err.code;
 }
 
-static void another_host_is_told_by_name(void **state)
+static void make_saved(struct world *w)
 {
-	struct manifest_facts away = home;
-	struct world *w = *state;
 	struct files_opened got;
-	struct err err;
 
-	put_manifest(w);
 	assert_int_equal(result(w, FILES_MAKE, "i1", &got), ERR_NONE);
 	close_all(&got);
 	save_it(w, "i1");
 	assert_int_equal(result(w, FILES_KEEP, "i1", NULL), ERR_NONE);
+}
+
+static void another_host_is_told_by_name(void **state)
+{
+	struct manifest_facts away = home;
+	struct world *w = *state;
+	struct err err;
+
+	make_saved(w);
 	assert_int_equal(load_on(w, &home, NULL, &err), ERR_NONE);
 	snprintf(away.vmm_version, sizeof(away.vmm_version), "QEMU 11");
 	assert_int_equal(load_on(w, &away, NULL, &err), ERR_MISMATCH);
@@ -375,6 +386,122 @@ static void another_host_is_told_by_name(void **state)
 	/* it was booted there: what its template says is of no interest */
 	assert_int_equal(load_on(w, &away, &away, &err), ERR_NONE);
 	assert_int_equal(load_on(w, &home, &away, &err), ERR_MISMATCH);
+	assert_true(is_there(w, "data/sandboxes/i1/pages"));
+}
+
+/* --- what it differs from ----------------------------------------------------------------- */
+
+static uint64_t sums(const char *memory, const char *disk)
+{
+	return (uint64_t)crc32c(0, bytes_str(memory)) << 32 | crc32c(0, bytes_str(disk));
+}
+
+/* A load, with its memory or from its disk. */
+static struct asked load_from(struct world *w, bool memory, uint64_t base_sums, bool read)
+{
+	struct files_order o = order(FILES_LOAD, "i1");
+	struct asked a;
+
+	o.state_crc = crc32c(0, bytes_str(STATE));
+	o.here = home;
+	o.memory = memory;
+	o.base_sums = base_sums;
+	o.read_base = read;
+	ask(w, &a, &o);
+	wait_until(w, w->n_done + 1);
+	close_all(&a.got);
+	return a;
+}
+
+static void what_differs_from_another_template_is_refused(void **state)
+{
+	static const struct {
+		const char *name, *memory, *disk;
+		enum err_code goes_on, boots;
+	} rows[] = {
+		{ "the same", "memory", "disk", ERR_NONE, ERR_NONE },
+		{ "another memory", "yromem", "disk", ERR_BASE_LOST, ERR_NONE },
+		{ "another disk", "memory", "ksid", ERR_BASE_LOST, ERR_BASE_LOST },
+	};
+	struct world *w = *state;
+	struct asked a;
+
+	make_saved(w);
+	FOR_ROWS(row, rows) {
+		a = load_from(w, true, sums(row->memory, row->disk), false);
+		assert_int_equal(a.err.code, row->goes_on);
+		assert_true(a.err.code == ERR_NONE || strstr(a.err.msg, "is another"));
+		a = load_from(w, false, sums(row->memory, row->disk), false);
+		assert_int_equal(a.err.code, row->boots);
+	}
+	a = load_from(w, true, 0, false); /* of before: it is told, for the row */
+	assert_int_equal(a.err.code, ERR_NONE);
+	assert_int_equal(a.got.base_sums, sums("memory", "disk"));
+	assert_true(is_there(w, "data/sandboxes/i1/pages") &&
+		    is_there(w, "data/sandboxes/i1/disk"));
+}
+
+static void what_is_damaged_is_refused_to_whom_it_matters(void **state)
+{
+	static const struct {
+		const char *name;
+		enum manifest_file bad;
+		enum err_code goes_on, boots;
+	} rows[] = {
+		{ "kernel", MANIFEST_KERNEL_FILE, ERR_NONE, ERR_BASE_LOST },
+		{ "disk", MANIFEST_DISK_FILE, ERR_BASE_LOST, ERR_BASE_LOST },
+		{ "memory", MANIFEST_MEMORY_FILE, ERR_BASE_LOST, ERR_NONE },
+	};
+	struct world *w = *state;
+
+	make_saved(w);
+	FOR_ROWS(row, rows) {
+		char name[64];
+		struct asked a;
+
+		snprintf(name, sizeof(name), "state/templates/t/%s", row->name);
+		put(w, name, "damage");
+		for (int memory = 0; memory < 2; memory++) {
+			a = load_from(w, memory, sums("memory", "disk"), true);
+			assert_int_equal(a.err.code, memory ? row->goes_on : row->boots);
+			assert_int_equal(a.got.base, FILES_BASE_READ);
+			assert_int_equal(a.got.base_bad, 1u << row->bad);
+			assert_true(a.err.code == ERR_NONE || strstr(a.err.msg, row->name));
+		}
+		put(w, name, row->name);
+		a = load_from(w, true, sums("memory", "disk"), true);
+		assert_int_equal(a.err.code, ERR_NONE);
+		assert_int_equal(a.got.base_bad, 0);
+	}
+	put(w, "state/templates/t/overlay", "damage"); /* for new ones alone */
+	assert_int_equal(load_from(w, true, sums("memory", "disk"), true).err.code, ERR_NONE);
+}
+
+static void what_cannot_be_read_now_is_not_lost(void **state)
+{
+	struct world *w = *state;
+	char manifest[256], away[256];
+	struct asked a;
+
+	make_saved(w);
+	path_of(w, "state/templates/t/manifest", manifest, sizeof(manifest));
+	path_of(w, "state/templates/t/away", away, sizeof(away));
+	assert_int_equal(rename(manifest, away), 0);
+	a = load_from(w, true, 0, true);
+	assert_int_equal(a.err.code, ERR_BASE_LOST);
+	assert_int_equal(a.got.base, FILES_BASE_READ);
+	assert_int_equal(symlink("manifest", manifest), 0); /* ELOOP: as EACCES or EIO */
+	a = load_from(w, true, 0, true);
+	assert_int_equal(a.err.code, ERR_UNAVAILABLE);
+	assert_int_equal(a.got.base, FILES_BASE_UNREAD);
+	assert_int_equal(rename(away, manifest), 0);
+	assert_int_equal(load_from(w, true, 0, true).err.code, ERR_NONE);
+	path_of(w, "state/templates/t", manifest, sizeof(manifest));
+	path_of(w, "state/templates/u", away, sizeof(away));
+	assert_int_equal(rename(manifest, away), 0);
+	a = load_from(w, false, 0, true);
+	assert_int_equal(a.err.code, ERR_BASE_LOST);
+	assert_int_equal(a.got.base, FILES_BASE_ABSENT);
 	assert_true(is_there(w, "data/sandboxes/i1/pages"));
 }
 
@@ -544,6 +671,9 @@ int main(void)
 		T(what_was_saved_has_its_name_only_at_the_end),
 		T(a_load_without_memory_opens_the_disk_alone),
 		T(another_host_is_told_by_name),
+		T(what_differs_from_another_template_is_refused),
+		T(what_is_damaged_is_refused_to_whom_it_matters),
+		T(what_cannot_be_read_now_is_not_lost),
 		T(the_jobs_of_one_are_done_in_order),
 		T(whoever_lost_interest_is_not_told),
 		T(a_full_disk_is_said_before_anything_is_made),

@@ -326,8 +326,9 @@ static void without_a_descriptor_the_link_stays(void **state)
 		int pages = lacks ? open("/dev/null", O_RDONLY | O_CLOEXEC) : -1;
 		int memory = lacks ? -1 : open("/dev/null", O_RDONLY | O_CLOEXEC);
 
-		assert_int_equal(
-			apply_start(&a, s.loop, &s.wk, "box", pages, memory, on_applied, &err), -1);
+		const struct apply_spec spec = { "box", pages, memory, 0 };
+
+		assert_int_equal(apply_start(&a, s.loop, &s.wk, &spec, on_applied, &err), -1);
 		assert_int_equal(err.code, ERR_EXHAUSTED);
 		assert_int_equal(fcntl(lacks ? pages : memory, F_GETFD), -1); /* it was closed */
 	}

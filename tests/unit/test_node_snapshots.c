@@ -11,7 +11,7 @@
 #include "node/files_work.h"
 #include "node/node.h"
 
-enum { PAGES = 16, MEMORY = PAGES * PAGES_BYTES };
+enum { PAGES = 16, MEMORY = PAGES * PAGES_BYTES, TEMPLATE_CRC = 0x1234 /* as it says */ };
 
 struct world {
 	char base[64];
@@ -76,18 +76,26 @@ static const struct manifest_facts facts = {
 };
 
 /* Every page of the template's memory is full of its number. */
-static void put_template(const struct world *w)
+static void put_manifest(const struct world *w, uint32_t disk_crc)
 {
 	AUTO(buf_done) struct buf text = BUF_MAX(MANIFEST_BYTES_MAX);
 	struct manifest m = { .template_id = "t", .created = "2026-01-01T00:00:00Z" };
-	uint8_t memory[MEMORY];
 	struct err err;
+
+	m.made_with = facts;
+	m.files[MANIFEST_DISK_FILE].crc = disk_crc;
+	m.files[MANIFEST_MEMORY_FILE].crc = TEMPLATE_CRC;
+	assert_int_equal(manifest_put(&m, &text, &err), 0);
+	put(w, "state/templates/t/manifest", text.ptr, text.len);
+}
+
+static void put_template(const struct world *w)
+{
+	uint8_t memory[MEMORY];
 
 	for (size_t i = 0; i < PAGES; i++)
 		memset(memory + i * PAGES_BYTES, (int)i + 1, PAGES_BYTES);
-	m.made_with = facts;
-	assert_int_equal(manifest_put(&m, &text, &err), 0);
-	put(w, "state/templates/t/manifest", text.ptr, text.len);
+	put_manifest(w, TEMPLATE_CRC);
 	put(w, "state/templates/t/memory", memory, sizeof(memory));
 	put(w, "state/templates/t/overlay", "empty", 5);
 }
@@ -358,6 +366,42 @@ static void of_a_paused_one(void **state)
 	remove_box(w);
 }
 
+/* Its lowest disk is the template's, and none but that one. */
+static void of_another_template_it_is_refused(void **state)
+{
+	struct world *w = *state;
+	struct files_order o = order_of(FILES_SNAP_OPEN, "two", "", 1);
+	struct pages_file f = pages_make();
+	struct files_work got;
+	struct err err = { 0 };
+
+	take(w, "one", "", 1);
+	put_manifest(w, TEMPLATE_CRC + 1);
+	assert_int_equal(open_of(w, "one", true, &facts, &got, &err), -1);
+	assert_int_equal(err.code, ERR_BASE_LOST);
+	files_work_done(&got);
+	remove_box(w);
+	assert_true(is_there(w, "snapshots/one/memory"));
+	put_manifest(w, TEMPLATE_CRC);
+	err = (struct err){ 0 };
+	if (open_of(w, "one", true, &facts, &got, &err) < 0)
+		fail_msg("%s", err.msg);
+	assert_int_equal(sums_disk(got.opened.base_sums), TEMPLATE_CRC);
+	files_work_done(&got);
+	remove_box(w);
+	/* nor is one made of what differs from another */
+	o.base_sums = (uint64_t)(TEMPLATE_CRC + 1) << 32 | TEMPLATE_CRC;
+	assert_int_equal(do_it(w, &o, &err), -1);
+	assert_int_equal(err.code, ERR_BASE_LOST);
+	o.base_sums = (uint64_t)TEMPLATE_CRC << 32 | TEMPLATE_CRC;
+	f.head.base_crc = TEMPLATE_CRC + 1;
+	pages_head_seal(&f.head);
+	copy_into(w, "two", "", 1, &f);
+	o.verb = FILES_SNAP_JOIN;
+	assert_int_equal(do_it(w, &o, &err), -1);
+	assert_int_equal(err.code, ERR_BASE_LOST);
+}
+
 static void break_length(struct pages_file *f)
 {
 	f->head.pages = 1;
@@ -588,6 +632,7 @@ int main(void)
 		T(one_memory_of_two),
 		T(each_stands_by_itself),
 		T(of_a_paused_one),
+		T(of_another_template_it_is_refused),
 		T(pages_are_not_believed),
 		T(what_does_not_fit_is_refused),
 		T(a_snapshot_knows_where_its_source_was_booted),

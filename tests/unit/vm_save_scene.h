@@ -13,7 +13,7 @@
 #include "vm/save.h"
 #include "vm/thaw.h"
 
-enum { GUARD_MS = 60000, LOOK_MS = 5 };
+enum { GUARD_MS = 60000, LOOK_MS = 5, SAVE_BASE_CRC = 0x5a5a };
 
 /* What the copier does with a request. */
 struct copier {
@@ -94,6 +94,7 @@ static inline void on_request(struct watch *w, unsigned int events)
 		return;
 	}
 	assert_int_equal(rq.version, COPIER_VERSION);
+	assert_int_equal(rq.base_crc, SAVE_BASE_CRC);
 	assert_true(s.n_asked < COUNT(s.asked));
 	s.asked[s.n_asked++] = rq.verb;
 	verb = (int)rq.verb;
@@ -216,6 +217,7 @@ static inline void scene_save(const struct copier *copier)
 	struct save_spec spec = { .agent = s.agent.at,
 				  .control_token = s.identity.control_token,
 				  .save_file = "/vm/state",
+				  .base_crc = SAVE_BASE_CRC,
 				  .must_freeze = s.must_freeze,
 				  .disk_only = s.disk_only };
 	struct err err;

@@ -14,7 +14,8 @@ import tempfile
 
 from protocol import CODES
 
-VERSION = 2
+VERSION = 3        # of what is said to a copier
+PAGES_VERSION = 2
 PAGE = 4096
 ANSWER_SECONDS = 60
 HEAD = "<8sIIQQQQQIII"  # without its own checksum
@@ -67,7 +68,7 @@ def pages_file(memory_bytes, pages):
     copies.insert(1, b"?" * PAGE)
     at = {n: 0 if i == 0 else i + 1 for i, n in enumerate(kept)}
     runs = [struct.pack(RUN, n, 1, ZERO if page is None else 0, at.get(n, 0)) for n, page in sorted(pages.items())]
-    head = struct.pack(HEAD, b"HOTCELLP", VERSION, PAGE, memory_bytes, len(copies), len(runs), len(kept),
+    head = struct.pack(HEAD, b"HOTCELLP", PAGES_VERSION, PAGE, memory_bytes, len(copies), len(runs), len(kept),
                        len(runs) - len(kept), crc32c(b"".join(copies)), crc32c(b"".join(runs)), 0)
     head += struct.pack("<I", crc32c(head))
     return head.ljust(PAGE, b"\0") + b"".join(copies) + b"".join(runs)
@@ -123,10 +124,10 @@ class Files:
     def hang_up(self):
         self.control.close()
 
-    def ask(self, verb, version=VERSION):
+    def ask(self, verb, version=VERSION, base_crc=0):
         self.forget()
         self.control.settimeout(ANSWER_SECONDS)
-        self.control.send(struct.pack("<II", version, verb))
+        self.control.send(struct.pack("<IIII", version, verb, base_crc, 0))
         data = self.control.recv(ctypes.sizeof(Reply) + 1)
         assert len(data) == ctypes.sizeof(Reply), f"a reply of {len(data)} bytes"
         return Reply.from_buffer_copy(data)
