@@ -288,8 +288,6 @@ static int tidy(struct files_work *w, bool runs, struct err *err)
 {
 	AUTO(auto_close) int folder = open_folder(w, err);
 
-	if (runs && !w->order.goes_on && is_saved(w))
-		return 0;
 	/* the description first: by it the rest would be believed */
 	if (folder < 0 || (runs && row_file_drop(w->root, w->order.id, false, err) < 0))
 		return -1;

@@ -76,7 +76,6 @@ static void drop_files(const struct sandbox *s)
 	struct err err;
 
 	sandbox_files_order(s, FILES_RUNS, &o);
-	o.goes_on = true;
 	if (files_ask(s->node->files, NULL, &o, NULL, &err) < 0)
 		log_error("%s: %s", s->info.id, err.msg);
 }

@@ -57,7 +57,6 @@ struct files_order {
 	uint32_t layer;                    /* SNAP_*: the number of its own */
 	bool verify;                       /* MAKE, LOAD: read all of the snapshot's files */
 	bool lost;                         /* REMOVE: nobody wanted it gone */
-	bool goes_on;                      /* RUNS: it does, whatever its folder tells */
 	bool memory;                       /* MAKE, SAVE, KEEP, LOAD: not the disk alone */
 	uint64_t need_mib;                 /* SAVE, SNAP_OPEN: what its memory takes at most */
 	uint32_t state_crc, generation;    /* LOAD: as its row knows them */

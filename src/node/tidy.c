@@ -41,7 +41,8 @@ static bool rests(const struct sandbox *s, enum files_verb *ret)
 {
 	if (s->state == SANDBOX_RUNNING) {
 		*ret = FILES_RUNS;
-		return !s->pausing && !s->copying && !s->rousing;
+		/* a journal of before may say that it runs: then it was paused since */
+		return s->seen > 0 && !s->pausing && !s->copying && !s->rousing;
 	}
 	*ret = FILES_PAUSED;
 	return (s->state == SANDBOX_PAUSED || s->state == SANDBOX_PARKING) && !s->resuming;

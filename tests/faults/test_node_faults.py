@@ -122,7 +122,7 @@ def check_saved(host, box, before, paused):
     found = host.client.get(TEAM, box.id).sandbox
     assert found.state == value("NODE_PAUSED" if paused else "NODE_RUNNING")
     wait_for(lambda: len(host.warden.list()) == (0 if paused else 1), "its VM", 60)
-    want = ["disk", "pages", "state"] if paused else ["disk"]
+    want = ["disk", "pages", "row", "state"] if paused else ["disk"]
     wait_for(lambda: host.folders() == {box.id: want}, f"{want} and nothing else", 60)
     if paused:
         assert host.client.connect(TEAM, box.id, 300).resumed == 1

@@ -85,7 +85,7 @@ def test_it_is_resumed_as_it_was(host, box):
     assert abs(paused.end_ns - time.time_ns()) < 60 * 10**9
     host.client.wait_event(box.id)
     wait_for(lambda: not host.warden.list(), "its VM is gone")
-    assert host.folders() == {box.id: ["disk", "pages", "state"]}
+    assert host.folders() == {box.id: ["disk", "pages", "row", "state"]}
     got = host.client.get(TEAM, box.id)
     assert got.sandbox.state == value(PAUSED) and got.text == {"metadata": {"k": "v"}}
     assert [s.state for s, _ in host.client.list(TEAM)] == [value(PAUSED)]
@@ -112,13 +112,14 @@ def test_its_disk_alone(host, box):
     before = mark(host, box).splitlines()
     host.client.pause(TEAM, box.id, flags=["NO_MEMORY"])
     wait_for(lambda: not host.warden.list(), "its VM is gone")
-    assert host.folders() == {box.id: ["disk"]}
+    assert host.folders() == {box.id: ["disk", "row"]}
     again = host.client.connect(TEAM, box.id, 300).sandbox
     after = host.run(again, "md5sum < /root/on-disk; cat /proc/sys/kernel/random/boot_id /etc/machine-id;"
                             " hostname; echo $FROM; ls /dev/shm").splitlines()
     assert after[0] == before[0]
     assert after[1] != before[3], "it has booted"
     assert after[2:] == [before[4], before[5], "create"]
+    wait_for(lambda: host.folders() == {box.id: ["disk"]}, "it is not described any more")
     # and one that has its memory may be booted all the same
     host.client.pause(TEAM, box.id)
     third = host.client.connect(TEAM, box.id, 300, flags=["NO_MEMORY"]).sandbox
