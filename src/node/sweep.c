@@ -1,6 +1,5 @@
 /* sweep.c - what a start finds on the disk, and what becomes of it; on a thread. */
 /* #syscalls: openat openat2 newfstatat fcntl renameat2 unlinkat getdents64 fsync close */
-#include "node/journal_meta.h"
 #include "node/sweep.h"
 
 #include <errno.h>
@@ -11,6 +10,7 @@
 #include "base/clock.h"
 #include "base/folder.h"
 #include "base/log.h"
+#include "node/journal_meta.h"
 #include "node/node.h"
 #include "node/row_file.h"
 #include "node/sweep_rows.h"

@@ -78,6 +78,7 @@ class FakeOpener:
             with contextlib.suppress(OSError):
                 while self.serve_one(self.caller):
                     pass
+            self.caller.close()  # a socket of the caller's network, which goes with the caller
 
     def serve_one(self, caller):
         raw, fds, _, _ = socket.recv_fds(caller, 512, 4)
