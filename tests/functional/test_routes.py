@@ -89,6 +89,9 @@ ROUTES = {
     ("GET", "/admin/ended"): (200, None),
     ("GET", "/admin/templates"): (200, None),
     ("POST", "/admin/confirm-lost"): (200, None),
+    ("GET", "/admin/lost"): (200, None),
+    ("POST", "/admin/lost/{id}/restore"): (404, None),
+    ("DELETE", "/admin/lost/{id}"): (404, None),
     ("GET", "/admin/status"): (200, None),
     ("GET", "/admin/health"): (200, None),
 }
@@ -120,7 +123,7 @@ def server():
 def fill(server, path, **changes):
     names = {"sandboxID": server.box["sandboxID"], "apiKeyID": server.key_id, "teamID": server.team,
              "team": server.team, "alias": "base", "templateID": "base", "buildID": "b", "hash": "h",
-             "volumeID": "v", "secretID": "s", **changes}
+             "volumeID": "v", "secretID": "s", "id": "nolost", **changes}
     return (path + QUERIES.get(path, "")).format(**names)
 
 
