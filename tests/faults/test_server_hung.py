@@ -203,8 +203,8 @@ def test_a_client_that_never_reads_delays_nobody_else(server, boxes):
     """Output nobody takes stays in the guest; other streams of the same sandbox flow."""
     flooded, other = boxes
     usual = times(server, other)
+    server.run(flooded, "head -c 64M /dev/zero > /tmp/zeros")
     with socket.create_connection(("127.0.0.1", server.port)) as deaf:
-        server.run(flooded, "head -c 64M /dev/zero > /tmp/zeros")
         deaf.sendall(f"GET /files?path=/tmp/zeros&username=user HTTP/1.1\r\nHost: x\r\n"
                      f"E2b-Sandbox-Id: {flooded['sandboxID']}\r\nE2b-Sandbox-Port: 49983\r\n"
                      f"X-Access-Token: {flooded.get('envdAccessToken') or ''}\r\n\r\n".encode())
