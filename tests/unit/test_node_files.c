@@ -531,17 +531,60 @@ static void the_jobs_of_one_are_done_in_order(void **state)
 	}
 }
 
-static void whoever_lost_interest_is_not_told(void **state)
+static void whoever_lost_interest_before_it_began_is_not_told(void **state)
+{
+	struct files_order o = order(FILES_MAKE, "i1"), load = order(FILES_LOAD, "i1");
+	struct world *w = *state;
+	struct asked a, b;
+
+	ask(w, &a, &o);
+	ask(w, &b, &load);
+	files_cancel(&a.call);
+	files_cancel(&a.call);
+	wait_until(w, 1);
+	assert_int_equal(a.done, 0);
+	assert_int_equal(b.err.code, ERR_NO_FILES); /* it never was */
+}
+
+/* A thread that opens it waits there for whoever writes. One turn of the loop begins a job and may
+ * tell of its end, too: what is under way, and stays so, needs something to wait for. */
+static void hold_makes(struct world *w)
+{
+	char path[256];
+
+	path_of(w, "state/templates/t/overlay", path, sizeof(path));
+	assert_int_equal(unlink(path), 0);
+	assert_int_equal(mkfifo(path, 0600), 0);
+}
+
+static void let_a_make_go(struct world *w)
+{
+	char path[256];
+	int fd;
+
+	path_of(w, "state/templates/t/overlay", path, sizeof(path));
+	fd = open(path, O_WRONLY | O_CLOEXEC); /* once the thread is there */
+	assert_true(fd >= 0);
+	close(fd);
+}
+
+static void whoever_lost_interest_meanwhile_is_not_told(void **state)
 {
 	struct files_order o = order(FILES_MAKE, "i1"), gone = order(FILES_REMOVE, "i1");
 	struct world *w = *state;
 	struct asked a, b;
 
+	hold_makes(w);
 	ask(w, &a, &o);
 	ask(w, &b, &gone);
-	(void)loop_turn(w->loop); /* perhaps it has begun */
+	for (int i = 0; i < TURNS_MAX && !is_there(w, "data/sandboxes/i1"); i++)
+		assert_true(loop_turn(w->loop));
+	assert_true(is_there(w, "data/sandboxes/i1"));
 	files_cancel(&a.call);
 	files_cancel(&a.call);
+	assert_true(loop_turn(w->loop)); /* the other one waits for its end all the same */
+	assert_int_equal(w->n_done, 0);
+	let_a_make_go(w);
 	wait_until(w, 1);
 	assert_int_equal(a.done, 0);
 	assert_int_equal(b.err.code, ERR_NONE);
@@ -658,7 +701,8 @@ int main(void)
 		T(what_is_damaged_is_refused_to_whom_it_matters),
 		T(what_cannot_be_read_now_is_not_lost),
 		T(the_jobs_of_one_are_done_in_order),
-		T(whoever_lost_interest_is_not_told),
+		T(whoever_lost_interest_before_it_began_is_not_told),
+		T(whoever_lost_interest_meanwhile_is_not_told),
 		T(a_full_disk_is_said_before_anything_is_made),
 		T(what_was_saved_and_lost_is_set_aside),
 		T(so_many_at_once_in_order),
