@@ -388,7 +388,7 @@ static void begin(uint8_t mode)
 	if (mode & 4) {
 		MUST(addr_ip("93.184.216.34", PORT, &w.proxy, &err) == 0);
 		w.house.proxy = &w.proxy;
-		w.ground.proxied = true;
+		w.ground.proxy_resolves = !(mode & 128);
 	}
 	outlet_open(&w.outlet, &w.house);
 	new_rules(mode >> 4 & 7);

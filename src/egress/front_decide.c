@@ -86,7 +86,7 @@ static void decide_by_name(struct front *f)
 			front_let_out(f, &address);
 		else
 			front_turn_away(f, &v);
-	} else if (o->house->proxy) {
+	} else if (o->policy.ground->proxy_resolves) {
 		towards(f, STAND_IN_FIRST); /* any: the name is told, and resolved there */
 		front_let_out(f, &v);
 	} else if (resolver_ask(o->house->resolver, &f->lookup, &o->asker, f->name, on_found,

@@ -21,8 +21,7 @@ struct house {
 	struct resolver *resolver; /* borrowed, as all here */
 	const struct policy_ground *ground;
 	struct house_limits limits;
-	const struct addr
-		*proxy; /* NULL: none. Resolves names; policy_ground.proxied says so, too */
+	const struct addr *proxy; /* NULL: none */
 };
 
 static inline uint64_t house_bytes_per_s(uint64_t mbit)

@@ -55,20 +55,21 @@ static int read_ground(struct program *p, const struct config_value *set, struct
 		if (addr_parse(bytes_str(set[SET_PROXY].text), &p->proxy, err) < 0)
 			return err_wrap(err, "proxy");
 		p->house.proxy = &p->proxy;
-		p->ground.proxied = true;
+		p->ground.proxy_resolves = set[SET_PROXY_RESOLVES].number;
 	}
 	p->ground.mode = (enum policy_mode)set[SET_NETWORK].number;
-	if (policy_ground_allow(&p->ground, bytes_str(set[SET_ALLOW].text), err) < 0)
+	if (policy_ground_allow(&p->ground, bytes_str(set[SET_ALLOW].text), err) < 0 ||
+	    policy_ground_services(&p->ground, bytes_str(set[SET_SERVICES].text), err) < 0)
 		return -1;
-	return policy_ground_services(&p->ground, bytes_str(set[SET_SERVICES].text), err);
+	return policy_ground_check(&p->ground, err);
 }
 
-/* With a proxy nobody is asked here. */
+/* Where the proxy resolves nobody is asked here. */
 static int read_resolvers(const struct program *p, const struct config_value *set,
 			  struct question_servers *ret, struct err *err)
 {
 	*ret = (struct question_servers){ 0 };
-	return p->house.proxy ? 0 : resolvers_read(set[SET_RESOLVERS].text, ret, err);
+	return p->ground.proxy_resolves ? 0 : resolvers_read(set[SET_RESOLVERS].text, ret, err);
 }
 
 static int open_resolver(struct program *p, const struct config_value *set, struct err *err)

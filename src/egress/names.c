@@ -151,7 +151,7 @@ static void answer_allowed(struct outlet *o, int udp, struct bytes in, const str
 		tell(udp, who, q, &(struct dns_addresses){ 0 });
 	else if (policy_service(&o->policy, name))
 		tell_service(o, udp, q, name, v, who);
-	else if (o->house->proxy)
+	else if (o->policy.ground->proxy_resolves)
 		tell_stand_in(o, udp, q, name, v, who);
 	else {
 		o->counts.names_allowed++;

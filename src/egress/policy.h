@@ -31,8 +31,8 @@ struct policy_service {
 
 struct policy_ground {
 	enum policy_mode mode;
-	bool proxied;  /* names are resolved elsewhere: stand-ins (stand_in.h) are as good */
-	bool packages; /* the list has the template's own package hosts, too */
+	bool proxy_resolves; /* names are the proxy's: stand-ins (stand_in.h) are as good */
+	bool packages;       /* the list has the template's own package hosts, too */
 	struct rule_list allow;
 	struct policy_service services[POLICY_SERVICES_MAX];
 	size_t n_services;
@@ -44,6 +44,8 @@ struct policy_ground {
 int policy_ground_services(struct policy_ground *g, struct bytes text, struct err *err) NODISCARD;
 /* "example.com *.example.org 1.2.3.0/24"; `packages` stands for the template's hosts. */
 int policy_ground_allow(struct policy_ground *g, struct bytes text, struct err *err) NODISCARD;
+/* Once all of it is read: may these settings be together? The error says what to change. */
+int policy_ground_check(const struct policy_ground *g, struct err *err) NODISCARD;
 void policy_ground_done(struct policy_ground *g);
 
 struct policy {

@@ -59,6 +59,25 @@ int policy_ground_services(struct policy_ground *g, struct bytes text, struct er
 	return 0;
 }
 
+/* Of a name that a proxy resolves nobody here sees the address: where every name is allowed, one
+ * that leads inside is. */
+int policy_ground_check(const struct policy_ground *g, struct err *err)
+{
+	const char *all = NULL;
+
+	if (g->mode == POLICY_OPEN)
+		all = "network = open";
+	for (size_t i = 0; g->mode == POLICY_ALLOWLIST && i < g->allow.n; i++)
+		if (strcmp(g->allow.all[i].text, "*") == 0)
+			all = "allow = *";
+	if (!g->proxy_resolves || !all)
+		return 0;
+	return err_set(err, ERR_INVALID, 0,
+		       "proxy_resolves = yes with %s: sandboxes would reach your own network by "
+		       "name; set proxy_resolves = no, or network = allowlist with single names",
+		       all);
+}
+
 void policy_ground_done(struct policy_ground *g)
 {
 	rule_list_done(&g->allow);

@@ -26,7 +26,13 @@ const struct config_param settings_table[SETTINGS] = {
 				    "of /etc/resolv.conf" },
 	[SET_PROXY] = { "proxy", CONFIG_TEXT, "",
 			.help = "address:port of an HTTP proxy that everything but services goes "
-				"through, by CONNECT; it resolves the names; empty: none" },
+				"through, by CONNECT; empty: none" },
+	[SET_PROXY_RESOLVES] = { "proxy_resolves", CONFIG_FLAG, "no",
+				 .help = "no: names are resolved and judged here, the proxy is "
+					 "asked "
+					 "for addresses; yes: it is asked for names, and has to "
+					 "keep away those that lead inside; not with network = "
+					 "open" },
 	[SET_CONNECTIONS] = { "connections", CONFIG_NUMBER, "512", 1, 16384,
 			      .help = "of one sandbox at a time" },
 	[SET_PER_SECOND] = { "per_second", CONFIG_NUMBER, "500", 5, 100000,

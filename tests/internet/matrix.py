@@ -231,13 +231,22 @@ def by_gateway(gateways, box):
         "its name": ("dns", {"server": DOOR, "name": name})}
 
 
-# With a proxy of the operator's: names are told to it, and addresses stand for them.
-PROXY_PASS = {title: how for title, how in MUST_PASS.items() if how[1] not in ("resolve", "dns") or how[0] == "nodata"}
+# With a proxy of the operator's, which leads wherever it is asked to: the same, and it itself is nobody's to ask.
 PROXY_FAIL = {
-    **{title: how for title, how in MUST_FAIL.items() if title != "resolver: a name that leads inside"},  # nobody knows yet
+    **MUST_FAIL,
     **{f"the proxy itself, {title}": ("say", {"to": PROXY, "port": PROXY_PORT, "parts": [text]}) for title, text in (
         ("a foreign name", "CONNECT evil.test:80 HTTP/1.1\r\nHost: evil.test:80\r\n\r\n" + get("evil.test")),
         ("an allowed one", "CONNECT good.test:80 HTTP/1.1\r\nHost: good.test:80\r\n\r\n" + get("good.test")))},
+}
+# With one that resolves names: it is told them, and addresses stand for them.
+RESOLVING_NAMES = "good.test *.wild.test 45.33.32.0/24"
+RESOLVING_PASS = {title: MUST_PASS[title] for title in (
+    "HTTP by name", "HTTP far below a wildcard", "HTTP for an allowed name at a metadata address", "HTTP to an allowed range",
+    "TLS by name", "SSH to an allowed name", "resolver: AAAA, there is none")}
+RESOLVING_FAIL = {
+    **{f"HTTP inside, {to}": ("http", {"to": to}) for to in (INSIDE, METADATA)},
+    "HTTP for a foreign name at an allowed address": ("http", {"to": GOOD, "host": "evil.test"}),
+    "HTTP by a name that the operator does not list": ("http", {"to": GOOD, "host": "inside.test"}),
     "an allowed name's own address, SSH": ("say", {"to": GOOD, "port": 22}),
     "an address that stands for nothing": ("say", {"to": "198.19.255.254", "port": 22}),
 }
@@ -270,13 +279,15 @@ def is_expected(h, services=()):
     return True
 
 
-def is_proxied(h):
-    """Does a proxy explain it? Nobody is asked for a name, and nobody else is dialled but by it."""
+def is_proxied(h, resolves=False):
+    """Does a proxy explain it? It is asked for addresses that may be reached, or, if it resolves, for names; then nobody is
+    asked for a name. Nobody else is dialled but by it."""
     host, _, port = h.get("target", "").rpartition(":")
     if (h["to"], h["port"]) == (PROXY, PROXY_PORT):
+        judged = is_allowed(host) if resolves else host in (GOOD, OTHER, MOVED)
         return h["proto"] == "tcp" or (h["method"] == "CONNECT" and port.isdigit() and (
-            is_allowed(host) or host.startswith("45.33.32.")))
-    if h["proto"] in ("dns", "udp") or h.get("peer", BEHIND) != BEHIND:
+            judged or host.startswith("45.33.32.")))
+    if (h["proto"] == "dns" and resolves) or h.get("peer", BEHIND) != BEHIND:
         return False
     return is_expected(h)
 

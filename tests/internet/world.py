@@ -13,7 +13,6 @@ import base64
 import collections
 import contextlib
 import hashlib
-import ipaddress
 import json
 import logging
 import mimetypes
@@ -184,12 +183,11 @@ async def pass_on(reader, writer):
 
 
 async def serve_proxy(reader, writer, to, port):
-    """CONNECT, as a company has it: it resolves names itself, and leads nobody inside."""
+    """CONNECT to whomever it is asked for, inside too: egress has to judge."""
     method, target, _ = await read_request(reader)
     host, _, number = target.rpartition(":")
     note("proxy", to, port, method=method, target=target)
     ips = [host] if host.replace(".", "").isdigit() else names.addresses(host)
-    ips = [ip for ip in ips if ipaddress.ip_address(ip).is_global]
     if method != "CONNECT" or not ips:
         respond(writer, b"not there", "403 Forbidden")
         return

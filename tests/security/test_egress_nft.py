@@ -148,6 +148,34 @@ def test_what_the_kernel_sends_itself_is_nobodys(host, rules):
         assert "refused" in said and "Errno 111" in said, f"{ip}: {said}"
 
 
+def printed(tmp_path, **settings):
+    """What egress says to its settings."""
+    config = tmp_path / "egress.conf"
+    config.write_text("".join(f"{k} = {v}\n" for k, v in {"user": USER, "resolvers": f"{RESOLVER}:53", **settings}.items()))
+    return subprocess.run([build_dir() / "src/egress/hotcell-egress", "--nft", config], capture_output=True,
+                          text=True, check=False, timeout=PATIENCE_SECONDS)
+
+
+def test_with_a_proxy_its_resolvers_are_reached_unless_the_proxy_resolves(tmp_path):
+    proxy, resolver = "ip daddr 10.9.8.7 meta l4proto { tcp } th dport 3128 accept", f"ip daddr {RESOLVER} "
+    here = printed(tmp_path, proxy="10.9.8.7:3128", network="open")
+    assert here.returncode == 0 and proxy in here.stdout and resolver in here.stdout, here
+    there = printed(tmp_path, proxy="10.9.8.7:3128", proxy_resolves="yes")
+    assert there.returncode == 0 and proxy in there.stdout and resolver not in there.stdout, there
+
+
+@pytest.mark.parametrize("every", [{"network": "open"}, {"network": "allowlist", "allow": "packages *"}])
+def test_a_proxy_that_resolves_is_not_for_every_name(tmp_path, every):
+    """Neither are there rules of the kernel nor does it start."""
+    done = printed(tmp_path, proxy="10.9.8.7:3128", proxy_resolves="yes", **every)
+    assert done.returncode == 1 and done.stdout == "" and "set proxy_resolves = no" in done.stderr, done
+    config = tmp_path / "egress.conf"
+    config.write_text(config.read_text().replace(f"user = {USER}", f"socket = {tmp_path}/egress.sock"))
+    done = subprocess.run([build_dir() / "src/egress/hotcell-egress", config], capture_output=True, text=True,
+                          check=False, timeout=PATIENCE_SECONDS)
+    assert done.returncode == 1 and "set proxy_resolves = no" in done.stderr, done
+
+
 def test_without_a_user_of_its_own_there_are_no_rules(tmp_path):
     config = tmp_path / "egress.conf"
     config.write_text("user =\n")

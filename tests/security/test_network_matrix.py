@@ -16,7 +16,7 @@ import pytest
 import matrix
 from guest import KNOWN, Neighbour, check_fails, check_heard, check_passes, one, prepare, probe, show
 from internet import Internet
-from names import INSIDE, MOVED, PROXY, PROXY_PORT, RANGE
+from names import GOOD, INSIDE, MOVED, PROXY, PROXY_PORT, RANGE
 from server import Server, wait_for
 
 DEATHS = int(os.environ.get("HOTCELL_EGRESS_DEATHS", "5"))
@@ -153,8 +153,8 @@ def test_nothing_gets_out_while_egress_dies(server, internet, box):
 @pytest.fixture
 def proxied(server, box):
     """Egress, with the operator's proxy; or with one at that port, where nobody is."""
-    def proxied(port):
-        server.restart("egress", proxy=f"{PROXY}:{port}")
+    def proxied(port, **more):
+        server.restart("egress", proxy=f"{PROXY}:{port}", **more)
     yield proxied
     server.restart("egress")
     wait_ruled(server, box)
@@ -165,16 +165,28 @@ def test_everything_goes_by_the_operators_proxy(server, internet, box, proxied):
     wait_ruled(server, box)
     internet.heard()
     check_fails(server, box, matrix.PROXY_FAIL)
-    check_passes(server, box, matrix.PROXY_PASS)
+    check_passes(server, box, matrix.MUST_PASS)
     heard = internet.heard()
     around = [h for h in heard if not matrix.is_proxied(h)]
+    assert not around, around
+    assert {f"{GOOD}:80", f"{GOOD}:443", f"{GOOD}:22", f"{RANGE}:80"} <= {h.get("target") for h in heard}
+
+
+def test_where_the_proxy_resolves_it_is_asked_for_names(server, internet, box, proxied):
+    proxied(PROXY_PORT, proxy_resolves="yes", network="allowlist", allow=matrix.RESOLVING_NAMES)
+    wait_ruled(server, box)
+    internet.heard()
+    check_fails(server, box, matrix.RESOLVING_FAIL)
+    check_passes(server, box, matrix.RESOLVING_PASS)
+    heard = internet.heard()
+    around = [h for h in heard if not matrix.is_proxied(h, resolves=True)]
     assert not around, around
     assert {"good.test:80", "good.test:443", "good.test:22", f"{RANGE}:80"} <= {h.get("target") for h in heard}
 
 
 def test_without_its_proxy_nobody_gets_out(server, internet, box, proxied):
     proxied(NOBODYS_PORT)
-    wait_for(lambda: one(server, box, "resolve", {"name": "good.test"}).startswith("198.1"), "its names are told", AGAIN_SECONDS)
+    wait_for(lambda: one(server, box, "resolve", {"name": "good.test"}) == GOOD, "its names are told", AGAIN_SECONDS)
     internet.heard()
-    check_fails(server, box, {title: how for title, (_, *how) in matrix.PROXY_PASS.items() if how[0] not in ("dns", "frame")})
-    assert internet.heard() == []
+    check_fails(server, box, {title: how for title, (_, *how) in matrix.MUST_PASS.items() if how[0] not in ("resolve", "dns", "frame")})
+    assert [h for h in internet.heard() if h["proto"] != "dns" or not matrix.is_expected(h)] == []

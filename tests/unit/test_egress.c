@@ -392,7 +392,7 @@ static void a_question_of_people_is_answered(void **state)
 
 static void where_a_proxy_resolves_a_name_has_a_stand_in(void **state)
 {
-	static const struct policy_ground open = { .mode = POLICY_OPEN, .proxied = true };
+	static const struct policy_ground open = { .mode = POLICY_OPEN, .proxy_resolves = true };
 	static const struct addr proxy;
 	struct world *w = *state;
 	uint8_t out[512];

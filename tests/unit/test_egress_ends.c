@@ -344,7 +344,6 @@ static void with_proxy(struct world *w, const char *says)
 
 	assert_int_equal(addr_ip("93.184.216.34", PORT, &proxy, &err), 0);
 	w->house.proxy = &proxy;
-	w->ground.proxied = true;
 	enter(w, EVIL, says);
 	if (!says)
 		timer_start(&w->outlet.fronts->quiet, 0);

@@ -2,6 +2,8 @@
  * opener, through a proxy, more or faster than may be. */
 #include "tests/unit/egress_world.h"
 
+#include "egress/names.h"
+
 /* --- a host with a rule --------------------------------------------------------------------- */
 
 #define WITH_RULE "{\"network\":{\"rules\":{\"good.com\":[]}}}"
@@ -207,7 +209,12 @@ static void with_proxy(struct world *w, struct addr *proxy)
 
 	assert_int_equal(addr_ip("10.0.0.1", PORT, proxy, &err), 0);
 	w->house.proxy = proxy;
-	w->ground.proxied = true;
+}
+
+static void with_proxy_that_resolves(struct world *w, struct addr *proxy)
+{
+	with_proxy(w, proxy);
+	w->ground.proxy_resolves = true;
 }
 
 static void speak(int fd, const char *text)
@@ -217,12 +224,177 @@ static void speak(int fd, const char *text)
 
 #define CONNECT(to) "CONNECT " to ":8080 HTTP/1.1\r\nHost: " to ":8080\r\n\r\n"
 
-static void a_proxy_is_asked_for_the_name(void **state)
+/* All that the guest is told, until nothing follows. */
+static void read_all(struct world *w, char *got, size_t size)
+{
+	struct timer patience;
+	size_t n = 0;
+	ssize_t k = -1;
+
+	timer_init(&patience, w->loop, patience_over);
+	timer_start(&patience, PATIENCE_MS);
+	while (k != 0 && patience.active) {
+		k = recv(w->guest, got + n, size - 1 - n, MSG_DONTWAIT);
+		n += k > 0 ? (size_t)k : 0;
+		if (k < 0)
+			(void)loop_turn(w->loop);
+	}
+	timer_stop(&patience);
+	assert_int_equal(k, 0);
+	got[n] = 0;
+}
+
+static void must_be_told(struct world *w, const char *text)
+{
+	char got[1024];
+
+	read_all(w, got, sizeof(got));
+	print_message("      %s\n", got);
+	assert_non_null(strstr(got, text));
+}
+
+static void a_proxy_is_asked_for_the_judged_address(void **state)
 {
 	struct world *w = *state;
 	struct addr proxy;
 
 	with_proxy(w, &proxy);
+	rule(w, ONLY_GOOD);
+	go(w, EVIL, GET("good.com"));
+	assert_true(until(w, at_inside));
+	must_arrive(w, w->inside.fd, CONNECT("93.184.216.34"));
+	speak(w->inside.fd, "HTTP/1.1 200 OK\r\n\r\n");
+	must_arrive(w, w->inside.fd, GET("good.com"));
+	assert_false(came(&w->good));
+	rule(w, ONLY_GOOD);
+	assert_int_equal(w->outlet.n_fronts, 1);
+	rule(w, "{\"network\":{\"denyOut\":[\"0.0.0.0/0\"]}}");
+	assert_int_equal(w->outlet.n_fronts, 0);
+}
+
+/* The proxy might lead there: it is not asked. */
+static void a_name_that_leads_inside_is_not_the_proxys_either(void **state)
+{
+	static const struct {
+		const char *name, *rules, *says, *why;
+	} rows[] = {
+		{ "every name is allowed", "{}", GET("rebound.com"), "the address is private" },
+		{ "that name is",
+		  "{\"network\":{\"allowOut\":[\"rebound.com\"],\"denyOut\":[\"0.0.0.0/0\"]}}",
+		  GET("rebound.com"), "the address is private" },
+		{ "its rule is for more", "{\"network\":{\"allowOut\":[\"*\"]}}",
+		  GET("rebound.com"), "the address is private" },
+		{ "the host's own", "{}", GET("evil.com"), "the address is this host" },
+		{ "without an address", "{}", GET("nobody.com"), "the name has no address" },
+	};
+	struct world *w = *state;
+	struct addr proxy;
+	char want[512];
+
+	with_proxy(w, &proxy);
+	w->ground.host[w->ground.n_host++] = EVIL;
+	FOR_ROWS(row, rows) {
+		rule(w, row->rules);
+		go(w, GOOD, row->says);
+		snprintf(want, sizeof(want), "hotcell: not allowed: %s", row->why);
+		must_be_told(w, want);
+		assert_true(leaves(w));
+	}
+	assert_false(came(&w->inside));
+}
+
+/* A stand-in of a time when the proxy resolved: the guest asks again. */
+static void without_a_name_an_address_it_was_given_goes_to_the_proxy(void **state)
+{
+	static const struct dns_addresses given = { { GOOD }, 1, 60 };
+	struct world *w = *state;
+	struct addr proxy;
+
+	with_proxy(w, &proxy);
+	rule(w, ONLY_GOOD);
+	go(w, stand_in_for(&w->outlet.known, "good.com"), "\1\2\3");
+	assert_true(until(w, nobody_left));
+	assert_int_equal(w->outlet.counts.tcp_refused, 1);
+	assert_false(came(&w->inside));
+	known_names_add(&w->outlet.known, "good.com", &given);
+	go(w, GOOD, NULL);
+	assert_true(until(w, at_inside));
+	must_arrive(w, w->inside.fd, CONNECT("93.184.216.34"));
+	speak(w->inside.fd, "HTTP/1.0 200 OK\r\n\r\nSSH-2.0-x\r\n");
+	must_arrive(w, w->guest, "SSH-2.0-x\r\n");
+}
+
+/* Its worker checks the server's certificate for that name. */
+static void to_its_opener_a_connection_by_the_proxy_has_its_name(void **state)
+{
+	struct world *w = *state;
+	int worker = with_opener(w), fds[OPENER_HAND_FDS];
+	struct addr proxy;
+
+	with_proxy(w, &proxy);
+	rule(w, WITH_RULE);
+	go(w, EVIL, GET("good.com"));
+	assert_true(until(w, at_inside));
+	must_arrive(w, w->inside.fd, CONNECT("93.184.216.34"));
+	speak(w->inside.fd, "HTTP/1.1 200 OK\r\n\r\n");
+	assert_true(until(w, was_handed));
+	(void)take_handed(w, worker, fds, GET("good.com"));
+	assert_int_equal(write(fds[1], "to the server", 13), 13);
+	must_arrive(w, w->inside.fd, "to the server");
+	close(fds[0]);
+	close(fds[1]);
+	close(worker);
+}
+
+static bool is_answered(struct world *w)
+{
+	struct pollfd answered = { .fd = w->guest, .events = POLLIN };
+
+	return poll(&answered, 1, 0) > 0;
+}
+
+/* What the guest, whose socket is w->guest, is answered. */
+static size_t resolve(struct world *w, int door, struct bytes question, uint8_t out[static 512])
+{
+	struct sockaddr_in who;
+	socklen_t len = sizeof(who);
+	ssize_t n;
+
+	assert_int_equal(getsockname(w->guest, (struct sockaddr *)&who, &len), 0);
+	names_ask(&w->outlet, door, question, &who);
+	assert_true(until(w, is_answered));
+	n = recv(w->guest, out, 512, 0);
+	assert_true(n > 0);
+	return (size_t)n;
+}
+
+#define QUERY(name) "\x12\x34\1\0\0\1\0\0\0\0\0\0" name "\0\0\1\0\1"
+
+static void a_guest_is_told_true_addresses(void **state)
+{
+	struct world *w = *state;
+	int door = bound(SOCK_DGRAM, 0x7f000001, 0);
+	struct addr proxy;
+	uint8_t out[512];
+	size_t n;
+
+	w->guest = bound(SOCK_DGRAM, 0x7f000001, 0);
+	with_proxy(w, &proxy);
+	rule(w, "{}");
+	n = resolve(w, door, BYTES_LIT(QUERY("\4good\3com")), out);
+	assert_int_equal(out[7], 1); /* answers */
+	assert_memory_equal(out + n - 4, "\x5d\xb8\xd8\x22", 4);
+	(void)resolve(w, door, BYTES_LIT(QUERY("\7rebound\3com")), out);
+	assert_int_equal(out[7], 0);
+	close(door);
+}
+
+static void a_proxy_that_resolves_is_asked_for_the_name(void **state)
+{
+	struct world *w = *state;
+	struct addr proxy;
+
+	with_proxy_that_resolves(w, &proxy);
 	rule(w, ONLY_GOOD);
 	go(w, EVIL, GET("good.com"));
 	assert_true(until(w, at_inside));
@@ -244,7 +416,7 @@ static void who_waits_for_a_greeting_goes_by_the_stand_in(void **state)
 	struct world *w = *state;
 	struct addr proxy;
 
-	with_proxy(w, &proxy);
+	with_proxy_that_resolves(w, &proxy);
 	rule(w, ONLY_GOOD);
 	go(w, stand_in_for(&w->outlet.known, "good.com"), NULL);
 	assert_true(until(w, at_inside));
@@ -262,7 +434,7 @@ static void a_stand_in_is_worth_its_name_and_no_more(void **state)
 	struct addr proxy;
 	uint32_t evil;
 
-	with_proxy(w, &proxy);
+	with_proxy_that_resolves(w, &proxy);
 	rule(w, ONLY_GOOD);
 	evil = stand_in_for(&w->outlet.known, "evil.com");
 	go(w, evil, "\1\2\3");
@@ -273,7 +445,7 @@ static void a_stand_in_is_worth_its_name_and_no_more(void **state)
 	assert_true(until(w, nobody_left));
 	assert_int_equal(w->outlet.counts.tcp_refused, 3);
 	assert_false(came(&w->inside));
-	w->ground.proxied = false;
+	w->ground.proxy_resolves = false;
 	go(w, stand_in_for(&w->outlet.known, "good.com"), "\1\2\3");
 	assert_true(until(w, nobody_left));
 	assert_int_equal(w->outlet.counts.tcp_refused, 4);
@@ -287,7 +459,7 @@ static void of_two_names_of_a_stand_in_the_allowed_one_is_asked_for(void **state
 	struct dns_addresses given = { .n = 1 };
 	struct addr proxy;
 
-	with_proxy(w, &proxy);
+	with_proxy_that_resolves(w, &proxy);
 	rule(w, ONLY_GOOD);
 	given.ip[0] = stand_in_for(&w->outlet.known, "good.com");
 	known_names_add(&w->outlet.known, "evil.com", &given);
@@ -300,21 +472,14 @@ static void where_the_proxy_is_is_the_operators_to_know(void **state)
 {
 	struct world *w = *state;
 	struct addr proxy;
-	char got[1024] = "";
-	size_t n = 0;
-	ssize_t k;
+	char got[1024];
 
-	with_proxy(w, &proxy);
+	with_proxy_that_resolves(w, &proxy);
 	close(w->inside.listener);
 	w->inside.listener = -1;
 	rule(w, ONLY_GOOD);
 	go(w, EVIL, GET("good.com"));
-	while ((k = recv(w->guest, got + n, sizeof(got) - 1 - n, MSG_DONTWAIT)) != 0) {
-		if (k < 0)
-			(void)loop_turn(w->loop);
-		else
-			n += (size_t)k;
-	}
+	read_all(w, got, sizeof(got));
 	assert_non_null(strstr(got, "HTTP/1.1 502"));
 	assert_non_null(strstr(got, "the proxy is not reached"));
 	assert_null(strstr(got, "10.0.0.1"));
@@ -332,7 +497,7 @@ static void what_a_proxy_refuses_is_told(void **state)
 	struct world *w = *state;
 	struct addr proxy;
 
-	with_proxy(w, &proxy);
+	with_proxy_that_resolves(w, &proxy);
 	rule(w, ONLY_GOOD);
 	FOR_ROWS(row, rows) {
 		go(w, EVIL, GET("good.com"));
@@ -383,7 +548,12 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		TEST(bytes_are_counted_at_once_and_no_faster_than_may_be),
-		TEST(a_proxy_is_asked_for_the_name),
+		TEST(a_proxy_is_asked_for_the_judged_address),
+		TEST(a_name_that_leads_inside_is_not_the_proxys_either),
+		TEST(without_a_name_an_address_it_was_given_goes_to_the_proxy),
+		TEST(to_its_opener_a_connection_by_the_proxy_has_its_name),
+		TEST(a_guest_is_told_true_addresses),
+		TEST(a_proxy_that_resolves_is_asked_for_the_name),
 		TEST(who_waits_for_a_greeting_goes_by_the_stand_in),
 		TEST(a_stand_in_is_worth_its_name_and_no_more),
 		TEST(of_two_names_of_a_stand_in_the_allowed_one_is_asked_for),

@@ -192,6 +192,61 @@ static void an_operator_is_told_what_is_wrong(void **state)
 	assert_non_null(strstr(err.msg, "b..c"));
 }
 
+static void where_a_proxy_resolves_not_every_name_may_be_allowed(void **state)
+{
+	static const struct {
+		const char *name, *allow;
+		enum policy_mode mode;
+		bool resolves;
+		const char *wrong; /* NULL: nothing */
+	} rows[] = {
+		{ "open", "", POLICY_OPEN, true, "network = open" },
+		{ "open, resolved here", "", POLICY_OPEN, false, NULL },
+		{ "a list", "packages *.corp.com 0.0.0.0/0", POLICY_ALLOWLIST, true, NULL },
+		{ "a list of all", "packages *", POLICY_ALLOWLIST, true, "allow = *" },
+		{ "a list of all, resolved here", "*", POLICY_ALLOWLIST, false, NULL },
+		{ "nobody", "*", POLICY_NONE, true, NULL },
+	};
+
+	(void)state;
+	FOR_ROWS(row, rows) {
+		AUTO(policy_ground_done)
+		struct policy_ground g = { .mode = row->mode, .proxy_resolves = row->resolves };
+		struct err err = { 0 };
+
+		assert_int_equal(policy_ground_allow(&g, bytes_str(row->allow), &err), 0);
+		assert_int_equal(policy_ground_check(&g, &err), row->wrong ? -1 : 0);
+		if (row->wrong) {
+			assert_non_null(strstr(err.msg, row->wrong));
+			assert_non_null(strstr(err.msg, "set proxy_resolves = no"));
+		}
+	}
+}
+
+/* An address of 198.18.0.0/15 is worth its name where a proxy resolves names, and nothing else is.
+ */
+static void a_proxy_changes_nothing_about_addresses(void **state)
+{
+	static const char *const inside[] = { "127.0.0.1", "10.1.2.3", "169.254.169.254" };
+	struct policy_ground g = { .mode = POLICY_ALLOWLIST };
+	AUTO(policy_done) struct policy p = { 0 };
+	struct err err = { 0 };
+
+	(void)state;
+	assert_int_equal(policy_ground_allow(&g, BYTES_LIT("a.com"), &err), 0);
+	p = rules(&g, "{}");
+	for (int resolves = 0; resolves < 2; resolves++) {
+		g.proxy_resolves = resolves;
+		for (size_t i = 0; i < COUNT(inside); i++)
+			assert_false(policy_answer(&p, "a.com", ip_of(inside[i])).yes);
+		assert_true(policy_answer(&p, "a.com", ip_of("8.8.8.8")).yes);
+		assert_int_equal(policy_answer(&p, "a.com", ip_of("198.18.0.1")).yes, resolves);
+		assert_false(policy_answer(&p, "b.com", ip_of("198.18.0.1")).yes);
+		assert_false(policy_address(&p, ip_of("198.18.0.1")).yes);
+	}
+	policy_ground_done(&g);
+}
+
 /* --- many names of one address -------------------------------------------------------------- */
 
 /* Best of a few: how long one connection to an address takes that was given for so many names, none
@@ -252,6 +307,8 @@ int main(void)
 		cmocka_unit_test(hosts_with_a_rule_are_opened),
 		cmocka_unit_test(what_cannot_be_read_is_refused),
 		cmocka_unit_test(an_operator_is_told_what_is_wrong),
+		cmocka_unit_test(where_a_proxy_resolves_not_every_name_may_be_allowed),
+		cmocka_unit_test(a_proxy_changes_nothing_about_addresses),
 		cmocka_unit_test(many_names_of_one_address_do_not_hold_up_others),
 	};
 

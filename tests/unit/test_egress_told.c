@@ -271,6 +271,27 @@ static void a_question_is_answered_with_the_rule(void **state)
 	}
 }
 
+/* An address that stands for a name leads somewhere only where the proxy resolves. */
+static void a_stand_in_is_explained_as_it_is_decided(void **state)
+{
+	struct policy_ground g = { .mode = POLICY_OPEN };
+
+	(void)state;
+	for (int resolves = 0; resolves < 2; resolves++) {
+		AUTO(json_decrefp) json_t *v = NULL;
+		const json_t *answer;
+
+		g.proxy_resolves = resolves;
+		v = explained(&g, "{\"rules\":{\"known\":[[\"a.com\",\"198.18.0.1\"]]},"
+				  "\"question\":\"198.18.0.1:22\"}");
+		answer = json_object_get(v, "answer");
+		assert_int_equal(json_is_true(json_object_get(answer, "allowed")), resolves);
+		assert_string_equal(member(answer, "why"),
+				    resolves ? "given for a.com: operator: open"
+					     : "the address is special purpose");
+	}
+}
+
 static void without_a_question_all_that_holds_is_told(void **state)
 {
 	AUTO(policy_ground_done)
@@ -329,6 +350,7 @@ int main(void)
 		cmocka_unit_test(known_names_that_are_none_are_refused),
 		cmocka_unit_test(a_name_has_an_address_that_stands_for_it),
 		cmocka_unit_test(a_question_is_answered_with_the_rule),
+		cmocka_unit_test(a_stand_in_is_explained_as_it_is_decided),
 		cmocka_unit_test(without_a_question_all_that_holds_is_told),
 		cmocka_unit_test(what_is_no_question_is_refused),
 	};
