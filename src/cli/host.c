@@ -430,7 +430,7 @@ static void look_saved(const struct cli *c, struct finding *f)
 			    missing);
 	else if (lost > 0)
 		finding_set(f, VERDICT_WARN, "hotcell lost list; then restore or drop each",
-			    "%lld folders were in no row and are kept for a week: %lld MiB", lost,
+			    "%lld folders are set aside, for a week or a day: %lld MiB", lost,
 			    count_of(status, "lostBytes") >> 20);
 	else
 		finding_set(f, VERDICT_OK, NULL, "what is saved has its files");

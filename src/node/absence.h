@@ -27,6 +27,7 @@ struct absent {            /* part of a sandbox */
 	uint64_t since_ms; /* 0: it is not missed */
 	bool kept;         /* until it is seen, or an operator says that it is lost */
 	bool other_boot;   /* it was begun before the host was booted */
+	bool keeps_disk;   /* it ends because of that: its disk stays for a day, lost_disks.h */
 };
 
 /* What is to become of one that is missed at the look of `now_ms`, of `n_absent` among `n_all`.

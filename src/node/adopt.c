@@ -4,7 +4,7 @@
  *	         and one that was about to be saved: its guest may be frozen
  *	paused   it is paused; a VM it may still have is removed
  *	waking   its VM goes on if it is there; else its memory is lost, and so is it
- *	others   never finished: ended
+ *	others   never finished: ended; of one that had lost its VM the disk is kept
  *	odd      it stays as it is: quarantine.h
  */
 #include "node/adopt.h"
@@ -99,18 +99,31 @@ static int check(const struct node *n, const struct journal_row *row, struct err
 	return 0;
 }
 
-/* What may fail. */
 static int load_texts(struct sandbox *s, const struct journal_row *row, struct err *err)
 {
 	if (row->known && !(s->network.known = strdup(row->known)))
 		return err_set(err, ERR_EXHAUSTED, ENOMEM, "no memory to load it");
-	if (host_text_split(row->text, &s->text, &s->env, &s->host, err) < 0)
+	return host_text_split(row->text, &s->text, &s->env, &s->host, err);
+}
+
+/* What may fail. */
+static int load_owned(struct sandbox *s, const struct journal_row *row, struct err *err)
+{
+	if (load_texts(s, row, err) < 0)
 		return -1;
 	if (s->text && strlen(s->text) > NODE_TEXT_MAX)
 		return err_set(err, ERR_INVALID, 0, "its text has %zu bytes", strlen(s->text));
 	if (repeats_load(s, row, err) < 0)
 		return -1;
 	return table_own(&s->node->table, s, err);
+}
+
+/* Its end was begun by a node that did not finish it. A row "killing" is of one that somebody had.
+ */
+static bool had_lost_its_vm(const struct journal_row *row)
+{
+	return row->state == JOURNAL_KILLING && row->sandbox.reason == NODE_LOST &&
+	       row->sandbox.team[0];
 }
 
 int sandbox_load(struct node *n, const struct journal_row *row, struct err *err)
@@ -121,11 +134,13 @@ int sandbox_load(struct node *n, const struct journal_row *row, struct err *err)
 		return -1;
 	load_fields(s, row);
 	table_add(&n->table, s);
-	if (is_owned(row) && load_texts(s, row, err) < 0) {
+	if (is_owned(row) && load_owned(s, row, err) < 0) {
 		sandbox_free(s);
 		return -1;
 	}
 	load_snapshot(s, row);
+	if (had_lost_its_vm(row)) /* with an odd text: it goes */
+		s->absent.keeps_disk = load_texts(s, row, err) == 0;
 	if (!is_owned(row))
 		sandbox_end(s, s->info.reason ? (enum node_reason)s->info.reason : NODE_LOST,
 			    "not finished when node ended");

@@ -3,6 +3,7 @@
  *	row: killing -> traffic ends -> doors closed -> STOP -> folder removed -> tombstone in
  *	     place of the row -> answer
  *
+ * The folder of one that lost its VM is not removed: lost_disks.h.
  * It is never given up: whatever cannot be done now is tried again, by the next node if need be.
  */
 #include <errno.h>
@@ -117,6 +118,8 @@ static void on_removed(struct journal_write *w, const struct err *err)
 	step("kill.row");
 	answer_killers(s);
 	step("kill.answer");
+	if (s->absent.keeps_disk)
+		sweep_disk_kept(n, made_of);
 	sandbox_free(s);
 	snapshot_release(made_of);
 	creates_soon(n);
@@ -159,14 +162,24 @@ static void on_files_removed(struct files_call *c, struct files_opened *got, con
 	remove_row(s);
 }
 
+static int ask_to_remove(struct sandbox *s, struct err *err)
+{
+	AUTO(buf_done) struct buf row = BUF_SECRET(ROW_FILE_MAX + 1);
+	struct files_order o;
+
+	sandbox_files_order(s, FILES_REMOVE, &o);
+	if (s->absent.keeps_disk && sandbox_describe_disk(s, &row, err) < 0)
+		return -1;
+	o.row = s->absent.keeps_disk ? (char *)row.ptr : NULL;
+	return files_ask(s->node->files, &s->files, &o, on_files_removed, err);
+}
+
 static void remove_files(struct sandbox *s)
 {
 	struct files_opened none = FILES_NONE;
-	struct files_order o;
 	struct err err;
 
-	sandbox_files_order(s, FILES_REMOVE, &o);
-	if (files_ask(s->node->files, &s->files, &o, on_files_removed, &err) < 0)
+	if (ask_to_remove(s, &err) < 0)
 		on_files_removed(&s->files, &none, &err);
 }
 
@@ -247,6 +260,8 @@ void sandbox_end(struct sandbox *s, enum node_reason reason, const char *why)
 		s->info.reason = reason;
 		s->info.ended_ns = clock_wall_ns();
 	}
+	/* what no client was told of goes, whatever the reason */
+	s->absent.keeps_disk |= was_owned && s->info.reason == NODE_LOST;
 	events_add(&s->record.events, EVENT_INFO, "ended", "Sandbox ends: %s", why);
 	if (!was_owned) {
 		stop_vm(s);
@@ -277,6 +292,7 @@ void sandbox_end_asked(struct sandbox *s, struct door_asked *asked, enum node_re
 	k->asked = asked;
 	k->next = s->killers;
 	s->killers = k;
+	s->absent.keeps_disk = false; /* somebody wants it gone */
 	if (s->state != SANDBOX_ENDING)
 		sandbox_end(s, reason, reason == NODE_EVICTED ? "ended by an operator" : "killed");
 }

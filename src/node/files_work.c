@@ -15,6 +15,7 @@
 #include "copier/protocol.h"
 #include "node/host_text.h"
 #include "node/lost.h"
+#include "node/lost_disks.h"
 #include "node/row_file.h"
 #include "vm/checksum.h"
 #include "vm/overlay_file.h"
@@ -79,7 +80,7 @@ static int make(struct files_work *w, struct err *err)
 	AUTO(auto_close) int template = -1;
 	AUTO(auto_close) int folder = -1;
 
-	if (files_work_room(w->root, w->reserve_mib, err) < 0)
+	if (lost_disks_room(w->root, w->reserve_mib, err) < 0)
 		return -1;
 	template = files_work_template(w, err);
 	if (template <0)
@@ -124,7 +125,7 @@ static int save(struct files_work *w, struct err *err)
 	AUTO(auto_close) int folder = open_folder(w, err);
 	struct files_opened *o = &w->opened;
 
-	if (folder < 0 || files_work_room(w->root, w->reserve_mib + w->order.need_mib, err) < 0)
+	if (folder < 0 || lost_disks_room(w->root, w->reserve_mib + w->order.need_mib, err) < 0)
 		return -1;
 	if (files_work_mark(w, err) < 0)
 		return -1;
@@ -311,15 +312,38 @@ static int set_aside(struct files_work *w, struct err *err)
 	return 0;
 }
 
-static int remove_all(struct files_work *w, struct err *err)
+/* Its row came along, so it lost its VM. *ret: its folder is dealt with. */
+static int keep_disk(struct files_work *w, bool *ret, struct err *err)
 {
-	if (w->order.lost && is_saved(w)) {
-		if (set_aside(w, err) < 0) /* the next start tries again */
-			log_error("%s stays where it is: %s", w->order.id, err->msg);
+	const char *id = w->order.id;
+
+	*ret = lost_disk_keep(w->root, id, bytes_str(w->order.row), w->reserve_mib, err) == 0;
+	if (*ret) {
+		log_warn("%s lost its VM: its disk is in lost/ for a day", id);
 		return 0;
 	}
-	files_hold(&w->held, w->root, w->order.id);
-	return folder_remove(w->root, w->order.id, err);
+	if (err->code != ERR_NO_SPACE && err->code != ERR_NOT_FOUND)
+		return -1;
+	log_warn("%s lost its VM and its disk is not kept: %s", id, err->msg);
+	return 0;
+}
+
+static int remove_all(struct files_work *w, struct err *err)
+{
+	const struct files_order *o = &w->order;
+	bool kept = false;
+
+	if (o->lost && is_saved(w) && !(o->row && lost_disk_is_described(w->root, o->id))) {
+		if (set_aside(w, err) < 0) /* the next start tries again */
+			log_error("%s stays where it is: %s", o->id, err->msg);
+		return 0;
+	}
+	if (o->row && keep_disk(w, &kept, err) < 0)
+		return -1;
+	if (kept)
+		return 0;
+	files_hold(&w->held, w->root, o->id);
+	return folder_remove(w->root, o->id, err);
 }
 
 /* --- one job ------------------------------------------------------------------------------ */
@@ -423,6 +447,9 @@ size_t files_opened_give(struct files_opened *o, int *fds)
 
 void files_work_done(struct files_work *w)
 {
+	if (w->order.row)
+		explicit_bzero(w->order.row, strlen(w->order.row));
+	free(TAKE(w->order.row));
 	files_opened_close(&w->opened);
 	close_one(&w->root);
 	close_one(&w->snapshots);

@@ -15,7 +15,7 @@ struct files_work { /* owned by one thread at a time */
 	uint64_t reserve_mib;
 };
 
-/* A job that waits has no descriptors: there may be thousands. */
+/* A job that waits has no descriptors: there may be thousands. `o->row` is taken. */
 void files_work_make(struct files_work *w, const struct files_order *o, const char *state_dir,
 		     uint64_t reserve_mib);
 /* Before it is done. */

@@ -1,5 +1,5 @@
 /* lost.c - folders that nobody knows, set aside by renaming. */
-/* #syscalls: mkdirat openat openat2 renameat2 fsync newfstatat getdents64 close */
+/* #syscalls: mkdirat openat openat2 renameat2 unlinkat fsync newfstatat getdents64 close */
 #include "node/lost.h"
 
 #include <errno.h>
@@ -10,13 +10,20 @@
 
 #include "base/clock.h"
 #include "base/folder.h"
+#include "base/log.h"
 #include "node/row_file.h"
 #include "wire/rfc3339.h"
+
+#define GOING ".gone-"
 
 enum { TIME_LENGTH = 16 }; /* 20261116t104800z */
 
 static const char *const words[LOST_KINDS] = {
-	[LOST_SANDBOX] = "sandbox", [LOST_SNAPSHOT] = "snapshot"
+	[LOST_SANDBOX] = "sandbox", [LOST_SNAPSHOT] = "snapshot", [LOST_DISK] = "disk"
+};
+
+static const uint64_t keep_s[LOST_KINDS] = {
+	[LOST_SANDBOX] = LOST_KEEP_S, [LOST_SNAPSHOT] = LOST_KEEP_S, [LOST_DISK] = LOST_KEEP_DISK_S
 };
 
 const char *lost_word(enum lost_kind kind)
@@ -126,6 +133,20 @@ static int add_bytes(int dir, const char *name, void *context, struct err *err)
 	return 0;
 }
 
+static void read_made_of(int folder, struct lost_entry *e)
+{
+	AUTO(buf_done) struct buf text = BUF_SECRET(ROW_FILE_MAX + 1);
+	struct journal_row row;
+	struct err ignored;
+
+	if (row_file_read(folder, &text, &ignored) < 0 ||
+	    row_get(buf_view(&text), &row, &ignored) < 0)
+		return;
+	if (row.base_id[0])
+		memcpy(e->made_of, row.sandbox.template_id, sizeof(e->made_of));
+	row_done(&row);
+}
+
 static void look_inside(int lost, struct lost_entry *e)
 {
 	struct err ignored;
@@ -134,6 +155,8 @@ static void look_inside(int lost, struct lost_entry *e)
 
 	if (folder >= 0)
 		(void)!folder_each(folder, add_bytes, e, &ignored);
+	if (e->described && e->kind != LOST_SNAPSHOT)
+		read_made_of(folder, e);
 }
 
 static int add_entry(int dir, const char *name, void *context, struct err *err)
@@ -187,7 +210,50 @@ const struct lost_entry *lost_find(const struct lost_list *l, const char *id)
 	return NULL;
 }
 
+bool lost_holds(const struct lost_list *l, const char *snapshot)
+{
+	for (size_t i = 0; i < l->n; i++)
+		if (strcmp(l->all[i].made_of, snapshot) == 0)
+			return true;
+	return false;
+}
+
+uint64_t lost_until_ns(const struct lost_entry *e)
+{
+	return e->since_ns + keep_s[e->kind] * NSEC_PER_SEC;
+}
+
 bool lost_is_old(const struct lost_entry *e, uint64_t now_ns)
 {
-	return now_ns > e->since_ns && now_ns - e->since_ns >= LOST_KEEP_S * NSEC_PER_SEC;
+	return now_ns > e->since_ns && now_ns >= lost_until_ns(e);
+}
+
+/* --- gone --------------------------------------------------------------------------------- */
+
+/* Another name first: it is brought back before that, or not at all. */
+int lost_drop(int lost, const struct lost_entry *e, struct err *err)
+{
+	char name[sizeof(GOING) + LOST_NAME_SIZE];
+
+	snprintf(name, sizeof(name), GOING "%s", e->name);
+	if (renameat2(lost, e->name, lost, name, RENAME_NOREPLACE) < 0)
+		return err_set(err, errno == ENOENT ? ERR_NOT_FOUND : ERR_INTERNAL, errno,
+			       "remove lost/%s", e->name);
+	return folder_remove(lost, name, err);
+}
+
+static int tidy_one(int dir, const char *name, void *context, struct err *err)
+{
+	(void)context;
+	if (strncmp(name, GOING, strlen(GOING)) == 0 && folder_remove(dir, name, err) < 0)
+		log_error("remove lost/%s: %s", name, err->msg);
+	return 0;
+}
+
+void lost_tidy(int lost)
+{
+	struct err err;
+
+	if (folder_each(lost, tidy_one, NULL, &err) < 0)
+		log_error("look at what is lost: %s", err.msg);
 }

@@ -1,20 +1,23 @@
 /* lost.h - what is on the disk and in no row, set aside: nothing that was saved is removed by us.
  *
- *	data_dir/lost/20261116t104800z-sandbox-ID      the folder as it was found
- *	              20261116t104800z-snapshot-ID
+ *	data_dir/lost/20261116t104800z-sandbox-ID      the folder as it was found; a week
+ *	              20261116t104800z-snapshot-ID     the same
+ *	              20261116t104800z-disk-ID         of one that lost its VM; a day, lost_disks.h
+ *	              .gone-...                        being removed
  *
- * Each stays a week. Until then it can be brought back, if its description is whole. All of these
- * block.
+ * Its name says how long it stays. Until then it can be brought back, if its description is whole.
+ * All of these block.
  */
 #pragma once
 
 #include "base/bytes.h"
 #include "node/protocol.h"
 
-enum lost_kind { LOST_SANDBOX, LOST_SNAPSHOT, LOST_KINDS };
+enum lost_kind { LOST_SANDBOX, LOST_SNAPSHOT, LOST_DISK, LOST_KINDS };
 
 enum {
 	LOST_KEEP_S = 7 * 24 * 3600,
+	LOST_KEEP_DISK_S = 24 * 3600,
 	LOST_NAME_SIZE = 96,
 	LOST_MAX = 32 * 1024, /* entries that are looked at; more wait for these to go */
 };
@@ -25,6 +28,8 @@ struct lost_entry {
 	char id[NODE_ID_MAX + 1];
 	uint64_t since_ns, bytes; /* since 1970; that it takes of the disk */
 	bool described;           /* it can be brought back, as far as is known */
+	/* Of a sandbox or a disk: the snapshot it was made of, as it is described; or empty */
+	char made_of[NODE_ID_MAX + 1];
 };
 
 struct lost_list {
@@ -50,4 +55,9 @@ int lost_list(int lost, struct lost_list *ret, struct err *err) NODISCARD;
 void lost_list_done(struct lost_list *l);
 /* The newest of that id; NULL: none. */
 const struct lost_entry *lost_find(const struct lost_list *l, const char *id);
+bool lost_holds(const struct lost_list *l, const char *snapshot); /* one was made of it */
+uint64_t lost_until_ns(const struct lost_entry *e);
 bool lost_is_old(const struct lost_entry *e, uint64_t now_ns);
+/* Gone; nobody brings it back meanwhile. One that is not there any more: ERR_NOT_FOUND. */
+int lost_drop(int lost, const struct lost_entry *e, struct err *err) NODISCARD;
+void lost_tidy(int lost); /* what a node that died was removing */

@@ -86,7 +86,7 @@ static int restore(struct lost_job *j, int lost, struct err *err)
 {
 	const struct lost_entry *e = &j->entry;
 	AUTO(auto_close) int folder = folder_open(lost, e->name, O_RDONLY | O_DIRECTORY, 0, err);
-	bool sandbox = e->kind == LOST_SANDBOX;
+	bool sandbox = e->kind != LOST_SNAPSHOT;
 
 	if (folder < 0)
 		return -1;
@@ -110,7 +110,7 @@ static int run(struct work *w, struct err *err)
 		return err_set(err, ERR_NOT_FOUND, 0, "nothing lost has the id %s", j->id);
 	j->entry = *e;
 	if (j->verb == NODE_LOST_DROP)
-		return folder_remove(lost, e->name, err);
+		return lost_drop(lost, e, err);
 	return restore(j, lost, err);
 }
 
@@ -153,7 +153,7 @@ static json_t *entry_json(const struct lost_entry *e)
 	char since[RFC3339_SIZE], until[RFC3339_SIZE];
 
 	rfc3339_put(e->since_ns, 0, since);
-	rfc3339_put(e->since_ns + LOST_KEEP_S * NSEC_PER_SEC, 0, until);
+	rfc3339_put(lost_until_ns(e), 0, until);
 	return json_pack("{s:s, s:s, s:s, s:s, s:I, s:b, s:s}", "id", e->id, "kind",
 			 lost_word(e->kind), "since", since, "until", until, "bytes",
 			 (json_int_t)e->bytes, "described", (int)e->described, "folder", e->name);
@@ -191,7 +191,7 @@ static int load(struct lost_job *j, struct err *err)
 {
 	struct node *n = j->node;
 
-	if (j->entry.kind == LOST_SANDBOX)
+	if (j->entry.kind != LOST_SNAPSHOT)
 		return load_sandbox(j, err);
 	if (!snapshots_add(n, &j->snapshot))
 		return err_set(err, ERR_EXHAUSTED, ENOMEM, "a snapshot");
@@ -256,7 +256,7 @@ static void note(struct lost_job *done)
 		answer(done, (struct bytes){ 0 }, &err);
 		return;
 	}
-	if (j->entry.kind == LOST_SANDBOX)
+	if (j->entry.kind != LOST_SNAPSHOT)
 		rc = journal_put(j->node->journal, &j->write, &j->row, true, on_noted, &err);
 	else
 		rc = journal_put_snapshot(j->node->journal, &j->write, &j->snapshot, on_noted,
@@ -337,6 +337,7 @@ void lost_list_ask(struct node *n, struct door_asked *a, const struct node_reque
 void lost_restore_ask(struct node *n, struct door_asked *a, const struct node_request *rq,
 		      struct bytes text)
 {
+	const struct sandbox *s = table_find(&n->table, rq->id);
 	struct err err;
 
 	(void)text;
@@ -344,7 +345,11 @@ void lost_restore_ask(struct node *n, struct door_asked *a, const struct node_re
 		begin(n, a, rq);
 		return;
 	}
-	err_set(&err, ERR_EXISTS, 0, "%s is there: kill or delete it first", rq->id);
+	if (s &&
+	    s->state == SANDBOX_ENDING) /* its folder may be in lost/, its row is still there */
+		err_set(&err, ERR_UNAVAILABLE, 0, "%s still ends: try again soon", rq->id);
+	else
+		err_set(&err, ERR_EXISTS, 0, "%s is there: kill or delete it first", rq->id);
 	door_refuse(a, &err);
 }
 

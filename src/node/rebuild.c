@@ -56,10 +56,13 @@ int rebuild_read(int folder, const char *name, struct journal_row *ret, struct e
 
 	if (row_file_read(folder, &text, err) < 0 || row_get(buf_view(&text), ret, err) < 0)
 		return -1;
-	if (check_sandbox(ret, folder, name, err) == 0)
-		return 0;
-	row_done(ret);
-	return -1;
+	if (check_sandbox(ret, folder, name, err) < 0) {
+		row_done(ret);
+		return -1;
+	}
+	if (ret->sandbox.reason == NODE_LOST) /* its VM was, lost_disks.h: it is paused now */
+		ret->sandbox.reason = NODE_ALIVE;
+	return 0;
 }
 
 int rebuild_read_snapshot(int folder, const char *name, struct journal_snapshot *ret,

@@ -190,6 +190,7 @@ int files_ask(struct files *f, struct files_call *c, const struct files_order *o
 	      void (*done)(struct files_call *c, struct files_opened *got, const struct err *err),
 	      struct err *err)
 {
+	struct files_order mine = *o;
 	struct files_job *j;
 
 	assert(!c || !c->job);
@@ -197,9 +198,12 @@ int files_ask(struct files *f, struct files_call *c, const struct files_order *o
 		return err_set(err, ERR_EXHAUSTED, 0, "%d jobs with files wait already",
 			       FILES_JOBS_MAX);
 	j = calloc(1, sizeof(*j));
-	if (!j)
+	mine.row = j && o->row ? strdup(o->row) : NULL;
+	if (!j || (o->row && !mine.row)) {
+		free(j);
 		return err_set(err, ERR_EXHAUSTED, ENOMEM, "a job with files");
-	files_work_make(&j->do_it, o, f->state_dir, f->reserve_mib);
+	}
+	files_work_make(&j->do_it, &mine, f->state_dir, f->reserve_mib);
 	j->files = f;
 	j->call = c;
 	if (c)

@@ -33,7 +33,7 @@ enum files_verb {
 	FILES_RUNS, /* it runs: what was saved is of no use any more. A journal of before may say so
 		     * of one that was paused since, which is described: then nothing goes */
 	FILES_PAUSED, /* it is paused: what was being saved is of no use any more */
-	FILES_REMOVE, /* all of it; `lost` and described: to lost/, see lost.h */
+	FILES_REMOVE, /* all of it; `lost` and described, or with `row`: to lost/, see lost.h */
 	/* Of a snapshot that is made, `into`: */
 	FILES_SNAP_OPEN,   /* is there room? its folder; as SAVE, and an empty disk */
 	FILES_SNAP_PAUSED, /* its folder, with all that a paused sandbox has; checks state_crc */
@@ -57,11 +57,12 @@ struct files_order {
 	uint32_t layer;                    /* SNAP_*: the number of its own */
 	bool verify;                       /* MAKE, LOAD: read all of the snapshot's files */
 	bool lost;                         /* REMOVE: nobody wanted it gone */
-	bool memory;                       /* MAKE, SAVE, KEEP, LOAD: not the disk alone */
-	uint64_t need_mib;                 /* SAVE, SNAP_OPEN: what its memory takes at most */
-	uint32_t state_crc, generation;    /* LOAD: as its row knows them */
-	struct manifest_facts here;        /* MAKE, LOAD with a memory: what it must fit */
-	bool booted;                       /* on `host`: no manifest knows */
+	char *row;   /* REMOVE: it lost its VM, lost_disks.h; copied by files_ask(). Or NULL */
+	bool memory; /* MAKE, SAVE, KEEP, LOAD: not the disk alone */
+	uint64_t need_mib;              /* SAVE, SNAP_OPEN: what its memory takes at most */
+	uint32_t state_crc, generation; /* LOAD: as its row knows them */
+	struct manifest_facts here;     /* MAKE, LOAD with a memory: what it must fit */
+	bool booted;                    /* on `host`: no manifest knows */
 	struct manifest_facts host;
 	/* Of the template below, by MAKE of a snapshot, LOAD, SNAP_OPEN, SNAP_PAUSED and SNAP_JOIN.
 	 * ERR_BASE_LOST: it is not there, another, or a file that is needed is damaged */

@@ -164,7 +164,7 @@ void snapshot_release(struct snapshot *p)
 	if (!p)
 		return;
 	p->users--;
-	if (p->users == 0 && p->row.hidden && !p->going && !p->missing &&
+	if (p->users == 0 && p->row.hidden && !p->going && !p->missing && !p->lost &&
 	    !p->node->snapshots.closed)
 		take_away(p);
 }
@@ -210,7 +210,7 @@ void snapshots_rename_older(struct snapshot *newest)
 		    !named(p, r->name, r->tag))
 			continue;
 		p->row.hidden = 1;
-		if (p->users == 0 && !p->missing)
+		if (p->users == 0 && !p->missing && !p->lost)
 			take_away(p);
 		else if (journal_put_snapshot(p->node->journal, &p->write, &p->row, on_hidden,
 					      &err) < 0)
@@ -232,6 +232,7 @@ static int load_one(const struct journal_snapshot *row, void *context, struct er
 	p = snapshots_add(n, row);
 	if (!p)
 		return err_set(err, ERR_EXHAUSTED, ENOMEM, "no memory to load it");
+	p->lost = true;
 	p->missing = !files_has_snapshot(n->files, row->id); /* sweep.c says it, of all at once */
 	return 0;
 }
@@ -246,13 +247,16 @@ int snapshots_load(struct node *n, struct err *err)
 	return journal_each_snapshot(n->journal, load_one, set_aside, n, err);
 }
 
-void snapshots_sweep(struct node *n)
+void snapshots_sweep(struct node *n, const struct lost_list *lost)
 {
 	struct snapshot *next;
 
 	for (struct snapshot *p = n->snapshots.all; p; p = next) {
 		next = p->next;
-		if (p->row.hidden && p->users == 0 && !p->missing)
+		if (!p->lost || lost_holds(lost, p->row.id))
+			continue;
+		p->lost = false;
+		if (p->row.hidden && p->users == 0 && !p->missing && !p->going)
 			take_away(p);
 	}
 }

@@ -34,6 +34,7 @@ struct snapshot {
 	bool verified;  /* its files were read and are what its manifest says */
 	bool going;     /* it is being removed */
 	bool missing;   /* its folder was not there when it was looked for */
+	bool lost;      /* what lies in lost/ was made of it, or may be: not looked at yet */
 	struct journal_write write;
 	struct door_asked *asked; /* who wants it gone; NULL: nobody */
 	struct snapshot *next, **prev, *bucket_next;
@@ -46,9 +47,11 @@ struct snapshots {
 	bool closed; /* at node's own end: nothing is removed any more */
 };
 
-/* At start, before sandboxes are loaded; and after: what nobody needs is removed. */
+/* At start, before sandboxes are loaded. */
 int snapshots_load(struct node *n, struct err *err) NODISCARD;
-void snapshots_sweep(struct node *n);
+/* It was looked at what is lost: what nobody needs any more is removed. */
+struct lost_list;
+void snapshots_sweep(struct node *n, const struct lost_list *lost);
 void snapshots_close(struct node *n);
 
 /* Of `team`, by its id or its name; `tag` may be empty. NULL: *err; ERR_NO_FILES: it has a row and

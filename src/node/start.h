@@ -15,5 +15,8 @@ struct sandbox *sandbox_make(struct node *n, struct err *err) NODISCARD; /* in n
 /* end.c: what is to be done with its files. */
 void sandbox_files_order(const struct sandbox *s, enum files_verb verb, struct files_order *ret);
 
+/* claim.c: the row of one whose VM is gone, as row_file.h has it and with a NUL: paused, without
+ * its memory. */
+int sandbox_describe_disk(const struct sandbox *s, struct buf *out, struct err *err) NODISCARD;
 /* claim.c: it has taken its identity. */
 void sandbox_named(struct sandbox *s);

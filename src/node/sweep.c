@@ -11,6 +11,7 @@
 #include "base/folder.h"
 #include "base/log.h"
 #include "node/journal_meta.h"
+#include "node/lost_disks.h"
 #include "node/node.h"
 #include "node/row_file.h"
 #include "node/sweep_rows.h"
@@ -140,8 +141,10 @@ struct sweep_job {
 	struct orphans orphans;
 	struct rows_look rows;
 	struct swept swept;
-	size_t n_lost, n_over;
-	uint64_t lost_bytes;
+	struct lost_list lost; /* in the end: what was made of snapshots, and is there */
+	bool looked;           /* at what is lost */
+	size_t n_lost, n_disks;
+	uint64_t lost_bytes, reserve_mib;
 };
 
 static struct sweep_job *of(struct work *w)
@@ -149,31 +152,49 @@ static struct sweep_job *of(struct work *w)
 	return CONTAINER_OF(w, struct sweep_job, work);
 }
 
-/* Those of a week ago go; the others are counted. */
-static void look_at_lost(struct sweep_job *j, int lost)
+/* True: it is gone. */
+static bool drop_old(int lost, const struct lost_entry *e)
 {
-	uint64_t now_ns = clock_wall_ns();
-	struct lost_list all;
 	struct err err;
 
-	if (lost_list(lost, &all, &err) < 0) {
+	if (!lost_is_old(e, clock_wall_ns()))
+		return false;
+	if (lost_drop(lost, e, &err) < 0) {
+		log_error("%s", err.msg);
+		return false;
+	}
+	log_info("lost/%s was there for a %s: it is removed", e->name,
+		 e->kind == LOST_DISK ? "day" : "week");
+	return true;
+}
+
+/* Those whose time is over go; the others are counted. */
+static void look_at_lost(struct sweep_job *j, int lost)
+{
+	struct lost_list *all = &j->lost;
+	size_t n = 0;
+	struct err err;
+
+	lost_tidy(lost);
+	if (lost_disks_room(j->sandboxes, j->reserve_mib, &err) < 0 && err.code != ERR_NO_SPACE)
+		log_error("look for room: %s", err.msg);
+	if (lost_list(lost, all, &err) < 0) {
 		log_error("look at what is lost: %s", err.msg);
 		return;
 	}
-	for (size_t i = 0; i < all.n; i++) {
-		const struct lost_entry *e = &all.all[i];
+	for (size_t i = 0; i < all->n; i++) {
+		const struct lost_entry *e = &all->all[i];
 
-		if (!lost_is_old(e, now_ns)) {
-			j->n_lost++;
-			j->lost_bytes += e->bytes;
-		} else if (folder_remove(lost, e->name, &err) < 0) {
-			log_error("remove lost/%s: %s", e->name, err.msg);
-		} else {
-			log_info("lost/%s was there for a week: it is removed", e->name);
-			j->n_over++;
-		}
+		if (drop_old(lost, e))
+			continue;
+		j->n_lost++;
+		j->n_disks += e->kind == LOST_DISK;
+		j->lost_bytes += e->bytes;
+		if (e->made_of[0])
+			all->all[n++] = *e;
 	}
-	lost_list_done(&all);
+	all->n = n;
+	j->looked = true;
 }
 
 static int run(struct work *w, struct err *err)
@@ -197,25 +218,48 @@ static void free_job(struct work *w)
 	auto_close(&j->snapshots);
 	orphans_done(&j->orphans);
 	rows_look_done(&j->rows);
+	lost_list_done(&j->lost);
 	free(j);
 }
 
 /* --- on the loop -------------------------------------------------------------------------- */
 
+/* Nobody need ask for room: they go by themselves. */
+static void on_room(struct timer *t)
+{
+	struct node *n = CONTAINER_OF(t, struct node, sweep.room);
+	struct err err;
+
+	if (!n->sweep.job && files_room(n->files, 0, &err) < 0)
+		sweep_look(n);
+}
+
+static void count_lost(struct sweep *s, const struct sweep_job *j)
+{
+	s->n_lost = j->n_lost;
+	s->lost_bytes = j->lost_bytes;
+	timer_stop(&s->room);
+	if (j->n_disks > 0)
+		timer_repeat(&s->room, SWEEP_ROOM_MS);
+}
+
 static void on_swept(struct work *w, const struct err *err)
 {
 	struct sweep_job *j = of(w);
 	struct sweep *s = &j->node->sweep;
+	bool is_last = !s->again && !j->node->lost_jobs; /* else what is lost has changed since */
 
 	s->job = NULL;
-	timer_start(&s->timer, s->again ? 0 : SWEEP_EVERY_MS);
+	timer_start(&s->timer, s->again ? SWEEP_SOON_MS : SWEEP_EVERY_MS);
 	s->again = false;
 	if (err) {
 		log_error("sweep: %s", err->msg);
 		return;
 	}
-	s->n_lost = j->n_lost;
-	s->lost_bytes = j->lost_bytes;
+	if (j->looked)
+		count_lost(s, j);
+	if (j->looked && is_last)
+		snapshots_sweep(j->node, &j->lost);
 	s->n_missing = rows_look_missing(&j->rows);
 	if (j->orphans.n > 0)
 		log_info("folders in no row: %zu are in lost/ now, %zu were to go and are removed, "
@@ -238,6 +282,7 @@ static struct sweep_job *job_make(struct node *n, struct err *err)
 		return NULL;
 	}
 	j->node = n;
+	j->reserve_mib = n->set[SET_DISK_RESERVE_MIB].number;
 	j->work.run = run;
 	j->work.on_done = on_swept;
 	j->work.free = free_job;
@@ -280,6 +325,17 @@ void sweep_look(struct node *n)
 		timer_start(&n->sweep.timer, 0);
 }
 
+/* There may be many at once. */
+void sweep_disk_kept(struct node *n, struct snapshot *made_of)
+{
+	if (made_of)
+		made_of->lost = true;
+	if (n->sweep.job)
+		n->sweep.again = true;
+	else
+		timer_start(&n->sweep.timer, SWEEP_SOON_MS);
+}
+
 struct start_facts {
 	struct sweep_facts facts;
 	struct node *node;
@@ -310,7 +366,7 @@ int sweep_open(struct node *n, struct err *err)
 	struct sweep_job *j;
 
 	timer_init(&n->sweep.timer, n->loop, on_time);
-	snapshots_sweep(n);
+	timer_init(&n->sweep.room, n->loop, on_room);
 	j = job_make(n, err);
 	if (!j)
 		return -1;
@@ -324,6 +380,7 @@ int sweep_open(struct node *n, struct err *err)
 void sweep_close(struct node *n)
 {
 	timer_stop(&n->sweep.timer);
+	timer_stop(&n->sweep.room);
 	if (n->sweep.job)
 		work_cancel(&TAKE(n->sweep.job)->work);
 	rows_describe_close(n);

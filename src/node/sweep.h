@@ -2,7 +2,8 @@
  *
  * A folder without a row goes to lost/ (lost.h), unless its owner wanted it gone: then it is
  * removed. A row without a folder stays: the folder may be on a disk that is not mounted yet. What
- * is saved and not described, by an earlier version or on a full disk, is described.
+ * is saved and not described, by an earlier version or on a full disk, is described. What lies in
+ * lost/ is looked at every hour, and when it changed: it may be old, or in the way.
  */
 #pragma once
 
@@ -16,6 +17,8 @@ struct sweep_job;
 enum {
 	SWEEP_MAX = 64 * 1024, /* folders without a row that one start looks at */
 	SWEEP_EVERY_MS = 3600 * 1000,
+	SWEEP_SOON_MS = 200,
+	SWEEP_ROOM_MS = 1000, /* while disks are kept: is there room for anything else? */
 };
 
 struct orphan { /* a folder without a row */
@@ -50,7 +53,7 @@ void orphans_done(struct orphans *s);
 struct sweep {
 	struct sweep_job *job; /* NULL: none under way */
 	bool again;            /* when it is done */
-	struct timer timer;
+	struct timer timer, room;
 	struct rows_left *rows;   /* to be described; NULL: none */
 	size_t n_lost, n_missing; /* as of the last look; missing: rows without a folder */
 	uint64_t lost_bytes;
@@ -60,3 +63,6 @@ struct sweep {
 int sweep_open(struct node *n, struct err *err) NODISCARD;
 void sweep_close(struct node *n);
 void sweep_look(struct node *n); /* at what is lost, soon: it changed */
+struct snapshot;
+/* A disk is in lost/ now. What it was made of, or NULL, stays as long. */
+void sweep_disk_kept(struct node *n, struct snapshot *made_of);

@@ -1,11 +1,14 @@
 """test_node_installation.py - whose sandboxes they are, and when one that is not to be seen is lost: a wrong path in a
 configuration, a second node at the same warden, a journal of another machine end nobody's sandbox."""
 
+import datetime
 import os
+import shutil
+import time
 
 import pytest
 
-from lone_node import TEAM, WAKING_ROW, LoneNode, running
+from lone_node import BASE, KILLING_ROW, POOLED_ROW, TEAM, WAKING_ROW, LoneNode, running
 from node_client import NodeError, value
 from warden import wait_for
 
@@ -154,6 +157,76 @@ def test_after_a_boot_of_the_host_nobody_waits(node):
     wait_for(lambda: listed(node) == [], "they are gone")
     assert {reason_of(node, name) for name in ids(MANY)} == {value("NODE_LOST")}
     wait_for(lambda: node.meta("boot") == boot, "the boot is noted")
+
+
+def kept(node):
+    """What is in lost/, by the id."""
+    return {entry["id"]: entry for entry in node.client.call("LOST_LIST").text}
+
+
+def is_for_a_day(entry):
+    since, until = (datetime.datetime.fromisoformat(entry[name]) for name in ("since", "until"))
+    return entry["kind"] == "disk" and entry["described"] and until - since == datetime.timedelta(days=1)
+
+
+def test_disks_of_the_lost_are_kept_for_a_day(node):
+    """And brought back, paused, with all that their rows knew. What no client was told of is not kept."""
+    rows = [running(0, generation=3, alias="its name", text='{"a":1}'), running(1),
+            running(2, state=POOLED_ROW, team="", started_ns=0)]
+    node.put(*rows)
+    (node.base / "state/templates" / BASE).mkdir()
+    node.start()
+    wait_for(lambda: listed(node) == [], "they are gone")
+    wait_for(lambda: not node.folder(ids(3)[2]).exists(), "what was in the pool is gone")
+    wait_for(lambda: sorted(kept(node)) == ids(2), "the disks of the others are kept")
+    assert all(map(is_for_a_day, kept(node).values())) and not list((node.data / "sandboxes").iterdir())
+    wait_for(lambda: node.client.status()["lost"] == 2, "they are counted")
+    wait_for(lambda: node.client.status()["ending"] == 0, "their rows are gone, too")
+    node.client.call("LOST_RESTORE", id=ids(1)[0])
+    back = node.client.get(TEAM, ids(1)[0])
+    assert back.sandbox.state == value("NODE_PAUSED") and back.sandbox.reason == 0
+    assert back.sandbox.alias == "its name" and back.sandbox.generation == 4 and back.text == {"a": 1}
+    assert (node.folder(ids(1)[0]) / "disk").read_bytes() == b"a disk"
+    assert [row[0] for row in node.sql("select saved_bytes from sandbox")] == [0]
+    node.client.call("LOST_DROP", id=ids(2)[1])
+    assert kept(node) == {}
+    node.client.kill(TEAM, ids(1)[0])
+    assert reason_of(node, ids(1)[0]) == value("NODE_KILLED") and kept(node) == {}
+
+
+def test_a_node_that_died_meanwhile_left_it_to_the_next(node):
+    node.put(running(0, state=KILLING_ROW, reason=value("NODE_LOST"), ended_ns=1, text='{"a":1}'),
+             running(1, state=KILLING_ROW, reason=value("NODE_KILLED"), ended_ns=1),
+             running(2, state=KILLING_ROW, reason=value("NODE_VMM_CRASH"), ended_ns=1))
+    node.start()
+    wait_for(lambda: not list((node.data / "sandboxes").iterdir()), "their folders are gone")
+    assert list(kept(node)) == ids(1) and is_for_a_day(kept(node)[ids(1)[0]])
+
+
+def test_after_a_day_it_is_gone(node):
+    node.put(running(0))
+    node.start()
+    wait_for(lambda: list(kept(node)) == ids(1), "it is kept")
+    node.kill()
+    (folder,) = (node.data / "lost").iterdir()
+    yesterday = time.strftime("%Y%m%dt%H%M%Sz", time.gmtime(time.time() - 24 * 3600))
+    folder.rename(folder.with_name(f"{yesterday}-disk-{ids(1)[0]}"))
+    node.start()
+    wait_for(lambda: not list((node.data / "lost").iterdir()), "it is gone")
+    wait_for(lambda: "was there for a day: it is removed" in node.log(), "that is logged")
+
+
+def test_disks_are_kept_while_there_is_room(node):
+    """The whole disk is the reserve: none is."""
+    node.put(running(0))
+    node.start()
+    wait_for(lambda: list(kept(node)) == ids(1), "it is kept")
+    node.kill()
+    node.put(running(1))
+    node.start(disk_reserve_mib=shutil.disk_usage(node.data).total >> 20)
+    wait_for(lambda: listed(node) == [] and not list((node.data / "sandboxes").iterdir()), "it is gone")
+    wait_for(lambda: kept(node) == {}, "and so is the other's disk")
+    assert "its disk is not kept" in node.log() and "is removed: the host's disk is full" in node.log()
 
 
 def test_an_operator_says_that_they_are_lost(node):

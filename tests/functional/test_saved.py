@@ -232,10 +232,31 @@ def test_what_is_lost_is_there_for_a_week(server, box):
     start(server)  # lost+found is root's
     wait_for(lambda: not old.exists(), "it is removed", 30, 0.1)
     assert young.exists() and (data / "snapshots/lost+found").exists()
-    assert "was there for a week: it is removed" in server.daemons["node"].log()
+    wait_for(lambda: "was there for a week: it is removed" in server.daemons["node"].log(), "that is logged", 30, 0.1)
     (data / "snapshots/lost+found").rmdir()
     young.rmdir()
     is_whole(server, box)
+
+
+def test_the_disk_of_one_that_lost_its_vm_is_there_for_a_day(server, box):
+    """As after a reboot warden knows nothing of it. Brought back, it boots from its disk."""
+    server.run(box, "sync")
+    server.kill("node")
+    server.warden.stop(box["sandboxID"])
+    start(server)
+    wait_for(lambda: connect(server, box).status == 404, "it is gone", 60, 0.1)
+    entry = lost_of(server, box["sandboxID"])
+    assert entry["kind"] == "disk" and entry["described"] and entry["bytes"] > 0, entry
+    wait_for(lambda: server.node_status()["ending"] == 0, "its row is gone, too", 30, 0.1)
+    hotcell(server, "lost", "restore", box["sandboxID"])
+    told = server.must("GET", f"/sandboxes/{box['sandboxID']}")
+    assert told["state"] == "paused" and told["metadata"] == {"who": "me"}
+    assert connect(server, box).status == 201
+    disk, memory, boot = box["seen"].split(" -")
+    assert server.run(box, "md5sum < /home/user/disk").split()[0] == disk.strip()
+    assert server.run(box, "cat /proc/sys/kernel/random/boot_id").strip() != boot.strip()
+    assert server.run(box, "ls /dev/shm/memory || echo none").strip().endswith("none"), memory
+    assert json.loads(hotcell(server, "--json", "lost")) == []
 
 
 @pytest.mark.parametrize("step", ["kill.journal", "kill.stop", "kill.files", "kill.row", "kill.answer"])

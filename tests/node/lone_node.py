@@ -22,7 +22,7 @@ from warden import build_dir, wait_for
 
 NODE_UID = 64321  # nobody's
 TEAM, BASE = "team", "base-0123456789ab"
-RUNNING_ROW, WAKING_ROW = 2, 5  # enum journal_state
+POOLED_ROW, RUNNING_ROW, KILLING_ROW, WAKING_ROW = 1, 2, 3, 5  # enum journal_state
 
 
 def boot_ns():

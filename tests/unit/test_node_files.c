@@ -9,6 +9,8 @@
 #include "base/folder.h"
 #include "net/loop.h"
 #include "node/files_work.h"
+#include "node/lost.h"
+#include "node/row_file.h"
 #include "node/sandbox_files.h"
 #include "node/turns.h"
 
@@ -642,6 +644,65 @@ static void what_was_saved_and_lost_is_set_aside(void **state)
 	assert_false(is_there(w, "data/sandboxes/i2"));
 }
 
+/* How many of that kind are in lost/, after it was removed with its row. */
+static size_t lost_with_row(struct world *w, const char *id, enum lost_kind kind)
+{
+	AUTO(buf_done) struct buf text = BUF_MAX(ROW_FILE_MAX + 1);
+	struct journal_row row = { .state = JOURNAL_PAUSED, .sandbox.reason = NODE_LOST };
+	struct files_order o = order(FILES_REMOVE, id);
+	AUTO(auto_close) int lost = -1;
+	struct lost_list all;
+	struct asked a;
+	struct err err;
+	size_t n = 0;
+
+	snprintf(row.sandbox.id, sizeof(row.sandbox.id), "%s", id);
+	assert_int_equal(row_put(&row, &text, &err), 0);
+	assert_int_equal(buf_add(&text, (struct bytes){ (const uint8_t *)"", 1 }, &err), 0);
+	o.lost = true;
+	o.row = (char *)text.ptr;
+	ask(w, &a, &o);
+	wait_until(w, w->n_done + 1);
+	assert_int_equal(a.err.code, ERR_NONE);
+	lost = lost_open(files_root(w->files), &err);
+	assert_int_equal(lost_list(lost, &all, &err), 0);
+	for (size_t i = 0; i < all.n; i++)
+		n += all.all[i].kind == kind;
+	lost_list_done(&all);
+	return n;
+}
+
+static void the_disk_of_one_that_lost_its_vm_is_kept(void **state)
+{
+	struct world *w = *state;
+
+	make_saved(w); /* what was saved of its memory is older than its disk */
+	assert_int_equal(lost_with_row(w, "i1", LOST_DISK), 1);
+	assert_false(is_there(w, "data/sandboxes/i1"));
+	make_saved(w); /* a journal of before: it was paused since. That stays, for a week */
+	put(w, "data/sandboxes/i1/row", "row");
+	assert_int_equal(lost_with_row(w, "i1", LOST_SANDBOX), 1);
+	make_folder(w, "data/sandboxes/i2"); /* without a disk there is nothing to keep */
+	assert_int_equal(lost_with_row(w, "i2", LOST_DISK), 1);
+	assert_false(is_there(w, "data/sandboxes/i2"));
+}
+
+static void a_disk_that_is_kept_makes_room_for_a_pause(void **state)
+{
+	struct files_order o = order(FILES_SAVE, "i1");
+	struct world *w = *state;
+	struct asked a;
+
+	make_saved(w);
+	assert_int_equal(lost_with_row(w, "i1", LOST_DISK), 1);
+	make_saved(w);
+	o.need_mib = NO_ROOM_MIB;
+	ask(w, &a, &o);
+	wait_until(w, w->n_done + 1);
+	assert_int_equal(a.err.code, ERR_NO_SPACE);
+	assert_int_equal(lost_with_row(w, "none", LOST_DISK), 0);
+}
+
 /* --- turns -------------------------------------------------------------------------------- */
 
 struct guest {
@@ -705,6 +766,8 @@ int main(void)
 		T(whoever_lost_interest_meanwhile_is_not_told),
 		T(a_full_disk_is_said_before_anything_is_made),
 		T(what_was_saved_and_lost_is_set_aside),
+		T(the_disk_of_one_that_lost_its_vm_is_kept),
+		T(a_disk_that_is_kept_makes_room_for_a_pause),
 		T(so_many_at_once_in_order),
 	};
 

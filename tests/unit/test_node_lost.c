@@ -1,4 +1,4 @@
-/* test_node_lost.c - folders in no row: set aside for a week, unless they were to go. */
+/* test_node_lost.c - folders in no row: set aside for a week or a day, unless they were to go. */
 #include "tests/unit/check.h"
 
 #include <fcntl.h>
@@ -8,6 +8,7 @@
 #include "base/clock.h"
 #include "base/folder.h"
 #include "node/node.h"
+#include "node/row_file.h"
 #include "node/sweep_rows.h"
 
 #define NOON 1794830400000000000ull /* 2026-11-16T12:00:00Z */
@@ -213,16 +214,73 @@ static void what_cannot_be_moved_is_left(void **state)
 	assert_true(is_there(w.sandboxes, "twice1/disk"));
 }
 
-static void a_week_is_a_week(void **state)
+static void a_week_is_a_week_and_a_day_a_day(void **state)
 {
-	const struct lost_entry e = { .since_ns = NOON };
-	const uint64_t week = LOST_KEEP_S * NSEC_PER_SEC;
+	static const struct {
+		const char *name;
+		uint64_t s;
+	} rows[] = {
+		{ "20261116t120000z-sandbox-i1", 7 * 24 * 3600 },
+		{ "20261116t120000z-snapshot-i1", 7 * 24 * 3600 },
+		{ "20261116t120000z-disk-i1", 24 * 3600 },
+	};
 
 	(void)state;
-	assert_false(lost_is_old(&e, NOON));
-	assert_false(lost_is_old(&e, NOON - week));
-	assert_false(lost_is_old(&e, NOON + week - 1));
-	assert_true(lost_is_old(&e, NOON + week));
+	FOR_ROWS(row, rows) {
+		const uint64_t time = row->s * NSEC_PER_SEC;
+		struct lost_entry e;
+
+		assert_true(lost_parse(row->name, &e));
+		assert_int_equal(lost_until_ns(&e), NOON + time);
+		assert_false(lost_is_old(&e, NOON));
+		assert_false(lost_is_old(&e, NOON - time));
+		assert_false(lost_is_old(&e, NOON + time - 1));
+		assert_true(lost_is_old(&e, NOON + time));
+	}
+}
+
+/* It was made of a snapshot, which is kept as long as it may come back. */
+static void what_is_lost_says_what_it_was_made_of(void **state)
+{
+	AUTO(buf_done) struct buf text = BUF_MAX(ROW_FILE_MAX);
+	struct journal_row row = { .state = JOURNAL_PAUSED,
+				   .sandbox = { .id = "i1", .template_id = "snap1" },
+				   .base_id = "base" };
+	struct lost_list all;
+	struct err err;
+
+	(void)state;
+	put(w.sandboxes, "i1", "disk", "disk");
+	put(w.lost, "20261116t120000z-disk-i2", "row", "row"); /* damaged: nobody knows */
+	assert_int_equal(row_put(&row, &text, &err), 0);
+	assert_int_equal(row_file_write(w.sandboxes, "i1", buf_view(&text), &err), 0);
+	assert_int_equal(lost_move(w.sandboxes, "i1", LOST_DISK, w.lost, NOON, &err), 0);
+	assert_int_equal(lost_list(w.lost, &all, &err), 0);
+	assert_true(lost_holds(&all, "snap1"));
+	assert_false(lost_holds(&all, "snap2") || lost_holds(&all, "base"));
+	lost_list_done(&all);
+}
+
+static void what_is_dropped_is_not_brought_back(void **state)
+{
+	struct lost_list all;
+	struct err err;
+
+	(void)state;
+	put(w.lost, "20261116t120000z-disk-i1", "disk", "disk");
+	put(w.lost, "20261116t120000z-disk-i2", "disk", "disk");
+	put(w.lost, ".gone-20261116t120000z-disk-i3", "disk", "disk"); /* a node died */
+	assert_int_equal(lost_list(w.lost, &all, &err), 0);
+	assert_int_equal(all.n, 2);
+	assert_int_equal(lost_drop(w.lost, &all.all[0], &err), 0);
+	assert_int_equal(lost_move_back(w.lost, &all.all[0], w.sandboxes, &err), -1);
+	assert_int_equal(lost_move_back(w.lost, &all.all[1], w.sandboxes, &err), 0);
+	assert_int_equal(lost_drop(w.lost, &all.all[1], &err), -1); /* somebody was quicker */
+	assert_int_equal(err.code, ERR_NOT_FOUND);
+	assert_true(is_there(w.sandboxes, "i2/disk"));
+	lost_tidy(w.lost);
+	assert_false(is_there(w.lost, ".gone-20261116t120000z-disk-i3"));
+	lost_list_done(&all);
 }
 
 static void rows_without_files_are_counted(void **state)
@@ -252,7 +310,9 @@ int main(void)
 		T(what_was_saved_or_ran_is_set_aside),
 		T(what_was_to_go_goes),
 		T(what_cannot_be_moved_is_left),
-		cmocka_unit_test(a_week_is_a_week),
+		cmocka_unit_test(a_week_is_a_week_and_a_day_a_day),
+		T(what_is_lost_says_what_it_was_made_of),
+		T(what_is_dropped_is_not_brought_back),
 		T(rows_without_files_are_counted),
 	};
 

@@ -1,0 +1,182 @@
+/* test_node_lost_disks.c - disks of sandboxes that lost their VMs: kept, and in nobody's way. */
+#include "tests/unit/check.h"
+
+#include <fcntl.h>
+#include <stdlib.h>
+#include <sys/stat.h>
+
+#include "base/folder.h"
+#include "node/lost.h"
+#include "node/lost_disks.h"
+#include "node/rebuild.h"
+#include "node/row_file.h"
+#include "node/sandbox_files.h"
+
+enum { NO_ROOM_MIB = 1024 * 1024 * 1024 };
+
+static struct world {
+	char base[64];
+	int root, lost;
+} w;
+
+static int set_up(void **state)
+{
+	char path[128];
+	struct err err;
+
+	(void)state;
+	w = (struct world){ .base = "/tmp/hotcell-disks-XXXXXX" };
+	assert_non_null(mkdtemp(w.base));
+	snprintf(path, sizeof(path), "%s/sandboxes", w.base);
+	assert_int_equal(mkdir(path, 0700), 0);
+	w.root = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	w.lost = lost_open(w.root, &err);
+	assert_true(w.root >= 0 && w.lost >= 0);
+	return 0;
+}
+
+static int tear_down(void **state)
+{
+	AUTO(auto_close) int tmp = open("/tmp", O_PATH | O_DIRECTORY | O_CLOEXEC);
+	struct err err;
+
+	(void)state;
+	close(w.root);
+	close(w.lost);
+	assert_int_equal(folder_remove(tmp, w.base + strlen("/tmp/"), &err), 0);
+	return 0;
+}
+
+static void put(int root, const char *folder, const char *name, const char *text)
+{
+	char path[128];
+	int fd;
+
+	(void)mkdirat(root, folder, 0700);
+	snprintf(path, sizeof(path), "%s/%s", folder, name);
+	fd = openat(root, path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
+	assert_true(fd >= 0);
+	assert_int_equal(write(fd, text, strlen(text)), strlen(text));
+	close(fd);
+}
+
+static void describe(const char *id, struct buf *ret)
+{
+	struct journal_row row = { .state = JOURNAL_PAUSED, .sandbox.reason = NODE_LOST };
+	struct err err;
+
+	snprintf(row.sandbox.id, sizeof(row.sandbox.id), "%s", id);
+	assert_int_equal(row_put(&row, ret, &err), 0);
+}
+
+static enum err_code keep(const char *id, uint64_t reserve_mib)
+{
+	AUTO(buf_done) struct buf text = BUF_MAX(ROW_FILE_MAX);
+	struct err err = { 0 };
+
+	describe(id, &text);
+	return lost_disk_keep(w.root, id, buf_view(&text), reserve_mib, &err) < 0 ? err.code
+										  : ERR_NONE;
+}
+
+static size_t n_lost(enum lost_kind kind)
+{
+	struct lost_list all;
+	struct err err;
+	size_t n = 0;
+
+	assert_int_equal(lost_list(w.lost, &all, &err), 0);
+	for (size_t i = 0; i < all.n; i++)
+		n += all.all[i].kind == kind;
+	lost_list_done(&all);
+	return n;
+}
+
+static void it_is_paused_with_its_disk_alone(void **state)
+{
+	static const char *const dropped[] = { "pages", "state", "pages.new", FILES_MARK };
+	struct journal_row row;
+	struct lost_list all;
+	struct err err;
+
+	(void)state;
+	put(w.root, "i1", "disk", "disk");
+	for (size_t i = 0; i < COUNT(dropped); i++)
+		put(w.root, "i1", dropped[i], "of before");
+	assert_int_equal(keep("i1", 0), ERR_NONE);
+	assert_int_equal(faccessat(w.root, "i1", F_OK, 0), -1);
+	assert_int_equal(lost_list(w.lost, &all, &err), 0);
+	assert_int_equal(all.n, 1);
+	assert_true(all.all[0].kind == LOST_DISK && all.all[0].described);
+
+	AUTO(auto_close)
+	int folder = folder_open(w.lost, all.all[0].name, O_RDONLY | O_DIRECTORY, 0, &err);
+
+	assert_int_equal(rebuild_read(folder, "i1", &row, &err), 0);
+	assert_int_equal(row.sandbox.reason, NODE_ALIVE); /* brought back it is like any other */
+	row_done(&row);
+	assert_int_equal(faccessat(folder, "disk", F_OK, 0), 0);
+	for (size_t i = 0; i < COUNT(dropped); i++)
+		assert_int_equal(faccessat(folder, dropped[i], F_OK, 0), -1);
+	lost_list_done(&all);
+}
+
+/* Node died between the description and the move. */
+static void one_that_is_described_already_is_known(void **state)
+{
+	AUTO(buf_done) struct buf text = BUF_MAX(ROW_FILE_MAX);
+	struct err err;
+
+	(void)state;
+	put(w.root, "i1", "disk", "disk");
+	assert_false(lost_disk_is_described(w.root, "i1"));
+	put(w.root, "i1", "row", "of a pause");
+	assert_false(lost_disk_is_described(w.root, "i1"));
+	describe("i1", &text);
+	assert_int_equal(row_file_write(w.root, "i1", buf_view(&text), &err), 0);
+	assert_true(lost_disk_is_described(w.root, "i1"));
+	assert_int_equal(keep("i1", 0), ERR_NONE);
+	assert_false(lost_disk_is_described(w.root, "i1"));
+	assert_int_equal(n_lost(LOST_DISK), 1);
+}
+
+static void without_a_disk_there_is_nothing_to_keep(void **state)
+{
+	(void)state;
+	assert_int_equal(keep("i1", 0), ERR_NOT_FOUND);
+	put(w.root, "i2", "disk", ""); /* a create that got no further */
+	assert_int_equal(keep("i2", 0), ERR_NOT_FOUND);
+	assert_int_equal(n_lost(LOST_DISK), 0);
+}
+
+/* What stays for a week does, and so does all else. */
+static void on_a_full_disk_none_is_kept(void **state)
+{
+	struct err err;
+
+	(void)state;
+	put(w.root, "i1", "disk", "disk");
+	put(w.root, "i2", "disk", "disk");
+	put(w.lost, "20261116t120000z-sandbox-i3", "disk", "disk");
+	assert_int_equal(lost_disks_room(w.root, 0, &err), 0);
+	assert_int_equal(keep("i1", 0), ERR_NONE);
+	assert_int_equal(n_lost(LOST_DISK), 1);
+	assert_int_equal(keep("i2", NO_ROOM_MIB), ERR_NO_SPACE);
+	assert_int_equal(n_lost(LOST_DISK), 0);
+	assert_int_equal(n_lost(LOST_SANDBOX), 1);
+	assert_int_equal(faccessat(w.root, "i2/disk", F_OK, 0), 0); /* whoever asked sees to it */
+	assert_int_equal(faccessat(w.root, "i2/row", F_OK, 0), -1);
+}
+
+int main(void)
+{
+#define T(f) cmocka_unit_test_setup_teardown(f, set_up, tear_down)
+	const struct CMUnitTest tests[] = {
+		T(it_is_paused_with_its_disk_alone),
+		T(one_that_is_described_already_is_known),
+		T(without_a_disk_there_is_nothing_to_keep),
+		T(on_a_full_disk_none_is_kept),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
