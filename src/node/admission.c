@@ -3,10 +3,13 @@
 #include "node/admission.h"
 
 #include <errno.h>
+#include <inttypes.h>
 
 #include "node/create_text.h"
 #include "node/limits.h"
 #include "node/node.h"
+
+enum { MIB = 1024 * 1024 };
 
 /* Sandboxes that are somebody's and have a VM, or are promised to somebody. */
 size_t admission_owned(const struct node *n)
@@ -41,19 +44,80 @@ static int admit_one(const struct node *n, struct err *err)
 	return 0;
 }
 
-int creates_room(const struct node *n, struct err *err)
+/* --- memory ------------------------------------------------------------------------------- */
+
+/* What those take at first that cannot be measured yet. Those begun are not all there, those who
+ * wait are not begun. */
+static uint64_t unmeasured_mib(const struct node *n)
 {
-	if (admit_one(n, err) < 0)
-		return -1;
-	return memory_watch_allow(
-		&n->memory, 1 + admission_starting(n) + n->n_resuming + n->creates.bound, err);
+	size_t waiting = n->creates.n, begun = admission_starting(n);
+
+	return ((waiting > begun ? waiting : begun) + n->creates.bound) * MEMORY_SANDBOX_MIB +
+	       n->resuming_mib;
 }
+
+/* Of those who wait and for whom nothing is begun. */
+static uint64_t waiting_mib(const struct node *n)
+{
+	size_t begun = n->table.in_state[SANDBOX_WAITING] + admission_starting(n);
+	uint64_t mib = 0;
+
+	for (const struct create *c = n->creates.first; c; c = c->next)
+		if (c->snapshot)
+			mib += c->snapshot->row.memory_mib;
+		else if (begun > 0)
+			begun--;
+		else
+			mib += n->sizes.memory_mib;
+	return mib;
+}
+
+uint64_t admission_promised_mib(const struct node *n)
+{
+	return n->table.guest_mib + waiting_mib(n);
+}
+
+uint64_t admission_promise_max_mib(const struct node *n)
+{
+	return memory_promise_max(&n->memory, n->set[SET_MEMORY_OVERCOMMIT].number);
+}
+
+/* One more guest with `guest_mib`, of which it takes `mib` at first. */
+static int allow_memory(const struct node *n, uint64_t guest_mib, uint64_t mib, struct err *err)
+{
+	uint64_t promised = admission_promised_mib(n), max = admission_promise_max_mib(n);
+
+	if (promised + guest_mib > max)
+		return err_set(err, ERR_EXHAUSTED, 0,
+			       "%" PRIu64 " MiB of memory are promised to sandboxes, %" PRIu64
+			       " more are asked for, and this host may promise %" PRIu64
+			       " (memory_overcommit = %" PRIu64 ")",
+			       promised, guest_mib, max, n->set[SET_MEMORY_OVERCOMMIT].number);
+	return memory_watch_allow(&n->memory, unmeasured_mib(n) + mib, err);
+}
+
+bool admission_pool(const struct node *n)
+{
+	struct err unused;
+
+	return allow_memory(n, n->sizes.memory_mib, MEMORY_SANDBOX_MIB, &unused) == 0;
+}
+
+int admission_resume(const struct sandbox *s, bool memory, uint64_t *ret_mib, struct err *err)
+{
+	*ret_mib = MEMORY_SANDBOX_MIB + (memory ? (s->saved_bytes + MIB - 1) / MIB : 0);
+	if (admit_one(s->node, err) < 0)
+		return -1;
+	return allow_memory(s->node, s->info.memory_mib, *ret_mib, err);
+}
+
+/* --- creates ------------------------------------------------------------------------------ */
 
 static int admit(const struct create *c, struct err *err)
 {
 	const struct node *n = c->node;
-	size_t waiting = n->creates.n, begun = admission_starting(n);
-	size_t pooled = n->table.in_state[SANDBOX_WAITING];
+	size_t waiting = n->creates.n, pooled = n->table.in_state[SANDBOX_WAITING];
+	uint64_t guest_mib = n->sizes.memory_mib;
 
 	if (admit_one(n, err) < 0)
 		return -1;
@@ -65,10 +129,12 @@ static int admit(const struct create *c, struct err *err)
 		return err_set(err, ERR_UNAVAILABLE, 0, "template %s: %.200s", BASE_ALIAS,
 			       n->base.why.msg);
 	if (pooled > waiting && !c->snapshot)
-		return 0; /* it is there, and measured */
-	/* those begun are not all there yet, those who wait are not begun */
-	return memory_watch_allow(&n->memory,
-				  1 + (waiting > begun ? waiting : begun) + n->creates.bound, err);
+		return 0; /* it is there, promised and measured */
+	if (c->snapshot)
+		guest_mib = c->snapshot->row.memory_mib;
+	else if (pooled + admission_starting(n) > waiting)
+		guest_mib = 0; /* of one that is begun, and promised with it */
+	return allow_memory(n, guest_mib, MEMORY_SANDBOX_MIB, err);
 }
 
 /* What its key and its team may have, of sandboxes and of the queue. It is not counted yet. */

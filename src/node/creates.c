@@ -362,14 +362,13 @@ static bool begin(struct node *n, bool for_pool)
 static bool pool_lacks(struct node *n)
 {
 	size_t pooled = n->table.in_state[SANDBOX_WAITING] + admission_starting(n);
-	struct err unused;
 
 	/* a claim under way is somebody's waiting time: what is only for later waits, too */
 	if (n->creates.n > 0 || n->creates.claimed > 0 || n->stopping ||
 	    pooled >= n->set[SET_POOL].number ||
 	    admission_owned(n) + pooled >= n->set[SET_SANDBOXES_MAX].number)
 		return false;
-	return memory_watch_allow(&n->memory, 1 + admission_starting(n), &unused) == 0;
+	return admission_pool(n);
 }
 
 /* In the order of the queue. One that wants a copy has it begun for itself and leaves the queue; of

@@ -81,8 +81,6 @@ struct create_copy { /* one of a fork's; borrowed for the call */
 };
 void creates_fork(struct node *n, const struct create_copy *of);
 void creates_soon(struct node *n); /* something changed: see what can be done, from the loop */
-/* Could one more be resumed now? */
-int creates_room(const struct node *n, struct err *err) NODISCARD;
 void creates_refuse_all(struct node *n, const struct err *why);
 void creates_drop_unwanted(struct node *n); /* those that wait, and nobody for them */
 

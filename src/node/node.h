@@ -52,6 +52,7 @@ struct node {
 	struct files *files;
 	struct turns saves, joins, resumes; /* joins: of a snapshot's files */
 	size_t n_resuming;                  /* from SLOT to RESTORING, on the way from PAUSED */
+	uint64_t resuming_mib;              /* what these take, and is not measured yet */
 	struct signed_searches searches;
 	struct ended ended;
 	struct repeats repeats;

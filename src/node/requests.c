@@ -3,6 +3,7 @@
 
 #include "base/clock.h"
 #include "base/log.h"
+#include "node/admission.h"
 #include "node/fork.h"
 #include "node/lost_verbs.h"
 #include "node/network.h"
@@ -280,12 +281,23 @@ static json_t *pooled_json(const struct node *n)
 	return ids;
 }
 
+/* What is promised, of what may be, and what is there. */
+static int add_memory(const struct node *n, json_t *status)
+{
+	return json_object_set_new(status, "memoryAvailableMB",
+				   json_integer((json_int_t)n->memory.available_mib)) |
+	       json_object_set_new(status, "memoryPromisedMB",
+				   json_integer((json_int_t)admission_promised_mib(n))) |
+	       json_object_set_new(status, "memoryPromisedMaxMB",
+				   json_integer((json_int_t)admission_promise_max_mib(n)));
+}
+
 static json_t *status_json(const struct node *n)
 {
 	const struct warden_facts *f = &n->warden.facts;
 
 	return json_pack(
-		"{s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:b, s:o, s:o, s:b, s:b, s:b, s:I, "
+		"{s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:b, s:o, s:o, s:b, s:b, s:b, s:I, "
 		"s:o, s:I, s:o, s:o}",
 		"sandboxes", (json_int_t)n->table.in_state[SANDBOX_RUNNING], "paused",
 		(json_int_t)(n->table.in_state[SANDBOX_PAUSED] +
@@ -294,10 +306,10 @@ static json_t *status_json(const struct node *n)
 		(json_int_t)n->table.in_state[SANDBOX_PAUSING], "pooled",
 		(json_int_t)n->table.in_state[SANDBOX_WAITING], "sandboxesMax",
 		(json_int_t)n->set[SET_SANDBOXES_MAX].number, "waiting", (json_int_t)n->creates.n,
-		"ending", (json_int_t)n->table.in_state[SANDBOX_ENDING], "memoryAvailableMB",
-		(json_int_t)n->memory.available_mib, "emulated", (int)f->emulated, "accel",
-		json_text(bytes_str(f->accel)), "qemu", json_text(bytes_str(f->vmm_version)),
-		"warden", (int)n->warden.up, "egress", (int)n->egress.up, "opener",
+		"ending", (json_int_t)n->table.in_state[SANDBOX_ENDING], "emulated",
+		(int)f->emulated, "accel", json_text(bytes_str(f->accel)), "qemu",
+		json_text(bytes_str(f->vmm_version)), "warden", (int)n->warden.up, "egress",
+		(int)n->egress.up, "opener",
 		(int)(n->opener.link.up && daemon_exists(&n->opener.link)), "slotsReady",
 		(json_int_t)n->slots.n_ready, "pooledIDs", pooled_json(n), "quarantined",
 		(json_int_t)n->quarantine.n, "quarantine", quarantine_json(n), "templatesLost",
@@ -313,7 +325,7 @@ static void verb_status(struct node *n, struct door_asked *a, const struct node_
 
 	(void)rq, (void)text;
 	lost_status(n, v);
-	if (!v || absence_describe(n, v) < 0)
+	if (!v || add_memory(n, v) != 0 || absence_describe(n, v) < 0)
 		refuse_memory(a);
 	else if (json_encode(v, &out, &err) < 0)
 		door_refuse(a, &err);

@@ -7,6 +7,7 @@
 
 #include "base/clock.h"
 #include "base/log.h"
+#include "node/admission.h"
 #include "node/apply.h"
 #include "node/create_text.h"
 #include "node/monitor.h"
@@ -28,15 +29,19 @@ struct resuming {
 	struct agent_identity identity;
 	struct manifest_facts *here; /* of one that boots: on what; NULL: it does not */
 	bool loaded;                 /* no longer among node's n_resuming */
+	uint64_t mib;                /* of node's resuming_mib, until then */
 	uint64_t asked_ns;
 	uint64_t links_until_ms; /* by the loop's clock */
 };
 
 static void count_loaded(struct sandbox *s, struct resuming *r)
 {
-	if (!r->loaded)
-		s->node->n_resuming--;
+	if (r->loaded)
+		return;
 	r->loaded = true;
+	s->node->n_resuming--;
+	s->node->resuming_mib -= r->mib;
+	memory_watch_now(&s->node->memory); /* what it took is in the measure from here on */
 }
 
 void resume_cancel(struct sandbox *s)
@@ -422,15 +427,18 @@ int resume_begin(struct sandbox *s, uint32_t timeout_s, bool memory, struct err 
 {
 	struct node *n = s->node;
 	struct resuming *r;
+	uint64_t mib;
 
-	if (creates_room(n, err) < 0)
+	memory = memory && s->saved_bytes > 0;
+	if (admission_resume(s, memory, &mib, err) < 0)
 		return -1;
 	r = calloc(1, sizeof(*r));
 	if (!r)
 		return err_set(err, ERR_EXHAUSTED, ENOMEM, "resume %s", s->info.id);
 	*r = (struct resuming){ .sandbox = s,
 				.timeout_s = timeout_s,
-				.memory = memory && s->saved_bytes > 0,
+				.memory = memory,
+				.mib = mib,
 				.got = FILES_NONE,
 				.asked_ns = clock_mono_ns() };
 	r->here = r->memory ? NULL : calloc(1, sizeof(*r->here));
@@ -443,6 +451,7 @@ int resume_begin(struct sandbox *s, uint32_t timeout_s, bool memory, struct err 
 	}
 	s->resuming = r;
 	n->n_resuming++;
+	n->resuming_mib += mib;
 	s->machine = (struct machine){ 0 };
 	steps_begin(&s->machine.steps);
 	sandbox_enter(&n->table, s, SANDBOX_SLOT);

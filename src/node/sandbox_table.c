@@ -41,13 +41,34 @@ const char *sandbox_state_name(enum sandbox_state s)
 	return (unsigned int)s < SANDBOX_STATES ? rules[s].name : "?";
 }
 
+/* It has a VM that is not being removed, or will have one. */
+static bool has_guest(enum sandbox_state s)
+{
+	return s != SANDBOX_PARKING && s != SANDBOX_PAUSED && s != SANDBOX_ENDING;
+}
+
+/* It is in a state, and no longer. Its size stays the same in all of them. */
+static void count_in(struct sandbox_table *t, const struct sandbox *s)
+{
+	t->in_state[s->state]++;
+	if (has_guest(s->state))
+		t->guest_mib += s->info.memory_mib;
+}
+
+static void count_out(struct sandbox_table *t, const struct sandbox *s)
+{
+	t->in_state[s->state]--;
+	if (has_guest(s->state))
+		t->guest_mib -= s->info.memory_mib;
+}
+
 void sandbox_enter(struct sandbox_table *t, struct sandbox *s, enum sandbox_state next)
 {
 	assert(s->state < SANDBOX_STATES && next < SANDBOX_STATES);
 	assert(rules[s->state].next & TO(next));
-	t->in_state[s->state]--;
-	t->in_state[next]++;
+	count_out(t, s);
 	s->state = next;
+	count_in(t, s);
 }
 
 /* FNV-1a. Ids are drawn by us; whoever asks for others only searches longer for nothing. */
@@ -82,7 +103,7 @@ void table_add(struct sandbox_table *t, struct sandbox *s)
 	s->prev = &t->all;
 	t->all = s;
 	t->n++;
-	t->in_state[s->state]++;
+	count_in(t, s);
 }
 
 void table_remove(struct sandbox_table *t, struct sandbox *s)
@@ -97,7 +118,7 @@ void table_remove(struct sandbox_table *t, struct sandbox *s)
 	if (s->next)
 		s->next->prev = s->prev;
 	t->n--;
-	t->in_state[s->state]--;
+	count_out(t, s);
 }
 
 /* --- teams -------------------------------------------------------------------------------- */

@@ -14,6 +14,7 @@ struct sandbox_table {
 	struct sandbox *all; /* for whoever must look at each: once a minute, never per request */
 	struct team *teams[TABLE_TEAM_BUCKETS];
 	size_t n, in_state[SANDBOX_STATES];
+	uint64_t guest_mib; /* memory of the guests that have a VM, or are on the way to one */
 };
 
 /* The only writer of a sandbox's state. An illegal step is a bug and aborts. */

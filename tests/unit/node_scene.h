@@ -77,7 +77,8 @@ static inline void scene_open(void)
 	n->set[SET_SANDBOXES_MAX].number = 100;
 	n->set[SET_PAUSED_MAX].number = 100;
 	n->set[SET_TIMEOUT_MAX_S].number = 3600;
-	n->memory.available_mib = 1024 * 1024;
+	n->memory.total_mib = n->memory.available_mib = 1024 * 1024;
+	n->set[SET_MEMORY_OVERCOMMIT].number = 100;
 	n->sizes = (struct warden_sizes){ .vcpus = 2, .memory_mib = 512 };
 	n->base.disk_mib = 1000;
 	n->base.state = BASE_BUILDING; /* nothing is started */
@@ -141,9 +142,11 @@ static inline void send_it(struct node_request rq, const char *text)
 		fail_msg("%s", err.msg);
 }
 
-static inline struct node_reply hear(void)
+enum { HEARD_MAX = 4096 };
+
+static inline struct node_reply hear_text(char text[static HEARD_MAX])
 {
-	uint8_t in[4096];
+	uint8_t in[HEARD_MAX];
 	struct node_reply r;
 	struct err err = { 0 };
 	size_t len = 0, n_fds = 0;
@@ -154,7 +157,15 @@ static inline struct node_reply hear(void)
 		assert_true(loop_turn(s.n->loop));
 	}
 	memcpy(&r, in, sizeof(r));
+	snprintf(text, HEARD_MAX, "%.*s", (int)(len - sizeof(r)), (const char *)in + sizeof(r));
 	return r;
+}
+
+static inline struct node_reply hear(void)
+{
+	char text[HEARD_MAX];
+
+	return hear_text(text);
 }
 
 static inline size_t count_all(void)
@@ -195,6 +206,15 @@ static inline void box_runs(struct sandbox *b)
 
 	sandbox_enter(&s.n->table, b, SANDBOX_RUNNING);
 	assert_int_equal(table_own(&s.n->table, b, &err), 0);
+}
+
+/* As if it had been paused. */
+static inline void box_rests(struct sandbox *b)
+{
+	sandbox_enter(&s.n->table, b, SANDBOX_PAUSING);
+	sandbox_enter(&s.n->table, b, SANDBOX_PARKING);
+	sandbox_enter(&s.n->table, b, SANDBOX_PAUSED);
+	b->info.state = NODE_PAUSED;
 }
 
 /* As give_out() and on_settled() do. */

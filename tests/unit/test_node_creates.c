@@ -216,15 +216,6 @@ static void no_more_than_the_limit_of_the_team(void **state)
 	}
 }
 
-/* As if it had been paused. */
-static void rest(struct sandbox *b)
-{
-	sandbox_enter(&s.n->table, b, SANDBOX_PAUSING);
-	sandbox_enter(&s.n->table, b, SANDBOX_PARKING);
-	sandbox_enter(&s.n->table, b, SANDBOX_PAUSED);
-	b->info.state = NODE_PAUSED;
-}
-
 static void no_create_when_no_more_may_be_paused(void **state)
 {
 	static const struct {
@@ -258,7 +249,7 @@ static void no_create_when_no_more_may_be_paused(void **state)
 		assert_int_equal(limits_allow_paused(s.n, rq.team, &rq, &err), 0);
 		send_it(rq, ""); /* what runs does not count */
 		run_until_waiting(1);
-		rest(b);
+		box_rests(b);
 		assert_int_equal(limits_allow_paused(s.n, rq.team, &rq, &err), -1);
 		send_it(rq, "");
 		r = hear();

@@ -205,12 +205,14 @@ static void available_memory_is_read(void **state)
 	struct err err;
 
 	(void)state;
-	assert_int_equal(memory_parse(real, &mib, &err), 0);
+	assert_int_equal(memory_parse(real, "MemAvailable", &mib, &err), 0);
 	assert_int_equal(mib, 23000);
-	assert_int_equal(memory_parse("MemTotal: 1 kB\n", &mib, &err), -1);
-	assert_int_equal(memory_parse("MemAvailable: many kB\n", &mib, &err), -1);
-	assert_int_equal(memory_watch_allow(&m, 7, &err), 0); /* 500 + 7 * 64 */
-	assert_int_equal(memory_watch_allow(&m, 8, &err), -1);
+	assert_int_equal(memory_parse(real, "MemTotal", &mib, &err), 0);
+	assert_int_equal(mib, 25600);
+	assert_int_equal(memory_parse("MemTotal: 1 kB\n", "MemAvailable", &mib, &err), -1);
+	assert_int_equal(memory_parse("MemTotal: many kB\n", "MemTotal", &mib, &err), -1);
+	assert_int_equal(memory_watch_allow(&m, 500, &err), 0);
+	assert_int_equal(memory_watch_allow(&m, 501, &err), -1);
 	assert_int_equal(err.code, ERR_EXHAUSTED);
 }
 
