@@ -21,6 +21,10 @@
 #include "warden/step.h"
 #include "warden/template.h"
 
+/* When the host has no memory left, a sandbox goes before any service of the host's own, which has
+ * 0. Warden has less, and a process inherits it. */
+#define OOM_SCORE "500"
+
 enum {
 	NOFILE_MAX = 256,
 	QMP_BACKLOG = 4,
@@ -229,11 +233,21 @@ static pid_t clone_cell(int *ret_pidfd)
 	return (pid_t)syscall(SYS_clone3, &args, sizeof(args));
 }
 
+/* As root does it, the process cannot take it back. */
+static int set_oom_score(pid_t pid, struct err *err)
+{
+	AUTO(auto_close) int proc = open("/proc", O_PATH | O_DIRECTORY | O_CLOEXEC);
+	char path[64];
+
+	snprintf(path, sizeof(path), "%d/oom_score_adj", pid);
+	return folder_write(proc, path, OOM_SCORE, err);
+}
+
 static int guide(const struct launch *l, pid_t pid, int sync, struct err *err)
 {
 	int listener;
 
-	if (cgroup_join(l->cgroups, l->record.id, pid, err) < 0)
+	if (cgroup_join(l->cgroups, l->record.id, pid, err) < 0 || set_oom_score(pid, err) < 0)
 		return -1;
 	step("start.jail");
 	if (write(sync, "g", 1) != 1)

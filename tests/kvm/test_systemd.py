@@ -16,7 +16,12 @@ from server import DAEMONS, Server
 from taken import Taken
 from warden import is_alive, wait_for
 
-SLICE = pathlib.Path("/sys/fs/cgroup/hotcell.slice")
+CGROUP = "hotcell.slice/hotcell-vms.service"
+GROUPS = pathlib.Path("/sys/fs/cgroup") / CGROUP
+FILL = pathlib.Path("/mnt/fill")
+FILL_STEP = 16 << 20
+HUGE_PAGES = pathlib.Path("/proc/sys/vm/nr_hugepages")
+LEFT_KIB = 3 << 19  # to be filled step by step
 CORE_PATTERN = pathlib.Path("/proc/sys/kernel/core_pattern")
 STATE, RUN = "/var/lib/hotcell", "/run/hotcell"
 LEAKS = pathlib.Path(__file__).resolve().parents[1] / "faults/leaks.py"
@@ -36,7 +41,7 @@ def main_pid(daemon):
 
 def leftovers():
     """What the leak checker says of the whole host."""
-    return subprocess.run([sys.executable, LEAKS, "--state", STATE, "--run", RUN, "--cgroup", SLICE.name,
+    return subprocess.run([sys.executable, LEAKS, "--state", STATE, "--run", RUN, "--cgroup", CGROUP,
                            "--uid-base", str(UID_BASE), "--uids", str(UIDS), "--grace", "30"],
                           capture_output=True, text=True).stdout
 
@@ -91,12 +96,30 @@ def test_each_daemon_runs_as_itself(server):
             assert "Seccomp:\t2" in status and "NoNewPrivs:\t1" in status, daemon
 
 
-def test_vms_are_in_a_slice_of_their_own(server, counting):
-    cells = [entry.name for entry in SLICE.iterdir() if entry.is_dir() and not entry.name.startswith("_")]
+def vm_of(box):
+    return int((GROUPS / box["sandboxID"] / "cgroup.procs").read_text())
+
+
+def test_vms_are_below_a_unit_of_their_own(server, counting):
+    cells = [entry.name for entry in GROUPS.iterdir() if entry.is_dir() and not entry.name.startswith("_")]
     assert sorted(cells) == sorted(box["sandboxID"] for box in counting)
-    for box in counting:
-        pid = (SLICE / box["sandboxID"] / "cgroup.procs").read_text().split()
-        assert len(pid) == 1
+    assert all(vm_of(box) for box in counting)
+
+
+def test_a_change_of_the_slice_leaves_the_limits_of_vms(server, counting):
+    """systemd sets the slice's group anew: below one that it does not leave alone, it takes controllers away."""
+    limits = [GROUPS / box["sandboxID"] / "memory.max" for box in counting]
+    before = [limit.read_text() for limit in limits]
+    assert "max\n" not in before
+    systemctl("set-property", "--runtime", "hotcell.slice", "MemoryMax=80%")
+    systemctl("daemon-reload")
+    assert [limit.read_text() for limit in limits] == before
+    systemctl("set-property", "--runtime", "hotcell.slice", "MemoryMax=90%")
+
+
+def test_every_unit_is_limited_in_memory(server):
+    for unit in (*(f"hotcell-{daemon}.service" for daemon in UNITS), "hotcell.slice"):
+        assert systemctl("show", "-P", "MemoryMax", unit) != "infinity", unit
 
 
 @pytest.mark.parametrize("daemon", UNITS)
@@ -136,7 +159,7 @@ def test_no_core_reaches_the_hosts_collector(server, collected):
                              preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_CORE, (0, 0)))
     assert crash.wait() == -signal.SIGSEGV
     box = server.create()
-    vm = int((SLICE / box["sandboxID"] / "cgroup.procs").read_text())
+    vm = vm_of(box)
     with Taken(vm) as qemu:  # as process 1 of its namespace it heeds no signal from others: a real fault
         qemu.before.rip = 0
     wait_for(lambda: not is_alive(vm) and box["sandboxID"] not in server.ids(), "the sandbox ended", SECONDS)
@@ -146,6 +169,51 @@ def test_no_core_reaches_the_hosts_collector(server, collected):
         wait_for(lambda: main_pid(daemon) not in (0, pid), f"{daemon} is started again", SECONDS)
     assert collected() == [crash.pid]
     wait_for(server.answers, "the gateway answers", SECONDS)
+
+
+@pytest.fixture
+def fill():
+    """Takes memory of the host that is no process's: writes a step more into a file that has no disk. Most is taken at
+    once, as huge pages that nobody uses: to write so much takes minutes here."""
+    meminfo = dict(line.split(":") for line in pathlib.Path("/proc/meminfo").read_text().splitlines())
+    available, size = (int(meminfo[name].split()[0]) for name in ("MemAvailable", "Hugepagesize"))
+    HUGE_PAGES.write_text(str(max(available - LEFT_KIB, 0) // size))
+    FILL.mkdir()
+    subprocess.run(["mount", "-t", "tmpfs", "-o", "size=100%", "fill", FILL], check=True)
+    with open(FILL / "file", "wb", buffering=0) as f:
+        yield lambda: f.write(bytes(FILL_STEP))
+    subprocess.run(["umount", FILL], check=True)
+    FILL.rmdir()
+    HUGE_PAGES.write_text("0")
+
+
+@pytest.fixture
+def service():
+    """A service of the host as any other: its main process."""
+    subprocess.run(["systemd-run", "--unit=bystander", "sleep", "infinity"], check=True)
+    yield lambda: int(systemctl("show", "-P", "MainPID", "bystander"))
+    systemctl("stop", "bystander")
+
+
+def why(server, box):
+    ended = {e["sandboxID"]: e["reason"] for e in server.admin("GET", "/admin/ended").json}
+    return ended.get(box["sandboxID"])
+
+
+def test_a_full_host_ends_a_sandbox_and_no_service(server, counting, fill, service):
+    """Each has the score 500 and every service 0, daemons -900: what is largest of those with 500 goes."""
+    large = server.create()
+    server.run(large, "head -c 200M /dev/zero > /dev/shm/large")
+    vm, before = vm_of(large), [service(), *map(main_pid, UNITS)]
+    steps = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE") // FILL_STEP
+    while steps and is_alive(vm):
+        fill()
+        steps -= 1
+    assert not is_alive(vm), "the host is full, and the sandbox lives"
+    wait_for(lambda: why(server, large), "it ended", SECONDS)
+    assert why(server, large) == "oom_host"
+    assert [service(), *map(main_pid, UNITS)] == before
+    assert server.ids() == {box["sandboxID"] for box in counting}
 
 
 def test_a_create_after_all_of_it(server, counting):

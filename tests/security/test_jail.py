@@ -403,6 +403,12 @@ def test_qemu_is_nobody(qemu):
     assert int(now["Seccomp_filters"][0]) >= 2  # ours, and QEMU's own on top
 
 
+def test_qemu_goes_before_a_service_of_the_host(qemu, shared_warden):
+    """When the host has no memory left: by more than any service, which has 0, and not by what warden has."""
+    score = {pid: int(pathlib.Path(f"/proc/{pid}/oom_score_adj").read_text()) for pid in (qemu.pid, shared_warden.pid)}
+    assert score[qemu.pid] == 500 and score[shared_warden.pid] < 500
+
+
 def test_no_core_of_qemu_or_warden_is_written(qemu, shared_warden):
     for pid in (qemu.pid, shared_warden.pid):
         limits = pathlib.Path(f"/proc/{pid}/limits").read_text().splitlines()
