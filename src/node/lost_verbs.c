@@ -381,4 +381,5 @@ void lost_status(const struct node *n, json_t *status)
 				  json_integer((json_int_t)n->sweep.lost_bytes));
 	(void)json_object_set_new(status, "filesMissing",
 				  json_integer((json_int_t)n->sweep.n_missing));
+	(void)json_object_set_new(status, "unloaded", unloaded_json(n));
 }

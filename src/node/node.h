@@ -20,6 +20,7 @@
 #include "node/sweep.h"
 #include "node/tidy.h"
 #include "node/turns.h"
+#include "node/unloaded.h"
 #include "node/vm_group.h"
 
 enum {
@@ -70,6 +71,7 @@ struct node {
 	struct secret_job *secret_jobs;   /* network_secrets.c: the same */
 	struct network_job *network_jobs; /* network_verbs.c: the same */
 	bool stopping;
+	struct unloaded unloaded;
 };
 
 /* requests.c */

@@ -288,19 +288,35 @@ void resume_held(struct sandbox *s)
 	network_wait(s, on_ruled);
 }
 
+/* What the copier calls invalid is no fault of whoever wants the sandbox. */
+static void fail_apply(struct resuming *r, const struct err *failed, const struct copier_reply *ret)
+{
+	const struct sandbox *s = r->sandbox;
+	struct err err;
+
+	if (!failed) {
+		err_set(&err, ERR_INTERNAL, 0, "the saved memory is damaged: CRC %08x, not %08x",
+			ret->pages_crc, s->pages_crc);
+	} else {
+		err = *failed;
+		if (err.code == ERR_INVALID) {
+			err_wrap(&err, "the saved memory is damaged");
+			err.code = ERR_INTERNAL;
+		}
+	}
+	unloaded_note(s->node, LOST_SANDBOX, s->info.id, &err);
+	fail(r, &err);
+}
+
 static void on_applied(struct apply *a, const struct copier_reply *ret, const struct err *failed)
 {
 	struct resuming *r = CONTAINER_OF(a, struct resuming, apply);
 	struct sandbox *s = r->sandbox;
-	struct err err;
 
-	if (failed) {
-		fail(r, failed);
-	} else if (ret->pages_crc != s->pages_crc) {
-		err_set(&err, ERR_INTERNAL, 0, "the saved memory is damaged: CRC %08x, not %08x",
-			ret->pages_crc, s->pages_crc);
-		fail(r, &err);
+	if (failed || ret->pages_crc != s->pages_crc) {
+		fail_apply(r, failed, ret);
 	} else {
+		unloaded_note(s->node, LOST_SANDBOX, s->info.id, NULL);
 		step("resume.applied");
 		restore_applied(&s->restore);
 	}
@@ -357,6 +373,7 @@ static void on_files(struct files_call *c, struct files_opened *got, const struc
 	struct resuming *r = s->resuming;
 
 	base_learn(s->node, s->base_id, got);
+	unloaded_note(s->node, LOST_SANDBOX, s->info.id, err);
 	if (err) {
 		fail(r, err);
 		return;

@@ -195,6 +195,8 @@ static void on_made(struct files_call *c, struct files_opened *got, const struct
 	struct sandbox *s = CONTAINER_OF(c, struct sandbox, files);
 
 	base_learn(s->node, s->base_id, got);
+	if (s->snapshot)
+		unloaded_note(s->node, LOST_SNAPSHOT, s->snapshot->row.id, err);
 	if (err && err->code == ERR_BASE_LOST && !s->snapshot)
 		base_look_again(s->node, err->msg); /* whoever waits gets one of another */
 	if (err) {

@@ -1,0 +1,183 @@
+/* daemons.c - what the daemons say of themselves, and of what they keep, one function each. */
+#include "cli/doctor.h"
+
+/* Who is out of reach, seen from the gateway; NULL: nobody. */
+static const char *who_is_missing(const json_t *status)
+{
+	const json_t *node = json_object_get(status, "node");
+
+	if (!json_is_object(node))
+		return "node";
+	if (json_is_false(json_object_get(node, "warden")))
+		return "warden";
+	return json_is_false(json_object_get(node, "egress")) ? "egress" : NULL;
+}
+
+void look_server(const struct cli *c, struct finding *f)
+{
+	AUTO(json_decrefp) json_t *status = NULL;
+	struct err err = { 0 };
+	const char *missing;
+
+	if (cli_ask(c, "GET", "/admin/status", NULL, &status, &err) < 0) {
+		finding_set(f, VERDICT_WARN,
+			    "start the daemons, or name the gateway's socket with --socket", "%s",
+			    err.msg);
+		return;
+	}
+	missing = who_is_missing(status);
+	if (missing)
+		finding_set(f, VERDICT_WARN, "start it, and read its log", "%s does not answer",
+			    missing);
+	else
+		finding_set(f, VERDICT_OK, NULL, "all daemons answer");
+}
+
+/* "id: why" of each that was told, as much of it as fits. */
+static void name_rows(const json_t *rows, char *ret, size_t size)
+{
+	const json_t *row;
+	size_t i, n = 0;
+
+	ret[0] = '\0';
+	json_array_foreach(rows, i, row)
+	{
+		const char *id = json_string_value(json_object_get(row, "id"));
+		const char *kind = json_string_value(json_object_get(row, "kind"));
+		const char *why = json_string_value(json_object_get(row, "why"));
+
+		if (id && kind && why && n < size)
+			n += (size_t)snprintf(ret + n, size - n, "; %s %s: %s", kind, id, why);
+	}
+}
+
+/* Rows that node could make no sense of. */
+void look_journal(const struct cli *c, struct finding *f)
+{
+	static const char fix[] = "start the version of Hotcell that wrote them, or give a sandbox "
+				  "up with hotcell kill ID; see docs/operations.md";
+	AUTO(json_decrefp) json_t *status = NULL;
+	const json_t *node;
+	struct err err = { 0 };
+	char rows[sizeof(f->what) - 64];
+	json_int_t n;
+
+	if (cli_ask(c, "GET", "/admin/status", NULL, &status, &err) < 0 ||
+	    !json_is_object(node = json_object_get(status, "node"))) {
+		finding_set(f, VERDICT_WARN, "start the daemons", "node cannot be asked");
+		return;
+	}
+	n = json_integer_value(json_object_get(node, "quarantined"));
+	name_rows(json_object_get(node, "quarantine"), rows, sizeof(rows));
+	if (n == 0)
+		finding_set(f, VERDICT_OK, NULL, "node knows all that is in it");
+	else
+		finding_set(f, VERDICT_FAIL, fix, "%lld rows are set aside and kept%s",
+			    (long long)n, rows);
+}
+
+static long long count_of(const json_t *status, const char *name)
+{
+	const json_t *node = json_object_get(status, "node");
+
+	return (long long)json_integer_value(json_object_get(node, name));
+}
+
+/* Does what warden has fit what node knows? */
+void look_vms(const struct cli *c, struct finding *f)
+{
+	AUTO(json_decrefp) json_t *status = NULL;
+	struct err err = { 0 };
+	long long absent, others;
+
+	if (cli_ask(c, "GET", "/admin/status", NULL, &status, &err) < 0) {
+		finding_set(f, VERDICT_WARN, "see what is said of the server", "not known");
+		return;
+	}
+	absent = count_of(status, "vmsAbsent");
+	others = count_of(status, "vmsOfOthers");
+	if (absent > 0)
+		finding_set(f, VERDICT_FAIL,
+			    "set warden's state_dir and cgroup to what they were and restart it; "
+			    "if the VMs are gone: hotcell confirm-lost",
+			    "of %lld sandboxes the VM is not found; they are kept", absent);
+	else if (others > 0)
+		finding_set(f, VERDICT_WARN,
+			    "set node's data_dir right, or give the other node a warden of its own",
+			    "%lld VMs are of another installation and left alone", others);
+	else
+		finding_set(f, VERDICT_OK, NULL, "all are this installation's");
+}
+
+/* What node holds on the disk: rows without their files, files that cannot be loaded or have no
+ * row. */
+void look_saved(const struct cli *c, struct finding *f)
+{
+	AUTO(json_decrefp) json_t *status = NULL;
+	struct err err = { 0 };
+	const json_t *unloaded;
+	char rows[sizeof(f->what) - 96];
+	long long missing, lost;
+
+	if (cli_ask(c, "GET", "/admin/status", NULL, &status, &err) < 0) {
+		finding_set(f, VERDICT_WARN, "start the daemons first", "node cannot be asked");
+		return;
+	}
+	unloaded = json_object_get(json_object_get(status, "node"), "unloaded");
+	name_rows(unloaded, rows, sizeof(rows));
+	missing = count_of(status, "filesMissing");
+	lost = count_of(status, "lost");
+	if (missing > 0)
+		finding_set(f, VERDICT_FAIL,
+			    "mount what holds sandboxes/ and snapshots/ of node's data_dir, and "
+			    "restart hotcell-node",
+			    "the files of %lld paused sandboxes and snapshots are not there; "
+			    "nothing was deleted",
+			    missing);
+	else if (rows[0])
+		finding_set(f, VERDICT_FAIL,
+			    "look at the disk's health, put their files back from a backup, and "
+			    "try again; nothing was deleted",
+			    "%zu saved sandboxes and snapshots could not be loaded%s",
+			    json_array_size(unloaded), rows);
+	else if (lost > 0)
+		finding_set(f, VERDICT_WARN, "hotcell lost list; then restore or drop each",
+			    "%lld folders are set aside, for a week or a day: %lld MiB", lost,
+			    count_of(status, "lostBytes") >> 20);
+	else
+		finding_set(f, VERDICT_OK, NULL, "what is saved has its files");
+}
+
+/* What is paused or kept as a snapshot differs from a template, and needs it. */
+void look_templates(const struct cli *c, struct finding *f)
+{
+	static const char fix[] =
+		"put templates/ID below warden's state_dir back from a backup; what "
+		"differs from it stays as it is until then";
+	AUTO(json_decrefp) json_t *all = NULL;
+	const json_t *t, *first = NULL;
+	struct err err = { 0 };
+	size_t i, lost = 0;
+
+	if (cli_ask(c, "GET", "/admin/templates", NULL, &all, &err) < 0) {
+		finding_set(f, VERDICT_WARN, "see what is said of `server`", "not known");
+		return;
+	}
+	json_array_foreach(all, i, t)
+	{
+		const char *state = json_string_value(json_object_get(t, "buildStatus"));
+
+		if (!state || (strcmp(state, "damaged") != 0 && strcmp(state, "missing") != 0))
+			continue;
+		first = lost++ ? first : t;
+	}
+	if (lost == 0)
+		finding_set(f, VERDICT_OK, NULL, "none is known to be damaged");
+	else
+		finding_set(f,
+			    json_is_true(json_object_get(first, "inUse")) ? VERDICT_FAIL
+									  : VERDICT_WARN,
+			    fix, "%zu damaged or missing: %.63s: %.100s", lost,
+			    json_string_value(json_object_get(first, "templateID")),
+			    json_string_value(json_object_get(first, "message")));
+}
