@@ -106,6 +106,12 @@ def test_vms_are_below_a_unit_of_their_own(server, counting):
     assert all(vm_of(box) for box in counting)
 
 
+def test_systemd_leaves_that_units_group_alone(server):
+    """It does so for one that it knows and delegates: of a unit without any process it forgets the group."""
+    assert systemctl("show", "-P", "ControlGroup", "hotcell-vms.service") == f"/{CGROUP}"
+    assert systemctl("show", "-P", "Delegate", "hotcell-vms.service") == "yes"
+
+
 def test_a_change_of_the_slice_leaves_the_limits_of_vms(server, counting):
     """systemd sets the slice's group anew: below one that it does not leave alone, it takes controllers away."""
     limits = [GROUPS / box["sandboxID"] / "memory.max" for box in counting]
