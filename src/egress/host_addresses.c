@@ -32,3 +32,13 @@ int host_addresses_read(struct policy_ground *g, struct err *err)
 	freeifaddrs(all);
 	return 0;
 }
+
+void host_addresses_proxy(struct policy_ground *g, const struct addr *proxy)
+{
+	struct sockaddr_in at;
+
+	if (proxy->at.ss_family != AF_INET) /* guests have IPv4 alone */
+		return;
+	memcpy(&at, &proxy->at, sizeof(at));
+	g->proxy = ntohl(at.sin_addr.s_addr);
+}

@@ -55,6 +55,7 @@ static int read_ground(struct program *p, const struct config_value *set, struct
 		if (addr_parse(bytes_str(set[SET_PROXY].text), &p->proxy, err) < 0)
 			return err_wrap(err, "proxy");
 		p->house.proxy = &p->proxy;
+		host_addresses_proxy(&p->ground, &p->proxy);
 		p->ground.proxy_resolves = set[SET_PROXY_RESOLVES].number;
 	}
 	p->ground.mode = (enum policy_mode)set[SET_NETWORK].number;

@@ -65,6 +65,8 @@ static enum ip4_kind kind_of(const struct policy *p, uint32_t ip)
 	for (size_t i = 0; i < p->ground->n_host; i++)
 		if (p->ground->host[i] == ip)
 			return IP4_THIS_HOST;
+	if (ip != 0 && ip == p->ground->proxy) /* a guest reads this: not that it is */
+		return IP4_PRIVATE;
 	return ip4_kind(ip);
 }
 

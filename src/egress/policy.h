@@ -38,6 +38,7 @@ struct policy_ground {
 	size_t n_services;
 	uint32_t host[POLICY_HOST_MAX]; /* public addresses that are this host's own */
 	size_t n_host;
+	uint32_t proxy; /* the operator's: it would lead anywhere. 0: none */
 };
 
 /* "db=10.1.2.3:5432 cache=10.1.2.4:6379", names of one label. */

@@ -2,6 +2,7 @@
  * opener, through a proxy, more or faster than may be. */
 #include "tests/unit/egress_world.h"
 
+#include "egress/host_addresses.h"
 #include "egress/names.h"
 
 /* --- a host with a rule --------------------------------------------------------------------- */
@@ -209,6 +210,7 @@ static void with_proxy(struct world *w, struct addr *proxy)
 
 	assert_int_equal(addr_ip("10.0.0.1", PORT, proxy, &err), 0);
 	w->house.proxy = proxy;
+	host_addresses_proxy(&w->ground, proxy);
 }
 
 static void with_proxy_that_resolves(struct world *w, struct addr *proxy)
@@ -301,6 +303,30 @@ static void a_name_that_leads_inside_is_not_the_proxys_either(void **state)
 		assert_true(leaves(w));
 	}
 	assert_false(came(&w->inside));
+}
+
+/* It would ask whomever the guest tells it to. */
+static void a_proxy_is_not_asked_for_itself(void **state)
+{
+	static const struct {
+		const char *name, *says;
+	} rows[] = { { "by its name", GET("good.com") },
+		     { "by its address", GET("93.184.216.34") },
+		     { "without a name", "\1\2\3" } };
+	struct world *w = *state;
+	struct addr proxy;
+	struct err err;
+
+	assert_int_equal(addr_ip("93.184.216.34", PORT, &proxy, &err), 0);
+	w->house.proxy = &proxy;
+	host_addresses_proxy(&w->ground, &proxy);
+	rule(w, "{}");
+	FOR_ROWS(row, rows) {
+		go(w, GOOD, row->says);
+		assert_true(leaves(w));
+	}
+	assert_int_equal(w->outlet.counts.tcp_refused, COUNT(rows));
+	assert_false(came(&w->good));
 }
 
 /* A stand-in of a time when the proxy resolved: the guest asks again. */
@@ -550,6 +576,7 @@ int main(void)
 		TEST(bytes_are_counted_at_once_and_no_faster_than_may_be),
 		TEST(a_proxy_is_asked_for_the_judged_address),
 		TEST(a_name_that_leads_inside_is_not_the_proxys_either),
+		TEST(a_proxy_is_not_asked_for_itself),
 		TEST(without_a_name_an_address_it_was_given_goes_to_the_proxy),
 		TEST(to_its_opener_a_connection_by_the_proxy_has_its_name),
 		TEST(a_guest_is_told_true_addresses),
