@@ -242,7 +242,9 @@ def test_the_disk_of_one_that_lost_its_vm_is_there_for_a_day(server, box):
     """As after a reboot warden knows nothing of it. Brought back, it boots from its disk."""
     server.run(box, "sync")
     server.kill("node")
+    assert server.warden.serves()
     server.warden.stop(box["sandboxID"])
+    server.warden.hang_up()
     start(server)
     wait_for(lambda: connect(server, box).status == 404, "it is gone", 60, 0.1)
     entry = lost_of(server, box["sandboxID"])
