@@ -88,7 +88,11 @@ static int sync_disk(int folder, struct err *err)
 	AUTO(auto_close) int disk = folder_open(folder, "disk", O_RDWR, 0, err);
 	struct stat st;
 
-	if (disk < 0 || fstat(disk, &st) < 0 || st.st_size == 0)
+	if (disk < 0 && err->sys != ENOENT)
+		return -1;
+	if (disk >= 0 && fstat(disk, &st) < 0)
+		return err_set(err, ERR_INTERNAL, errno, "look at its disk");
+	if (disk < 0 || st.st_size == 0)
 		return err_set(err, ERR_NOT_FOUND, 0, "it has no disk");
 	return fdatasync(disk) < 0 ? err_set(err, ERR_INTERNAL, errno, "sync its disk") : 0;
 }
@@ -100,6 +104,8 @@ static int set_aside(int root, const char *id, struct bytes row, struct err *err
 
 	if (folder < 0 && err->sys == ENOENT)
 		return err_set(err, ERR_NOT_FOUND, 0, "it has no folder");
+	if (folder >= 0 && row_file_is_deleted(folder))
+		return err_set(err, ERR_NOT_FOUND, 0, "its owner wanted it gone");
 	if (folder < 0 || sync_disk(folder, err) < 0 || drop_memory(folder, err) < 0 ||
 	    row_file_write(root, id, row, err) < 0)
 		return -1;

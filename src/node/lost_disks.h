@@ -18,6 +18,7 @@ int lost_disks_room(int root, uint64_t needed_mib, struct err *err) NODISCARD;
 /* Was it described by lost_disk_keep()? Then its description is of the disk alone. */
 bool lost_disk_is_described(int root, const char *id);
 /* Folder `id` of `root` is described by `row` and goes to lost/, for good when it returns.
- * ERR_NO_SPACE: not so, for want of room; ERR_NOT_FOUND: it has no disk. */
+ * ERR_NO_SPACE: not so, for want of room; ERR_NOT_FOUND: it has no disk, or its owner wanted
+ * it gone; anything else: it cannot be told now. */
 int lost_disk_keep(int root, const char *id, struct bytes row, uint64_t reserve_mib,
 		   struct err *err) NODISCARD;

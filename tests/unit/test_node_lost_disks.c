@@ -3,6 +3,7 @@
 
 #include <fcntl.h>
 #include <stdlib.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 
 #include "base/folder.h"
@@ -149,6 +150,46 @@ static void without_a_disk_there_is_nothing_to_keep(void **state)
 	assert_int_equal(n_lost(LOST_DISK), 0);
 }
 
+/* So many descriptors, and no more. */
+static void allow_descriptors(int more)
+{
+	struct rlimit limit;
+	int next = dup(w.root);
+
+	close(next);
+	assert_int_equal(getrlimit(RLIMIT_NOFILE, &limit), 0);
+	limit.rlim_cur = more < 0 ? limit.rlim_max : (rlim_t)(next + more);
+	assert_int_equal(setrlimit(RLIMIT_NOFILE, &limit), 0);
+}
+
+/* Whoever asked removes what has no disk: nothing may look like that for another reason. */
+static void what_cannot_be_told_now_is_tried_again(void **state)
+{
+	enum err_code got;
+
+	(void)state;
+	put(w.root, "i1", "disk", "disk");
+	for (int more = 0; more < 2; more++) { /* its folder; its disk */
+		allow_descriptors(more);
+		got = keep("i1", 0);
+		allow_descriptors(-1);
+		assert_true(got != ERR_NONE && got != ERR_NOT_FOUND && got != ERR_NO_SPACE);
+		assert_int_equal(faccessat(w.root, "i1/disk", F_OK, 0), 0);
+	}
+	assert_int_equal(keep("i1", 0), ERR_NONE);
+}
+
+/* A journal of before knows it still. */
+static void what_its_owner_wanted_gone_is_not_kept(void **state)
+{
+	(void)state;
+	put(w.root, "i1", "disk", "disk");
+	put(w.root, "i1", ROW_DELETED, "");
+	assert_int_equal(keep("i1", 0), ERR_NOT_FOUND);
+	assert_int_equal(n_lost(LOST_DISK), 0);
+	assert_int_equal(faccessat(w.root, "i1/" ROW_DELETED, F_OK, 0), 0);
+}
+
 /* What stays for a week does, and so does all else. */
 static void on_a_full_disk_none_is_kept(void **state)
 {
@@ -175,6 +216,8 @@ int main(void)
 		T(it_is_paused_with_its_disk_alone),
 		T(one_that_is_described_already_is_known),
 		T(without_a_disk_there_is_nothing_to_keep),
+		T(what_cannot_be_told_now_is_tried_again),
+		T(what_its_owner_wanted_gone_is_not_kept),
 		T(on_a_full_disk_none_is_kept),
 	};
 
