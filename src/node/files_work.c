@@ -80,7 +80,7 @@ static int make(struct files_work *w, struct err *err)
 	AUTO(auto_close) int template = -1;
 	AUTO(auto_close) int folder = -1;
 
-	if (lost_disks_room(w->root, w->reserve_mib, err) < 0)
+	if (lost_disks_room(w->root, w->reserve_mib, 0, err) < 0)
 		return -1;
 	template = files_work_template(w, err);
 	if (template <0)
@@ -125,7 +125,7 @@ static int save(struct files_work *w, struct err *err)
 	AUTO(auto_close) int folder = open_folder(w, err);
 	struct files_opened *o = &w->opened;
 
-	if (folder < 0 || lost_disks_room(w->root, w->reserve_mib + w->order.need_mib, err) < 0)
+	if (folder < 0 || lost_disks_room(w->root, w->reserve_mib, w->order.need_mib, err) < 0)
 		return -1;
 	if (files_work_mark(w, err) < 0)
 		return -1;
@@ -322,7 +322,7 @@ static int keep_disk(struct files_work *w, bool *ret, struct err *err)
 		log_warn("%s lost its VM: its disk is in lost/ for a day", id);
 		return 0;
 	}
-	if (err->code != ERR_NO_SPACE && err->code != ERR_NOT_FOUND)
+	if (err->code != ERR_NO_SPACE && err->code != ERR_NO_FILES && err->code != ERR_NOT_FOUND)
 		return -1;
 	log_warn("%s lost its VM and its disk is not kept: %s", id, err->msg);
 	return 0;

@@ -15,41 +15,59 @@
 #include "node/lost.h"
 #include "node/row_file.h"
 
+enum { MIB = 1024 * 1024 };
+
 /* --- room --------------------------------------------------------------------------------- */
 
-static int free_room(int lost, int root, uint64_t needed_mib, struct err *err)
+/* Would there be so much without them? */
+static bool would_do(const struct lost_list *all, int root, uint64_t needed_mib)
 {
-	struct lost_list all;
-	int rc = -1;
+	struct err ignored;
+	uint64_t bytes = 0;
 
-	if (lost_list(lost, &all, err) < 0)
-		return -1;
-	for (size_t i = 0; rc < 0 && i < all.n; i++) {
-		const struct lost_entry *e = &all.all[i];
-		struct err why;
+	for (size_t i = 0; i < all->n; i++)
+		if (all->all[i].kind == LOST_DISK)
+			bytes += all->all[i].bytes;
+	return bytes / MIB >= needed_mib ||
+	       files_work_room(root, needed_mib - bytes / MIB, &ignored) == 0;
+}
+
+static void free_room(int lost, int root, const struct lost_list *all, uint64_t needed_mib)
+{
+	struct err err;
+
+	for (size_t i = 0; i < all->n && files_work_room(root, needed_mib, &err) < 0; i++) {
+		const struct lost_entry *e = &all->all[i];
 
 		if (e->kind != LOST_DISK)
 			continue;
-		if (lost_drop(lost, e, &why) == 0)
+		if (lost_drop(lost, e, &err) == 0)
 			log_warn("lost/%s is removed: the host's disk is full", e->name);
-		else if (why.code != ERR_NOT_FOUND)
-			log_error("make room: %s", why.msg);
-		rc = files_work_room(root, needed_mib, err);
+		else if (err.code != ERR_NOT_FOUND)
+			log_error("make room: %s", err.msg);
 	}
-	lost_list_done(&all);
-	return rc < 0 ? files_work_room(root, needed_mib, err) : 0;
 }
 
-int lost_disks_room(int root, uint64_t needed_mib, struct err *err)
+int lost_disks_room(int root, uint64_t reserve_mib, uint64_t need_mib, struct err *err)
 {
+	uint64_t all_mib = reserve_mib + need_mib;
 	AUTO(auto_close) int lost = -1;
+	struct lost_list all;
 
-	if (files_work_room(root, needed_mib, err) == 0)
+	if (files_work_room(root, all_mib, err) == 0)
 		return 0;
 	if (err->code != ERR_NO_SPACE)
 		return -1;
 	lost = openat(root, "../lost", O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-	return lost < 0 ? -1 : free_room(lost, root, needed_mib, err);
+	if (lost < 0 && errno == ENOENT)
+		return -1;
+	if (lost < 0)
+		return err_set(err, ERR_INTERNAL, errno, "open the folder lost");
+	if (lost_list(lost, &all, err) < 0)
+		return -1;
+	free_room(lost, root, &all, would_do(&all, root, all_mib) ? all_mib : reserve_mib);
+	lost_list_done(&all);
+	return files_work_room(root, all_mib, err);
 }
 
 /* --- one is kept -------------------------------------------------------------------------- */
@@ -116,11 +134,13 @@ static int set_aside(int root, const char *id, struct bytes row, struct err *err
 int lost_disk_keep(int root, const char *id, struct bytes row, uint64_t reserve_mib,
 		   struct err *err)
 {
-	if (lost_disks_room(root, reserve_mib, err) < 0)
+	if (lost_disks_room(root, reserve_mib, 0, err) < 0)
 		return -1;
 	if (set_aside(root, id, row, err) == 0)
 		return 0;
 	if (err->sys == ENOSPC || err->sys == EDQUOT)
 		err->code = ERR_NO_SPACE;
+	else if (err->sys == EXDEV)
+		err->code = ERR_NO_FILES;
 	return -1;
 }

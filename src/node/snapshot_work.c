@@ -156,7 +156,7 @@ static int check_room(const struct files_work *w, int memory, struct err *err)
 	if (fstat(memory, &st) < 0)
 		return err_set(err, ERR_INTERNAL, errno, "look at the memory below");
 	bytes = (uint64_t)st.st_blocks * 512 + allocated(source, "disk");
-	return lost_disks_room(w->root, w->reserve_mib + w->order.need_mib + bytes / (1024 * 1024),
+	return lost_disks_room(w->root, w->reserve_mib, w->order.need_mib + bytes / (1024 * 1024),
 			       err);
 }
 

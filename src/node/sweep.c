@@ -176,7 +176,7 @@ static void look_at_lost(struct sweep_job *j, int lost)
 	struct err err;
 
 	lost_tidy(lost);
-	if (lost_disks_room(j->sandboxes, j->reserve_mib, &err) < 0 && err.code != ERR_NO_SPACE)
+	if (lost_disks_room(j->sandboxes, j->reserve_mib, 0, &err) < 0 && err.code != ERR_NO_SPACE)
 		log_error("look for room: %s", err.msg);
 	if (lost_list(lost, all, &err) < 0) {
 		log_error("look at what is lost: %s", err.msg);

@@ -2,7 +2,9 @@
 #include "tests/unit/check.h"
 
 #include <fcntl.h>
+#include <sched.h>
 #include <stdlib.h>
+#include <sys/mount.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
 
@@ -13,7 +15,7 @@
 #include "node/row_file.h"
 #include "node/sandbox_files.h"
 
-enum { NO_ROOM_MIB = 1024 * 1024 * 1024 };
+enum { NO_ROOM_MIB = 1024 * 1024 * 1024, SMALL_MIB = 64, DISK_MIB = 16 };
 
 static struct world {
 	char base[64];
@@ -199,7 +201,7 @@ static void on_a_full_disk_none_is_kept(void **state)
 	put(w.root, "i1", "disk", "disk");
 	put(w.root, "i2", "disk", "disk");
 	put(w.lost, "20261116t120000z-sandbox-i3", "disk", "disk");
-	assert_int_equal(lost_disks_room(w.root, 0, &err), 0);
+	assert_int_equal(lost_disks_room(w.root, 0, 0, &err), 0);
 	assert_int_equal(keep("i1", 0), ERR_NONE);
 	assert_int_equal(n_lost(LOST_DISK), 1);
 	assert_int_equal(keep("i2", NO_ROOM_MIB), ERR_NO_SPACE);
@@ -207,6 +209,83 @@ static void on_a_full_disk_none_is_kept(void **state)
 	assert_int_equal(n_lost(LOST_SANDBOX), 1);
 	assert_int_equal(faccessat(w.root, "i2/disk", F_OK, 0), 0); /* whoever asked sees to it */
 	assert_int_equal(faccessat(w.root, "i2/row", F_OK, 0), -1);
+}
+
+/* --- on a small disk of its own ------------------------------------------------------------- */
+
+/* A file system at sandboxes/, or below all of it, that only this process sees. */
+static void use_small(bool all)
+{
+	char path[128], size[32];
+	struct err err;
+
+	if (unshare(CLONE_NEWNS) < 0 || mount("none", "/", NULL, MS_REC | MS_PRIVATE, NULL) < 0)
+		skip(); /* as root alone */
+	close(w.root);
+	close(w.lost);
+	snprintf(path, sizeof(path), "%s%s", w.base, all ? "" : "/sandboxes");
+	snprintf(size, sizeof(size), "size=%dm", SMALL_MIB);
+	assert_int_equal(mount("none", path, "tmpfs", 0, size), 0);
+	snprintf(path, sizeof(path), "%s/sandboxes", w.base);
+	assert_true(mkdir(path, 0700) == 0 || !all);
+	w.root = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	w.lost = lost_open(w.root, &err);
+	assert_true(w.root >= 0 && w.lost >= 0);
+}
+
+static int tear_down_small(void **state)
+{
+	char path[128];
+
+	snprintf(path, sizeof(path), "%s/sandboxes", w.base);
+	if (umount2(path, MNT_DETACH) < 0)
+		(void)umount2(w.base, MNT_DETACH);
+	return tear_down(state);
+}
+
+static void put_large(const char *id)
+{
+	static char mib[1024 * 1024];
+	char path[64];
+	int fd;
+
+	put(w.root, id, "disk", "");
+	snprintf(path, sizeof(path), "%s/disk", id);
+	fd = openat(w.root, path, O_WRONLY | O_CLOEXEC);
+	for (int i = 0; i < DISK_MIB; i++)
+		assert_int_equal(write(fd, mib, sizeof(mib)), sizeof(mib));
+	close(fd);
+}
+
+/* What needs more than all of them take would not be helped. */
+static void they_go_for_what_then_fits(void **state)
+{
+	const uint64_t most = SMALL_MIB - 2; /* some is the file system's own */
+	struct err err;
+
+	(void)state;
+	use_small(true);
+	put_large("i1");
+	put_large("i2");
+	assert_int_equal(keep("i1", 0), ERR_NONE);
+	assert_int_equal(keep("i2", 0), ERR_NONE);
+	assert_int_equal(lost_disks_room(w.root, 1, SMALL_MIB, &err), -1);
+	assert_int_equal(err.code, ERR_NO_SPACE);
+	assert_int_equal(n_lost(LOST_DISK), 2);
+	assert_int_equal(lost_disks_room(w.root, 1, most - DISK_MIB - 1, &err), 0);
+	assert_int_equal(n_lost(LOST_DISK), 1);
+	assert_int_equal(lost_disks_room(w.root, most, SMALL_MIB, &err), -1); /* the reserve */
+	assert_int_equal(n_lost(LOST_DISK), 0);
+}
+
+/* It would be tried again and again. */
+static void what_cannot_move_to_lost_is_not_kept(void **state)
+{
+	(void)state;
+	use_small(false);
+	put(w.root, "i1", "disk", "disk");
+	assert_int_equal(keep("i1", 0), ERR_NO_FILES);
+	assert_int_equal(faccessat(w.root, "i1/disk", F_OK, 0), 0);
 }
 
 int main(void)
@@ -219,6 +298,10 @@ int main(void)
 		T(what_cannot_be_told_now_is_tried_again),
 		T(what_its_owner_wanted_gone_is_not_kept),
 		T(on_a_full_disk_none_is_kept),
+		cmocka_unit_test_setup_teardown(they_go_for_what_then_fits, set_up,
+						tear_down_small),
+		cmocka_unit_test_setup_teardown(what_cannot_move_to_lost_is_not_kept, set_up,
+						tear_down_small),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
