@@ -133,38 +133,42 @@ static int add_bytes(int dir, const char *name, void *context, struct err *err)
 	return 0;
 }
 
-static void read_made_of(int folder, struct lost_entry *e)
+/* One that is damaged is never brought back: it was made of nothing. */
+static int read_made_of(int folder, struct lost_entry *e, struct err *err)
 {
 	AUTO(buf_done) struct buf text = BUF_SECRET(ROW_FILE_MAX + 1);
 	struct journal_row row;
-	struct err ignored;
 
-	if (row_file_read(folder, &text, &ignored) < 0 ||
-	    row_get(buf_view(&text), &row, &ignored) < 0)
-		return;
+	if (row_file_read(folder, &text, err) < 0 || row_get(buf_view(&text), &row, err) < 0)
+		return err->code == ERR_INVALID ? 0 : -1;
 	if (row.base_id[0])
 		memcpy(e->made_of, row.sandbox.template_id, sizeof(e->made_of));
 	row_done(&row);
+	return 0;
 }
 
-static void look_inside(int lost, struct lost_entry *e)
+static int look_inside(int lost, struct lost_entry *e, struct err *err)
 {
-	struct err ignored;
 	AUTO(auto_close)
-	int folder = folder_open(lost, e->name, O_RDONLY | O_DIRECTORY, 0, &ignored);
+	int folder = folder_open(lost, e->name, O_RDONLY | O_DIRECTORY, 0, err);
 
-	if (folder >= 0)
-		(void)!folder_each(folder, add_bytes, e, &ignored);
-	if (e->described && e->kind != LOST_SNAPSHOT)
-		read_made_of(folder, e);
+	if (folder < 0)
+		return err->sys == ENOENT || err->sys == ENOTDIR ? 0 : -1;
+	if (folder_each(folder, add_bytes, e, err) < 0)
+		return -1;
+	return e->described && e->kind != LOST_SNAPSHOT ? read_made_of(folder, e, err) : 0;
 }
 
 static int add_entry(int dir, const char *name, void *context, struct err *err)
 {
 	struct lost_list *l = context;
 	struct lost_entry e;
+	struct err ignored;
 
-	if (l->n >= LOST_MAX || !lost_parse(name, &e))
+	if (!lost_parse(name, &e))
+		return 0;
+	l->partial |= l->n >= LOST_MAX;
+	if (l->n >= LOST_MAX)
 		return 0;
 	if (l->n % 64 == 0) {
 		struct lost_entry *more = realloc(l->all, (l->n + 64) * sizeof(*more));
@@ -173,7 +177,7 @@ static int add_entry(int dir, const char *name, void *context, struct err *err)
 			return err_set(err, ERR_EXHAUSTED, ENOMEM, "list what is lost");
 		l->all = more;
 	}
-	look_inside(dir, &e);
+	l->partial |= look_inside(dir, &e, &ignored) < 0;
 	l->bytes += e.bytes;
 	l->all[l->n++] = e;
 	return 0;
@@ -215,7 +219,7 @@ bool lost_holds(const struct lost_list *l, const char *snapshot)
 	for (size_t i = 0; i < l->n; i++)
 		if (strcmp(l->all[i].made_of, snapshot) == 0)
 			return true;
-	return false;
+	return l->partial;
 }
 
 uint64_t lost_until_ns(const struct lost_entry *e)

@@ -33,6 +33,7 @@ struct lost_entry {
 };
 
 struct lost_list {
+	bool partial;           /* some were not looked at, or cannot be looked into now */
 	struct lost_entry *all; /* the oldest first */
 	size_t n;
 	uint64_t bytes; /* of all */
@@ -55,7 +56,8 @@ int lost_list(int lost, struct lost_list *ret, struct err *err) NODISCARD;
 void lost_list_done(struct lost_list *l);
 /* The newest of that id; NULL: none. */
 const struct lost_entry *lost_find(const struct lost_list *l, const char *id);
-bool lost_holds(const struct lost_list *l, const char *snapshot); /* one was made of it */
+bool lost_holds(const struct lost_list *l,
+		const char *snapshot); /* one was made of it, or may be */
 uint64_t lost_until_ns(const struct lost_entry *e);
 bool lost_is_old(const struct lost_entry *e, uint64_t now_ns);
 /* Gone; nobody brings it back meanwhile. One that is not there any more: ERR_NOT_FOUND. */

@@ -3,6 +3,7 @@
 
 #include <fcntl.h>
 #include <stdlib.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 
 #include "base/clock.h"
@@ -261,6 +262,30 @@ static void what_is_lost_says_what_it_was_made_of(void **state)
 	lost_list_done(&all);
 }
 
+/* It cannot be told what it was made of: the snapshot stays. */
+static void what_cannot_be_looked_into_may_be_made_of_any(void **state)
+{
+	struct rlimit before, few;
+	struct lost_list all;
+	struct err err;
+	int next = dup(w.lost);
+
+	(void)state;
+	close(next);
+	put(w.lost, "20261116t120000z-disk-i1", "disk", "disk");
+	assert_int_equal(getrlimit(RLIMIT_NOFILE, &before), 0);
+	few = (struct rlimit){ (rlim_t)next + 1, before.rlim_max }; /* lost/, and no more */
+	assert_int_equal(setrlimit(RLIMIT_NOFILE, &few), 0);
+	assert_int_equal(lost_list(w.lost, &all, &err), 0);
+	assert_int_equal(setrlimit(RLIMIT_NOFILE, &before), 0);
+	assert_int_equal(all.n, 1);
+	assert_true(lost_holds(&all, "snap1"));
+	lost_list_done(&all);
+	assert_int_equal(lost_list(w.lost, &all, &err), 0);
+	assert_false(lost_holds(&all, "snap1"));
+	lost_list_done(&all);
+}
+
 static void what_is_dropped_is_not_brought_back(void **state)
 {
 	struct lost_list all;
@@ -312,6 +337,7 @@ int main(void)
 		T(what_cannot_be_moved_is_left),
 		cmocka_unit_test(a_week_is_a_week_and_a_day_a_day),
 		T(what_is_lost_says_what_it_was_made_of),
+		T(what_cannot_be_looked_into_may_be_made_of_any),
 		T(what_is_dropped_is_not_brought_back),
 		T(rows_without_files_are_counted),
 	};
