@@ -275,14 +275,18 @@ static int load(struct files_work *w, struct err *err)
 	return w->order.snapshot_id[0] ? snapshot_work_open(w, true, err) : check_base(w, err);
 }
 
-static bool is_saved(const struct files_work *w)
+/* 1, 0, or -1: it cannot be told now. */
+static int is_saved(const struct files_work *w, struct err *err)
 {
-	struct err ignored;
-	AUTO(auto_close) int folder = open_folder(w, &ignored);
-	struct stat st;
+	AUTO(auto_close) int folder = open_folder(w, err);
+	int there;
 
-	return folder >= 0 && fstatat(folder, ROW_FILE, &st, AT_SYMLINK_NOFOLLOW) == 0 &&
-	       !row_file_is_deleted(folder);
+	if (folder < 0)
+		return err->sys == ENOENT || err->sys == ENOTDIR ? 0 : -1;
+	if (row_file_is_deleted(folder))
+		return 0;
+	there = row_has_file(folder, ROW_FILE, NULL, err);
+	return there < 0 && err->code == ERR_INVALID ? 1 : there; /* no file: nothing of ours */
 }
 
 static int tidy(struct files_work *w, bool runs, struct err *err)
@@ -331,9 +335,12 @@ static int keep_disk(struct files_work *w, bool *ret, struct err *err)
 static int remove_all(struct files_work *w, struct err *err)
 {
 	const struct files_order *o = &w->order;
+	int saved = o->lost ? is_saved(w, err) : 0;
 	bool kept = false;
 
-	if (o->lost && is_saved(w) && !(o->row && lost_disk_is_described(w->root, o->id))) {
+	if (saved < 0)
+		return -1;
+	if (saved && !(o->row && lost_disk_is_described(w->root, o->id))) {
 		if (set_aside(w, err) < 0) /* the next start tries again */
 			log_error("%s stays where it is: %s", o->id, err->msg);
 		return 0;

@@ -2,7 +2,6 @@
 /* #syscalls: openat openat2 newfstatat getdents64 close write */
 #include "node/rebuild.h"
 
-#include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
 #include <sys/stat.h>
@@ -23,11 +22,13 @@ struct rebuild {
 
 /* --- one folder --------------------------------------------------------------------------- */
 
-static bool has_file(int folder, const char *name)
+static int need_file(int folder, const char *name, const char *what, struct err *err)
 {
-	struct stat st;
+	int there = row_has_file(folder, name, NULL, err);
 
-	return fstatat(folder, name, &st, AT_SYMLINK_NOFOLLOW) == 0 && S_ISREG(st.st_mode);
+	if (there == 0)
+		return err_set(err, ERR_NOT_FOUND, 0, "its %s is missing", what);
+	return there < 0 ? -1 : 0;
 }
 
 static int check_name(const char *id, const char *folder, struct err *err)
@@ -43,11 +44,13 @@ static int check_sandbox(const struct journal_row *r, int folder, const char *na
 		return -1;
 	if (r->state != JOURNAL_PAUSED)
 		return err_set(err, ERR_INVALID, 0, "its description is not of a paused one");
-	if (!has_file(folder, "disk"))
-		return err_set(err, ERR_NOT_FOUND, 0, "its disk is missing");
-	if (r->saved_bytes > 0 && (!has_file(folder, "pages") || !has_file(folder, "state")))
-		return err_set(err, ERR_NOT_FOUND, 0, "its saved memory is missing");
-	return 0;
+	if (need_file(folder, "disk", "disk", err) < 0)
+		return -1;
+	if (r->saved_bytes == 0)
+		return 0;
+	if (need_file(folder, "pages", "saved memory", err) < 0)
+		return -1;
+	return need_file(folder, "state", "saved memory", err);
 }
 
 int rebuild_read(int folder, const char *name, struct journal_row *ret, struct err *err)
@@ -73,10 +76,9 @@ int rebuild_read_snapshot(int folder, const char *name, struct journal_snapshot 
 	if (row_file_read(folder, &text, err) < 0 ||
 	    row_get_snapshot(buf_view(&text), ret, err) < 0)
 		return -1;
-	if (check_name(ret->id, name, err) == 0 && has_file(folder, "manifest"))
+	if (need_file(folder, "manifest", "manifest", err) == 0 &&
+	    check_name(ret->id, name, err) == 0)
 		return 0;
-	if (!has_file(folder, "manifest"))
-		err_set(err, ERR_NOT_FOUND, 0, "its manifest is missing");
 	row_done_snapshot(ret);
 	return -1;
 }
@@ -84,13 +86,13 @@ int rebuild_read_snapshot(int folder, const char *name, struct journal_snapshot 
 /* False: there is nothing to be brought back, which was counted. */
 static bool is_described(struct rebuild *r, const char *kind, int folder, const char *name)
 {
-	struct stat st;
+	struct err ignored;
 
 	if (row_file_is_deleted(folder)) {
 		r->ret->deleted++;
 		return false;
 	}
-	if (fstatat(folder, ROW_FILE, &st, AT_SYMLINK_NOFOLLOW) == 0 || errno != ENOENT)
+	if (row_has_file(folder, ROW_FILE, NULL, &ignored) != 0)
 		return true;
 	r->ret->undescribed++;
 	r->user->say(r->user, kind, name,

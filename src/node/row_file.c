@@ -372,6 +372,19 @@ bool row_file_is_deleted(int folder)
 	return fstatat(folder, ROW_DELETED, &st, AT_SYMLINK_NOFOLLOW) == 0;
 }
 
+int row_has_file(int folder, const char *name, uint64_t *ret_size, struct err *err)
+{
+	struct stat st;
+
+	if (fstatat(folder, name, &st, AT_SYMLINK_NOFOLLOW) < 0)
+		return errno == ENOENT ? 0 : err_set(err, ERR_INTERNAL, errno, "look at %s", name);
+	if (!S_ISREG(st.st_mode))
+		return err_set(err, ERR_INVALID, 0, "%s is no file", name);
+	if (ret_size)
+		*ret_size = (uint64_t)st.st_size;
+	return 1;
+}
+
 /* --- with the journal --------------------------------------------------------------------- */
 
 bool row_end_was_wished(enum node_reason why)

@@ -51,6 +51,9 @@ int row_file_write(int root, const char *id, struct bytes text, struct err *err)
 int row_file_drop(int root, const char *id, bool deleted, struct err *err) NODISCARD;
 int row_file_read(int folder, struct buf *ret, struct err *err) NODISCARD; /* ERR_NOT_FOUND: none */
 bool row_file_is_deleted(int folder);
+/* Is the file `name` in a folder of what is saved? 1, with its size, which may be NULL; 0: nothing
+ * is; -1: it cannot be told now, or is no file. */
+int row_has_file(int folder, const char *name, uint64_t *ret_size, struct err *err) NODISCARD;
 
 /* Did somebody want it gone? What ended for any other reason may have been paused since its row
  * was written: a journal of before. Then its folder knows better. */

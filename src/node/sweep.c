@@ -5,7 +5,6 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
-#include <sys/stat.h>
 
 #include "base/clock.h"
 #include "base/folder.h"
@@ -80,24 +79,22 @@ void orphans_done(struct orphans *s)
 	*s = (struct orphans){ 0 };
 }
 
-static bool has_file(int folder, const char *name, struct stat *ret)
-{
-	return fstatat(folder, name, ret, AT_SYMLINK_NOFOLLOW) == 0 || errno != ENOENT;
-}
-
 /* A create that got no further than its folder, or what its owner wanted gone. */
 static bool is_to_go(int root, const struct orphan *x)
 {
 	struct err ignored;
 	AUTO(auto_close)
 	int folder = folder_open(root, x->name, O_RDONLY | O_DIRECTORY, 0, &ignored);
-	struct stat st = { 0 };
+	uint64_t size = 0;
+	int there;
 
 	if (x->wished || (folder >= 0 && row_file_is_deleted(folder)))
 		return true;
-	if (folder < 0 || x->kind != LOST_SANDBOX || has_file(folder, ROW_FILE, &st))
+	if (folder < 0 || x->kind != LOST_SANDBOX ||
+	    row_has_file(folder, ROW_FILE, NULL, &ignored) != 0)
 		return false;
-	return x->ended || !has_file(folder, "disk", &st) || st.st_size == 0;
+	there = row_has_file(folder, "disk", &size, &ignored);
+	return x->ended || there == 0 || (there > 0 && size == 0);
 }
 
 static void sweep_one(const struct orphan *x, int root, int lost, uint64_t now_ns,
