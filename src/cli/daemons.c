@@ -2,31 +2,24 @@
 #include "cli/doctor.h"
 
 /* Who is out of reach, seen from the gateway; NULL: nobody. */
-static const char *who_is_missing(const json_t *status)
+static const char *who_is_missing(const json_t *node)
 {
-	const json_t *node = json_object_get(status, "node");
-
-	if (!json_is_object(node))
+	if (!node)
 		return "node";
 	if (json_is_false(json_object_get(node, "warden")))
 		return "warden";
 	return json_is_false(json_object_get(node, "egress")) ? "egress" : NULL;
 }
 
-void look_server(const struct cli *c, struct finding *f)
+static void look_server(const struct told *t, struct finding *f)
 {
-	AUTO(json_decrefp) json_t *status = NULL;
-	struct err err = { 0 };
-	const char *missing;
+	const char *missing = who_is_missing(t->node);
 
-	if (cli_ask(c, "GET", "/admin/status", NULL, &status, &err) < 0) {
+	if (t->why)
 		finding_set(f, VERDICT_WARN,
 			    "start the daemons, or name the gateway's socket with --socket", "%s",
-			    err.msg);
-		return;
-	}
-	missing = who_is_missing(status);
-	if (missing)
+			    t->why);
+	else if (missing)
 		finding_set(f, VERDICT_WARN, "start it, and read its log", "%s does not answer",
 			    missing);
 	else
@@ -51,51 +44,31 @@ static void name_rows(const json_t *rows, char *ret, size_t size)
 	}
 }
 
+static long long count_of(const struct told *t, const char *name)
+{
+	return (long long)json_integer_value(json_object_get(t->node, name));
+}
+
 /* Rows that node could make no sense of. */
-void look_journal(const struct cli *c, struct finding *f)
+static void look_journal(const struct told *t, struct finding *f)
 {
 	static const char fix[] = "start the version of Hotcell that wrote them, or give a sandbox "
 				  "up with hotcell kill ID; see docs/operations.md";
-	AUTO(json_decrefp) json_t *status = NULL;
-	const json_t *node;
-	struct err err = { 0 };
 	char rows[sizeof(f->what) - 64];
-	json_int_t n;
+	long long n = count_of(t, "quarantined");
 
-	if (cli_ask(c, "GET", "/admin/status", NULL, &status, &err) < 0 ||
-	    !json_is_object(node = json_object_get(status, "node"))) {
-		finding_set(f, VERDICT_WARN, "start the daemons", "node cannot be asked");
-		return;
-	}
-	n = json_integer_value(json_object_get(node, "quarantined"));
-	name_rows(json_object_get(node, "quarantine"), rows, sizeof(rows));
+	name_rows(json_object_get(t->node, "quarantine"), rows, sizeof(rows));
 	if (n == 0)
 		finding_set(f, VERDICT_OK, NULL, "node knows all that is in it");
 	else
-		finding_set(f, VERDICT_FAIL, fix, "%lld rows are set aside and kept%s",
-			    (long long)n, rows);
-}
-
-static long long count_of(const json_t *status, const char *name)
-{
-	const json_t *node = json_object_get(status, "node");
-
-	return (long long)json_integer_value(json_object_get(node, name));
+		finding_set(f, VERDICT_FAIL, fix, "%lld rows are set aside and kept%s", n, rows);
 }
 
 /* Does what warden has fit what node knows? */
-void look_vms(const struct cli *c, struct finding *f)
+static void look_vms(const struct told *t, struct finding *f)
 {
-	AUTO(json_decrefp) json_t *status = NULL;
-	struct err err = { 0 };
-	long long absent, others;
+	long long absent = count_of(t, "vmsAbsent"), others = count_of(t, "vmsOfOthers");
 
-	if (cli_ask(c, "GET", "/admin/status", NULL, &status, &err) < 0) {
-		finding_set(f, VERDICT_WARN, "see what is said of the server", "not known");
-		return;
-	}
-	absent = count_of(status, "vmsAbsent");
-	others = count_of(status, "vmsOfOthers");
 	if (absent > 0)
 		finding_set(f, VERDICT_FAIL,
 			    "set warden's state_dir and cgroup to what they were and restart it; "
@@ -111,22 +84,13 @@ void look_vms(const struct cli *c, struct finding *f)
 
 /* What node holds on the disk: rows without their files, files that cannot be loaded or have no
  * row. */
-void look_saved(const struct cli *c, struct finding *f)
+static void look_saved(const struct told *t, struct finding *f)
 {
-	AUTO(json_decrefp) json_t *status = NULL;
-	struct err err = { 0 };
-	const json_t *unloaded;
+	const json_t *unloaded = json_object_get(t->node, "unloaded");
+	long long missing = count_of(t, "filesMissing"), lost = count_of(t, "lost");
 	char rows[sizeof(f->what) - 96];
-	long long missing, lost;
 
-	if (cli_ask(c, "GET", "/admin/status", NULL, &status, &err) < 0) {
-		finding_set(f, VERDICT_WARN, "start the daemons first", "node cannot be asked");
-		return;
-	}
-	unloaded = json_object_get(json_object_get(status, "node"), "unloaded");
 	name_rows(unloaded, rows, sizeof(rows));
-	missing = count_of(status, "filesMissing");
-	lost = count_of(status, "lost");
 	if (missing > 0)
 		finding_set(f, VERDICT_FAIL,
 			    "mount what holds sandboxes/ and snapshots/ of node's data_dir, and "
@@ -143,13 +107,13 @@ void look_saved(const struct cli *c, struct finding *f)
 	else if (lost > 0)
 		finding_set(f, VERDICT_WARN, "hotcell lost list; then restore or drop each",
 			    "%lld folders are set aside, for a week or a day: %lld MiB", lost,
-			    count_of(status, "lostBytes") >> 20);
+			    count_of(t, "lostBytes") >> 20);
 	else
 		finding_set(f, VERDICT_OK, NULL, "what is saved has its files");
 }
 
 /* What is paused or kept as a snapshot differs from a template, and needs it. */
-void look_templates(const struct cli *c, struct finding *f)
+static void look_templates(const struct told *told, struct finding *f)
 {
 	static const char fix[] =
 		"put templates/ID below warden's state_dir back from a backup; what "
@@ -159,8 +123,8 @@ void look_templates(const struct cli *c, struct finding *f)
 	struct err err = { 0 };
 	size_t i, lost = 0;
 
-	if (cli_ask(c, "GET", "/admin/templates", NULL, &all, &err) < 0) {
-		finding_set(f, VERDICT_WARN, "see what is said of `server`", "not known");
+	if (cli_ask(told->cli, "GET", "/admin/templates", NULL, &all, &err) < 0) {
+		finding_set(f, VERDICT_WARN, "see what is said of `server`", "%s", err.msg);
 		return;
 	}
 	json_array_foreach(all, i, t)
@@ -181,3 +145,12 @@ void look_templates(const struct cli *c, struct finding *f)
 			    json_string_value(json_object_get(first, "templateID")),
 			    json_string_value(json_object_get(first, "message")));
 }
+
+const struct told_check daemon_checks[] = {
+	{ "server", look_server, false },
+	{ "journal", look_journal, true },
+	{ "vms", look_vms, true },
+	{ "saved", look_saved, true },
+	{ "templates", look_templates, true },
+};
+const size_t n_daemon_checks = COUNT(daemon_checks);

@@ -28,41 +28,76 @@ bool doctor_read(const char *path, char *ret, size_t size)
 	return true;
 }
 
-static void print_line(const struct check *k, const struct finding *f)
+static void print_line(const char *name, const struct finding *f)
 {
-	printf("%-4s  %-12s  %s\n", words[f->verdict], k->name, f->what);
+	printf("%-4s  %-12s  %s\n", words[f->verdict], name, f->what);
 	if (f->verdict != VERDICT_OK && f->fix)
 		printf("%20sfix: %s\n", "", f->fix);
 }
 
-static int add_json(json_t *all, const struct check *k, const struct finding *f)
+static int add_json(json_t *all, const char *name, const struct finding *f)
 {
-	json_t *one = json_pack("{s:s,s:s,s:o,s:s*}", "check", k->name, "verdict",
-				words[f->verdict], "found", json_text(bytes_str(f->what)), "fix",
+	json_t *one = json_pack("{s:s,s:s,s:o,s:s*}", "check", name, "verdict", words[f->verdict],
+				"found", json_text(bytes_str(f->what)), "fix",
 				f->verdict != VERDICT_OK ? f->fix : NULL);
 
 	return one && json_array_append_new(all, one) == 0 ? 0 : -1;
 }
 
-static int check_host(const struct cli *c)
+struct report {
+	const struct cli *cli;
+	json_t *all; /* with --json */
+	int status;
+};
+
+static void add(struct report *r, const char *name, const struct finding *f)
+{
+	if (f->verdict == VERDICT_FAIL)
+		r->status = CLI_FAILED;
+	if (!r->cli->json)
+		print_line(name, f);
+	else if (add_json(r->all, name, f) < 0)
+		r->status = CLI_FAILED;
+}
+
+static void check_daemons(struct report *r)
+{
+	AUTO(json_decrefp) json_t *status = NULL;
+	struct err err = { 0 };
+	struct told t = { .cli = r->cli };
+
+	if (cli_ask(r->cli, "GET", "/admin/status", NULL, &status, &err) < 0)
+		t.why = err.msg;
+	t.node = json_object_get(status, "node");
+	if (!json_is_object(t.node))
+		t.node = NULL;
+	for (size_t i = 0; i < n_daemon_checks; i++) {
+		struct finding f = { 0 };
+
+		if (daemon_checks[i].needs_node && !t.node)
+			finding_set(&f, VERDICT_WARN, "see what is said of `server`",
+				    "not known: node cannot be asked");
+		else
+			daemon_checks[i].look(&t, &f);
+		add(r, daemon_checks[i].name, &f);
+	}
+}
+
+static int check_all(const struct cli *c)
 {
 	AUTO(json_decrefp) json_t *all = json_array();
-	int status = CLI_FINE;
+	struct report r = { c, all, CLI_FINE };
 
 	for (size_t i = 0; i < n_host_checks; i++) {
 		struct finding f = { 0 };
 
 		host_checks[i].look(c, &f);
-		if (f.verdict == VERDICT_FAIL)
-			status = CLI_FAILED;
-		if (!c->json)
-			print_line(&host_checks[i], &f);
-		else if (add_json(all, &host_checks[i], &f) < 0)
-			return CLI_FAILED;
+		add(&r, host_checks[i].name, &f);
 	}
+	check_daemons(&r);
 	if (c->json && cli_print_json(all) != CLI_FINE)
 		return CLI_FAILED;
-	return status;
+	return r.status;
 }
 
 int doctor_run(struct cli *c, int argc, char **argv)
@@ -70,5 +105,5 @@ int doctor_run(struct cli *c, int argc, char **argv)
 	(void)argv;
 	if (argc != 1)
 		return cli_usage(c, "doctor [--leaks]");
-	return c->leaks ? leaks_run(c) : check_host(c);
+	return c->leaks ? leaks_run(c) : check_all(c);
 }

@@ -19,15 +19,23 @@ struct check {
 extern const struct check host_checks[];
 extern const size_t n_host_checks;
 
+struct told { /* the daemons' answers, asked for once */
+	const struct cli *cli;
+	const json_t *node; /* its status; NULL: it cannot be asked */
+	const char *why;    /* not even the gateway can; NULL: it can */
+};
+
+struct told_check {
+	const char *name;
+	void (*look)(const struct told *t, struct finding *ret);
+	bool needs_node; /* it is looked at only if node can be asked */
+};
+
+extern const struct told_check daemon_checks[];
+extern const size_t n_daemon_checks;
+
 void finding_set(struct finding *f, enum verdict v, const char *fix, const char *fmt, ...)
 	PRINTF(4, 5);
-
-/* daemons.c: what they say. */
-void look_server(const struct cli *c, struct finding *f);
-void look_journal(const struct cli *c, struct finding *f);
-void look_vms(const struct cli *c, struct finding *f);
-void look_saved(const struct cli *c, struct finding *f);
-void look_templates(const struct cli *c, struct finding *f);
 
 /* At most `size` - 1 bytes of a small file, NUL-terminated; false when it cannot be read. */
 bool doctor_read(const char *path, char *ret, size_t size);

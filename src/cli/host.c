@@ -313,10 +313,5 @@ const struct check host_checks[] = {
 	{ "memory", look_memory },
 	{ "qemu", look_qemu },
 	{ "nft", look_nft },
-	{ "server", look_server },
-	{ "journal", look_journal },
-	{ "vms", look_vms },
-	{ "saved", look_saved },
-	{ "templates", look_templates },
 };
 const size_t n_host_checks = COUNT(host_checks);

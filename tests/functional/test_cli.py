@@ -403,6 +403,15 @@ def test_doctor_says_which_daemon_is_gone(gateway, node, said):
     assert said in json.dumps(found)
 
 
+def test_of_a_node_that_does_not_answer_doctor_knows_nothing(gateway):
+    """Neither good nor bad."""
+    gateway("GET", "/admin/status", 200, {"gateway": {}, "node": None})
+    gateway("GET", "/admin/templates", 200, [])
+    found = {c["check"]: c for c in json.loads(hotcell(gateway, "doctor", "--json").stdout)}
+    for check in ("journal", "vms", "saved", "templates"):
+        assert found[check]["verdict"] == "warn" and "not known" in found[check]["found"], found[check]
+
+
 def test_doctor_names_rows_that_node_set_aside(gateway):
     rows = [{"id": "ia1", "kind": "sandbox", "why": "reason 99 is not known"},
             {"id": "s1", "kind": "snapshot", "why": "team is too long"}]
