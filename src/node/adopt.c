@@ -134,13 +134,13 @@ int sandbox_load(struct node *n, const struct journal_row *row, struct err *err)
 		return -1;
 	load_fields(s, row);
 	table_add(&n->table, s);
-	if (is_owned(row) && load_owned(s, row, err) < 0) {
+	s->absent.keeps_disk = had_lost_its_vm(row);
+	if ((is_owned(row) && load_owned(s, row, err) < 0) ||
+	    (s->absent.keeps_disk && load_texts(s, row, err) < 0)) {
 		sandbox_free(s);
 		return -1;
 	}
 	load_snapshot(s, row);
-	if (had_lost_its_vm(row)) /* with an odd text: it goes */
-		s->absent.keeps_disk = load_texts(s, row, err) == 0;
 	if (!is_owned(row))
 		sandbox_end(s, s->info.reason ? (enum node_reason)s->info.reason : NODE_LOST,
 			    "not finished when node ended");

@@ -118,7 +118,7 @@ static void on_removed(struct journal_write *w, const struct err *err)
 	step("kill.row");
 	answer_killers(s);
 	step("kill.answer");
-	if (s->absent.keeps_disk)
+	if (s->info.reason == NODE_LOST) /* it may have been moved before somebody wanted it gone */
 		sweep_disk_kept(n, made_of);
 	sandbox_free(s);
 	snapshot_release(made_of);
