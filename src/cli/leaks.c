@@ -52,14 +52,14 @@ void sight_wrong(struct sight *s, const char *kind, const char *what, const char
 		abort(); /* out of memory */
 }
 
-/* Every folder in `path`, but those that begin with one of `not`. */
+/* Every folder in `path`, but those with one of `not` in their names. */
 static void names_in(const char *path, const char * not, json_t *set)
 {
 	DIR *d = opendir(path);
 	const struct dirent *e;
 
 	while (d && (e = readdir(d)))
-		if (e->d_type == DT_DIR && e->d_name[0] != '.' && !strchr(not, e->d_name[0]))
+		if (e->d_type == DT_DIR && e->d_name[0] != '.' && !strpbrk(e->d_name, not))
 			sight_put(set, e->d_name, json_true());
 	if (d)
 		closedir(d);
@@ -80,7 +80,7 @@ static void look_groups(const struct cli *c, struct sight *s)
 
 	for (size_t i = 0; i < COUNT(trees); i++) {
 		snprintf(path, sizeof(path), "/sys/fs/cgroup%s/%s", trees[i], c->cgroup);
-		names_in(path, "_", s->groups);
+		names_in(path, "_.", s->groups); /* neither warden's own nor systemd's units */
 	}
 }
 
@@ -97,7 +97,8 @@ static bool vm_of(const struct cli *c, const char *pid, char ret[static ID_TEXT_
 		return false;
 	p += strlen(want);
 	n = strcspn(p, "/\n");
-	return *p != '_' && bytes_to_str((struct bytes){ (const uint8_t *)p, n }, ret, ID_TEXT_MAX);
+	return *p != '_' && !memchr(p, '.', n) &&
+	       bytes_to_str((struct bytes){ (const uint8_t *)p, n }, ret, ID_TEXT_MAX);
 }
 
 static uint64_t uid_of(const char *pid)
