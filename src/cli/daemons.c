@@ -112,38 +112,59 @@ static void look_saved(const struct told *t, struct finding *f)
 		finding_set(f, VERDICT_OK, NULL, "what is saved has its files");
 }
 
-/* What is paused or kept as a snapshot differs from a template, and needs it. */
+struct templates_seen {
+	size_t lost, failed; /* damaged or missing; cannot be read or made */
+	bool in_use;         /* one of those that are lost */
+	char text[768];      /* "id: message" of each, as much of it as fits */
+};
+
+static void see_template(const json_t *t, struct templates_seen *seen)
+{
+	const char *state = json_string_value(json_object_get(t, "buildStatus"));
+	const char *id = json_string_value(json_object_get(t, "templateID"));
+	const char *message = json_string_value(json_object_get(t, "message"));
+	size_t len = strlen(seen->text);
+	bool failed = state && strcmp(state, "error") == 0;
+
+	if (!failed && (!state || (strcmp(state, "damaged") != 0 && strcmp(state, "missing") != 0)))
+		return;
+	if (failed)
+		seen->failed++;
+	else
+		seen->lost++;
+	seen->in_use |= !failed && json_is_true(json_object_get(t, "inUse"));
+	snprintf(seen->text + len, sizeof(seen->text) - len, "; %.63s: %.200s", id ? id : "?",
+		 message ? message : state);
+}
+
+/* What is paused or kept as a snapshot differs from a template, and needs it; new ones do, too. */
 static void look_templates(const struct told *told, struct finding *f)
 {
-	static const char fix[] =
+	static const char fix_lost[] =
 		"put templates/ID below warden's state_dir back from a backup; what "
 		"differs from it stays as it is until then";
+	static const char fix_failed[] =
+		"look at node's log, the disk's health, and the kernel and disk of node.conf; node "
+		"tries again by itself";
 	AUTO(json_decrefp) json_t *all = NULL;
-	const json_t *t, *first = NULL;
+	struct templates_seen seen = { 0 };
+	const json_t *t;
 	struct err err = { 0 };
-	size_t i, lost = 0;
+	size_t i;
 
 	if (cli_ask(told->cli, "GET", "/admin/templates", NULL, &all, &err) < 0) {
 		finding_set(f, VERDICT_WARN, "see what is said of `server`", "%s", err.msg);
 		return;
 	}
-	json_array_foreach(all, i, t)
-	{
-		const char *state = json_string_value(json_object_get(t, "buildStatus"));
-
-		if (!state || (strcmp(state, "damaged") != 0 && strcmp(state, "missing") != 0))
-			continue;
-		first = lost++ ? first : t;
-	}
-	if (lost == 0)
+	json_array_foreach(all, i, t) see_template(t, &seen);
+	if (seen.lost + seen.failed == 0)
 		finding_set(f, VERDICT_OK, NULL, "none is known to be damaged");
+	else if (seen.lost == 0)
+		finding_set(f, VERDICT_FAIL, fix_failed, "no sandbox can be made of it%s",
+			    seen.text);
 	else
-		finding_set(f,
-			    json_is_true(json_object_get(first, "inUse")) ? VERDICT_FAIL
-									  : VERDICT_WARN,
-			    fix, "%zu damaged or missing: %.63s: %.100s", lost,
-			    json_string_value(json_object_get(first, "templateID")),
-			    json_string_value(json_object_get(first, "message")));
+		finding_set(f, seen.in_use || seen.failed ? VERDICT_FAIL : VERDICT_WARN, fix_lost,
+			    "%zu damaged or missing%s", seen.lost, seen.text);
 }
 
 const struct told_check daemon_checks[] = {

@@ -212,6 +212,22 @@ def test_doctor_knows_what_is_lost_or_missing(gateway, node, verdict, said):
     assert found["verdict"] == verdict and said in found["found"], found
 
 
+@pytest.mark.parametrize("states, verdict, said", [
+    (["ready"], "ok", "none is known to be damaged"),
+    (["building"], "ok", "none is known to be damaged"),
+    (["error"], "FAIL", "no sandbox can be made of it; t0: why t0"),
+    (["ready", "damaged"], "warn", "1 damaged or missing; t1: why t1"),
+    (["ready", "missing, in use", "damaged"], "FAIL", "2 damaged or missing; t1: why t1; t2: why t2"),
+    (["error", "damaged"], "FAIL", "1 damaged or missing; t0: why t0; t1: why t1")])
+def test_doctor_names_templates_that_are_no_use(gateway, states, verdict, said):
+    gateway("GET", "/admin/status", 200, {"gateway": {}, "node": {"warden": True, "egress": True}})
+    gateway("GET", "/admin/templates", 200, [
+        {"templateID": f"t{n}", "buildStatus": state.split(",")[0], "inUse": "in use" in state, "message": f"why t{n}"}
+        for n, state in enumerate(states)])
+    found = {c["check"]: c for c in json.loads(hotcell(gateway, "doctor", "--json").stdout)}["templates"]
+    assert found["verdict"] == verdict and said in found["found"], found
+
+
 def test_snapshots_and_what_keeps_them(gateway):
     row = {"snapshotID": "abc", "teamID": "t", "name": "work", "tag": "v1", "sandboxID": "i0", "parentID": "base-1",
            "createdAt": "2026-01-02T03:04:05Z", "memoryBytes": 5, "diskBytes": 6, "sandboxes": 2, "hidden": False,
