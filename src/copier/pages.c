@@ -55,11 +55,11 @@ int pages_head_check(const struct pages_head *h, uint64_t file_bytes, uint64_t m
 {
 	if (memcmp(h->magic, PAGES_MAGIC, sizeof(h->magic)) != 0)
 		return err_set(err, ERR_INVALID, 0, "not a file of pages");
+	if (h->head_crc != head_crc(h))
+		return err_set(err, ERR_INVALID, 0, "the head is damaged");
 	if (h->version != PAGES_VERSION || h->page_bytes != PAGES_BYTES)
 		return err_set(err, ERR_MISMATCH, 0, "pages of version %u, %u bytes each",
 			       h->version, h->page_bytes);
-	if (h->head_crc != head_crc(h))
-		return err_set(err, ERR_INVALID, 0, "the head is damaged");
 	if (h->memory_bytes != memory_bytes || memory_bytes % PAGES_BYTES != 0)
 		return err_set(err, ERR_MISMATCH, 0, "pages of a VM with %lu bytes, this has %lu",
 			       h->memory_bytes, memory_bytes);

@@ -44,7 +44,7 @@ struct pages_head {
 	uint64_t runs, pages, zero_pages;
 	uint32_t data_crc, runs_crc; /* CRC-32C */
 	uint32_t base_crc;           /* CRC-32C of the memory they differ from; 0: not known */
-	uint32_t head_crc;           /* of what stands before it */
+	uint32_t head_crc;           /* of what stands before it; here in every version */
 };
 
 /* Complete a head: magic, version, its own checksum. */

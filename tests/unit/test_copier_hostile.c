@@ -22,6 +22,14 @@ static void version(struct pages_head *h, struct pages_run *r)
 	h->version++;
 }
 
+static void other_version(struct pages_head *h, struct pages_run *r)
+{
+	(void)r;
+	h->version++;
+	h->head_crc = crc32c(
+		0, (struct bytes){ (const uint8_t *)h, offsetof(struct pages_head, head_crc) });
+}
+
 static void other_memory(struct pages_head *h, struct pages_run *r)
 {
 	(void)r;
@@ -153,7 +161,8 @@ static void nothing(struct pages_head *h, struct pages_run *r)
 static const struct forgery forgeries[] = {
 	{ "nothing", nothing, .want = ERR_NONE },
 	{ "magic", magic, .honest = true, .want = ERR_INVALID },
-	{ "version", version, .honest = true, .want = ERR_MISMATCH },
+	{ "version", other_version, .honest = true, .want = ERR_MISMATCH },
+	{ "version damaged", version, .honest = true, .want = ERR_INVALID },
 	{ "memory size", other_memory, .want = ERR_MISMATCH },
 	{ "head damaged", other_memory, .honest = true, .want = ERR_INVALID },
 	{ "table damaged", beyond, .honest = true, .want = ERR_INVALID },
