@@ -82,32 +82,49 @@ static void look_vms(const struct told *t, struct finding *f)
 		finding_set(f, VERDICT_OK, NULL, "all are this installation's");
 }
 
+PRINTF(3, 4) static void add(char *text, size_t size, const char *fmt, ...)
+{
+	size_t len = strlen(text);
+	va_list args;
+
+	if (len > 0)
+		len += (size_t)snprintf(text + len, size - len, "; ");
+	va_start(args, fmt);
+	if (len < size)
+		vsnprintf(text + len, size - len, fmt, args);
+	va_end(args);
+}
+
 /* What node holds on the disk: rows without their files, files that cannot be loaded or have no
- * row. */
+ * row. All that is wrong, one after the other. */
 static void look_saved(const struct told *t, struct finding *f)
 {
+	static const char fix_missing[] = "mount what holds sandboxes/ and snapshots/ of node's "
+					  "data_dir, and restart hotcell-node";
+	static const char fix_unloaded[] = "look at the disk's health, put their files back from a "
+					   "backup, and try again; nothing was deleted";
+	static const char fix_lost[] = "hotcell lost list; then restore or drop each";
 	const json_t *unloaded = json_object_get(t->node, "unloaded");
 	long long missing = count_of(t, "filesMissing"), lost = count_of(t, "lost");
-	char rows[sizeof(f->what) - 96];
+	char text[sizeof(f->what)] = "";
+	size_t n = json_array_size(unloaded);
 
-	name_rows(unloaded, rows, sizeof(rows));
 	if (missing > 0)
-		finding_set(f, VERDICT_FAIL,
-			    "mount what holds sandboxes/ and snapshots/ of node's data_dir, and "
-			    "restart hotcell-node",
-			    "the files of %lld paused sandboxes and snapshots are not there; "
-			    "nothing was deleted",
-			    missing);
-	else if (rows[0])
-		finding_set(f, VERDICT_FAIL,
-			    "look at the disk's health, put their files back from a backup, and "
-			    "try again; nothing was deleted",
-			    "%zu saved sandboxes and snapshots could not be loaded%s",
-			    json_array_size(unloaded), rows);
+		add(text, sizeof(text),
+		    "the files of %lld paused sandboxes and snapshots are not there; nothing was "
+		    "deleted",
+		    missing);
+	if (lost > 0)
+		add(text, sizeof(text), "%lld folders are set aside, for a week or a day: %lld MiB",
+		    lost, count_of(t, "lostBytes") >> 20);
+	if (n > 0) {
+		add(text, sizeof(text), "%zu saved sandboxes and snapshots could not be loaded", n);
+		name_rows(unloaded, text + strlen(text), sizeof(text) - strlen(text));
+	}
+	if (missing > 0 || n > 0)
+		finding_set(f, VERDICT_FAIL, missing > 0 ? fix_missing : fix_unloaded, "%s", text);
 	else if (lost > 0)
-		finding_set(f, VERDICT_WARN, "hotcell lost list; then restore or drop each",
-			    "%lld folders are set aside, for a week or a day: %lld MiB", lost,
-			    count_of(t, "lostBytes") >> 20);
+		finding_set(f, VERDICT_WARN, fix_lost, "%s", text);
 	else
 		finding_set(f, VERDICT_OK, NULL, "what is saved has its files");
 }

@@ -205,7 +205,10 @@ def test_what_is_lost_is_shown_restored_and_dropped(gateway):
     ({"lost": 2, "lostBytes": 3 << 20}, "warn", "2 folders are set aside, for a week or a day: 3 MiB"),
     ({"lost": 2, "unloaded": [{"id": "i1", "kind": "sandbox", "why": "it is damaged"}]}, "FAIL",
      "1 saved sandboxes and snapshots could not be loaded; sandbox i1: it is damaged"),
-    ({"lost": 2, "filesMissing": 4}, "FAIL", "the files of 4 paused sandboxes and snapshots are not there")])
+    ({"filesMissing": 4}, "FAIL", "the files of 4 paused sandboxes and snapshots are not there"),
+    ({"lost": 2, "filesMissing": 4, "unloaded": [{"id": "i1", "kind": "sandbox", "why": "it is damaged"}]}, "FAIL",
+     "the files of 4 paused sandboxes and snapshots are not there; nothing was deleted; 2 folders are set aside, for a week or a day: "
+     "0 MiB; 1 saved sandboxes and snapshots could not be loaded; sandbox i1: it is damaged")])
 def test_doctor_knows_what_is_lost_or_missing(gateway, node, verdict, said):
     gateway("GET", "/admin/status", 200, {"gateway": {}, "node": {"warden": True, "egress": True, **node}})
     found = {c["check"]: c for c in json.loads(hotcell(gateway, "doctor", "--json").stdout)}["saved"]
