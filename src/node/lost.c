@@ -133,18 +133,38 @@ static int add_bytes(int dir, const char *name, void *context, struct err *err)
 	return 0;
 }
 
-/* One that is damaged is never brought back: it was made of nothing. */
-static int read_made_of(int folder, struct lost_entry *e, struct err *err)
+/* One that is damaged is never brought back: it was made of nothing, and is nobody's. */
+static int read_sandbox(struct bytes text, struct lost_entry *e, struct err *err)
 {
-	AUTO(buf_done) struct buf text = BUF_SECRET(ROW_FILE_MAX + 1);
 	struct journal_row row;
 
-	if (row_file_read(folder, &text, err) < 0 || row_get(buf_view(&text), &row, err) < 0)
+	if (row_get(text, &row, err) < 0)
 		return err->code == ERR_INVALID ? 0 : -1;
 	if (row.base_id[0])
 		memcpy(e->made_of, row.sandbox.template_id, sizeof(e->made_of));
+	memcpy(e->team, row.sandbox.team, sizeof(e->team));
 	row_done(&row);
 	return 0;
+}
+
+static int read_snapshot(struct bytes text, struct lost_entry *e, struct err *err)
+{
+	struct journal_snapshot row;
+
+	if (row_get_snapshot(text, &row, err) < 0)
+		return err->code == ERR_INVALID ? 0 : -1;
+	memcpy(e->team, row.team, sizeof(e->team));
+	row_done_snapshot(&row);
+	return 0;
+}
+
+static int read_row(int folder, struct lost_entry *e, struct err *err)
+{
+	AUTO(buf_done) struct buf text = BUF_SECRET(ROW_FILE_MAX + 1);
+
+	if (row_file_read(folder, &text, err) < 0)
+		return err->code == ERR_INVALID ? 0 : -1;
+	return (e->kind == LOST_SNAPSHOT ? read_snapshot : read_sandbox)(buf_view(&text), e, err);
 }
 
 static int look_inside(int lost, struct lost_entry *e, struct err *err)
@@ -156,7 +176,7 @@ static int look_inside(int lost, struct lost_entry *e, struct err *err)
 		return err->sys == ENOENT || err->sys == ENOTDIR ? 0 : -1;
 	if (folder_each(folder, add_bytes, e, err) < 0)
 		return -1;
-	return e->described && e->kind != LOST_SNAPSHOT ? read_made_of(folder, e, err) : 0;
+	return e->described ? read_row(folder, e, err) : 0;
 }
 
 static int add_entry(int dir, const char *name, void *context, struct err *err)

@@ -30,6 +30,7 @@ struct lost_entry {
 	bool described;           /* it can be brought back, as far as is known */
 	/* Of a sandbox or a disk: the snapshot it was made of, as it is described; or empty */
 	char made_of[NODE_ID_MAX + 1];
+	char team[NODE_ID_MAX + 1]; /* whose it is, as it is described; or empty */
 };
 
 struct lost_list {

@@ -205,8 +205,10 @@ static void on_noted(struct journal_write *w, const struct err *failed)
 
 	if (!failed && load(j, &err) < 0)
 		failed = &err; /* the next node has it */
-	if (!failed)
+	if (!failed) {
 		log_info("%s %s was lost and is back", lost_word(j->entry.kind), j->id);
+		aside_forget(j->node, j->id);
+	}
 	answer(j, (struct bytes){ 0 }, failed);
 	unlink_job(j);
 	free_job(&j->work);
@@ -276,8 +278,10 @@ static void on_done(struct work *w, const struct err *err)
 		answer_list(j);
 	else if (j->verb == NODE_LOST_RESTORE)
 		note(j);
-	else
+	else {
+		aside_forget(j->node, j->id);
 		answer(j, (struct bytes){ 0 }, NULL);
+	}
 }
 
 /* --- asked -------------------------------------------------------------------------------- */

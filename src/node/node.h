@@ -2,6 +2,7 @@
 #pragma once
 
 #include "node/absence.h"
+#include "node/aside.h"
 #include "node/base_template.h"
 #include "node/creates.h"
 #include "node/ended.h"
@@ -62,6 +63,7 @@ struct node {
 	struct quarantine quarantine;
 	struct tidy tidy;
 	struct sweep sweep;
+	struct aside aside;
 	struct lost_job *lost_jobs; /* lost_verbs.c: what is under way */
 	struct taking *takings;     /* snapshot_take.c */
 	struct fork *forks;         /* fork.c */

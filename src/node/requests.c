@@ -82,7 +82,7 @@ struct sandbox *requests_find(struct node *n, const struct node_request *rq, str
 
 	if (known && s->info.started_ns > 0 && may)
 		return s;
-	if (!quarantine_tells(n, rq, err))
+	if (!quarantine_tells(n, rq, err) && !aside_tells(n, LOST_SANDBOX, rq->team, rq->id, err))
 		requests_not_found(rq->id, err);
 	return NULL;
 }

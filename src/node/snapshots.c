@@ -109,7 +109,7 @@ struct snapshot *snapshots_find(struct node *n, const char *team, const char *na
 	if (known && tag[0])
 		err_set(err, ERR_NOT_FOUND, 0, "tag '%s' does not exist for template '%s'", tag,
 			name);
-	else
+	else if (!aside_tells(n, LOST_SNAPSHOT, team, name, err))
 		err_set(err, ERR_NOT_FOUND, 0, "template '%s' not found", name);
 	return NULL;
 }

@@ -138,7 +138,7 @@ struct sweep_job {
 	struct orphans orphans;
 	struct rows_look rows;
 	struct swept swept;
-	struct lost_list lost; /* in the end: what was made of snapshots, and is there */
+	struct lost_list lost; /* in the end: what is there */
 	bool looked;           /* at what is lost */
 	size_t n_lost, n_disks;
 	uint64_t lost_bytes, reserve_mib;
@@ -187,8 +187,7 @@ static void look_at_lost(struct sweep_job *j, int lost)
 		j->n_lost++;
 		j->n_disks += e->kind == LOST_DISK;
 		j->lost_bytes += e->bytes;
-		if (e->made_of[0])
-			all->all[n++] = *e;
+		all->all[n++] = *e;
 	}
 	all->n = n;
 	j->looked = true;
@@ -253,8 +252,10 @@ static void on_swept(struct work *w, const struct err *err)
 		log_error("sweep: %s", err->msg);
 		return;
 	}
-	if (j->looked)
+	if (j->looked) {
 		count_lost(s, j);
+		aside_learn(j->node, &j->lost);
+	}
 	if (j->looked && is_last)
 		snapshots_sweep(j->node, &j->lost);
 	s->n_missing = rows_look_missing(&j->rows);
@@ -371,6 +372,7 @@ int sweep_open(struct node *n, struct err *err)
 	if (orphans_find(&j->orphans, j->sandboxes, LOST_SANDBOX, &f.facts, err) < 0 ||
 	    orphans_find(&j->orphans, j->snapshots, LOST_SNAPSHOT, &f.facts, err) < 0)
 		log_error("%s", err->msg);
+	aside_expect(n, &j->orphans);
 	return begin(n, j, err);
 }
 
@@ -380,5 +382,6 @@ void sweep_close(struct node *n)
 	timer_stop(&n->sweep.room);
 	if (n->sweep.job)
 		work_cancel(&TAKE(n->sweep.job)->work);
+	aside_close(n);
 	rows_describe_close(n);
 }

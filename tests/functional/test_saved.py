@@ -42,8 +42,8 @@ def pause(server, b):
     assert server.api("POST", f"/sandboxes/{b['sandboxID']}/pause", seconds=CALL_SECONDS).status == 204
 
 
-def connect(server, b):
-    return server.api("POST", f"/sandboxes/{b['sandboxID']}/connect", {"timeout": 600}, seconds=CALL_SECONDS)
+def connect(server, b, key=True):
+    return server.api("POST", f"/sandboxes/{b['sandboxID']}/connect", {"timeout": 600}, key=key, seconds=CALL_SECONDS)
 
 
 def is_whole(server, b):
@@ -163,7 +163,8 @@ def test_a_journal_of_before_loses_nothing(server, box, tmp_path):
     snapshot = take(server, box)
     pause(server, later)
     pause(server, box)
-    server.kill("node")
+    wait_for(lambda: not list((server.warden.state / "vms").iterdir()), "their VMs are gone", 30, 0.1)
+    server.kill("node")  # else an older journal would find them running
     move_away(server, tmp_path / "newer")
     with sqlite3.connect(tmp_path / "older.db") as old, sqlite3.connect(journal(server)) as copy:
         old.backup(copy)
@@ -177,6 +178,12 @@ def test_a_journal_of_before_loses_nothing(server, box, tmp_path):
         assert entry["kind"] == kind and entry["described"] and entry["bytes"] > 0, entry
     wait_for(lambda: server.node_status()["lost"] == 3, "status counts them", 30, 0.1)
     assert server.node_status()["lostBytes"] > 0
+    _, other = server.new_team("other")
+    for ask in (lambda **key: connect(server, later, **key), lambda **key: connect(server, box, **key),
+                lambda **key: server.api("POST", "/sandboxes", {"templateID": snapshot}, **key)):
+        said = ask()
+        assert said.status == 503 and "its files are set aside" in said.json["message"], (said.status, said.raw)
+        assert ask(key=other).status == 404  # whose it is not learns nothing
     doctor = {c["check"]: c for c in json.loads(subprocess.run(
         [build_dir() / "src/cli/hotcell", "--socket", server.admin_socket, "--json", "doctor"],
         capture_output=True, check=False).stdout)}
@@ -185,6 +192,7 @@ def test_a_journal_of_before_loses_nothing(server, box, tmp_path):
     hotcell(server, "lost", "restore", box["sandboxID"], status=1)  # it is there
     hotcell(server, "lost", "drop", later["sandboxID"])
     hotcell(server, "lost", "restore", later["sandboxID"], status=1)  # it is not
+    assert connect(server, later).status == 404
     assert json.loads(hotcell(server, "--json", "lost")) == []
     is_whole(server, box)
     is_made_of(server, snapshot, box)
