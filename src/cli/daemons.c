@@ -101,8 +101,10 @@ static void look_saved(const struct told *t, struct finding *f)
 {
 	static const char fix_missing[] = "mount what holds sandboxes/ and snapshots/ of node's "
 					  "data_dir, and restart hotcell-node";
-	static const char fix_unloaded[] = "look at the disk's health, put their files back from a "
-					   "backup, and try again; nothing was deleted";
+	static const char fix_unloaded[] =
+		"of what is damaged: look at the disk's health, put the files back from a backup, "
+		"and try again; of what was saved elsewhere: see Upgrade in docs/operations.md; "
+		"nothing was deleted";
 	static const char fix_lost[] = "hotcell lost list; then restore or drop each";
 	const json_t *unloaded = json_object_get(t->node, "unloaded");
 	long long missing = count_of(t, "filesMissing"), lost = count_of(t, "lost");

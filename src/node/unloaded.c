@@ -8,8 +8,8 @@
 
 static bool is_told_elsewhere(enum err_code code)
 {
-	return code == ERR_BASE_LOST || code == ERR_NO_FILES || code == ERR_MISMATCH ||
-	       code == ERR_NO_SPACE || code == ERR_EXHAUSTED;
+	return code == ERR_BASE_LOST || code == ERR_NO_FILES || code == ERR_NO_SPACE ||
+	       code == ERR_EXHAUSTED;
 }
 
 static void forget(struct unloaded *u, size_t i)

@@ -1,4 +1,5 @@
-/* unloaded.h - what is saved and could not be loaded when somebody wanted it: damaged, unreadable.
+/* unloaded.h - what is saved and could not be loaded when somebody wanted it: damaged, unreadable,
+ * or saved by another QEMU.
  *
  * It stays as it is, and so do its files. An operator is told of it until it was loaded, or is no
  * more. After a restart it is not known before somebody wants it again.
@@ -24,6 +25,6 @@ struct unloaded {
 struct node;
 
 /* `why`: NULL: it was loaded. What is told of elsewhere is no news: a template that is lost, files
- * that are not there, another QEMU, a full disk. */
+ * that are not there, a full disk. */
 void unloaded_note(struct node *n, enum lost_kind kind, const char *id, const struct err *why);
 json_t *unloaded_json(const struct node *n); /* [{"id", "kind", "why"}]; NULL: no memory */

@@ -78,8 +78,8 @@ static void one_is_told_until_it_was_loaded(void **state)
 
 static void what_is_told_elsewhere_is_not_told_here(void **state)
 {
-	static const enum err_code codes[] = { ERR_BASE_LOST, ERR_NO_FILES, ERR_MISMATCH,
-					       ERR_NO_SPACE, ERR_EXHAUSTED };
+	static const enum err_code codes[] = { ERR_BASE_LOST, ERR_NO_FILES, ERR_NO_SPACE,
+					       ERR_EXHAUSTED };
 
 	(void)state;
 	add("a");
@@ -87,6 +87,14 @@ static void what_is_told_elsewhere_is_not_told_here(void **state)
 		note("a", codes[i], "elsewhere");
 		check_told("");
 	}
+}
+
+static void what_was_saved_elsewhere_is_told(void **state)
+{
+	(void)state;
+	add("a");
+	note("a", ERR_MISMATCH, "another QEMU");
+	check_told("a another QEMU;");
 }
 
 static void one_that_is_no_more_is_not_told(void **state)
@@ -127,6 +135,8 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup_teardown(one_is_told_until_it_was_loaded, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(what_is_told_elsewhere_is_not_told_here, set_up,
+						tear_down),
+		cmocka_unit_test_setup_teardown(what_was_saved_elsewhere_is_told, set_up,
 						tear_down),
 		cmocka_unit_test_setup_teardown(one_that_is_no_more_is_not_told, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(of_too_many_the_oldest_is_forgotten, set_up,
