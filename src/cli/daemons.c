@@ -49,16 +49,22 @@ static long long count_of(const struct told *t, const char *name)
 	return (long long)json_integer_value(json_object_get(t->node, name));
 }
 
-/* Rows that node could make no sense of. */
+/* That it cannot be written; rows that node could make no sense of. */
 static void look_journal(const struct told *t, struct finding *f)
 {
 	static const char fix[] = "start the version of Hotcell that wrote them, or give a sandbox "
 				  "up with hotcell kill ID; see docs/operations.md";
+	static const char fix_failure[] =
+		"look at the disk's health; stop hotcell-node, move the journal away, and make it "
+		"again from what is saved: see docs/operations.md, A journal that is damaged";
+	const char *failure = json_string_value(json_object_get(t->node, "journalFailure"));
 	char rows[sizeof(f->what) - 64];
 	long long n = count_of(t, "quarantined");
 
 	name_rows(json_object_get(t->node, "quarantine"), rows, sizeof(rows));
-	if (n == 0)
+	if (failure && failure[0])
+		finding_set(f, VERDICT_FAIL, fix_failure, "it could not be written: %s", failure);
+	else if (n == 0)
 		finding_set(f, VERDICT_OK, NULL, "node knows all that is in it");
 	else
 		finding_set(f, VERDICT_FAIL, fix, "%lld rows are set aside and kept%s", n, rows);

@@ -12,6 +12,7 @@
 
 #include "net/watch.h"
 #include "node/journal_inside.h"
+#include "node/journal_meta.h"
 #include "node/row_file.h"
 
 struct jobs { /* in the order asked */
@@ -24,6 +25,7 @@ struct journal {
 	size_t n_jobs, n_searches; /* not told yet */
 	struct jobs told;
 	bool telling, closed;
+	char failure[JOURNAL_FAILURE_MAX];
 	pthread_t thread;
 	pthread_mutex_t lock; /* of what follows */
 	pthread_cond_t more;
@@ -242,6 +244,11 @@ static void *thread_main(void *arg)
 	return NULL;
 }
 
+const char *journal_failure(const struct journal *j)
+{
+	return j->failure;
+}
+
 static void tell(struct journal_job *job)
 {
 	struct journal_write *w = job->write;
@@ -292,6 +299,9 @@ static void on_rung(struct watch *rung, unsigned int events)
 			j->told.last = &j->told.first;
 		j->n_jobs--;
 		j->n_searches -= is_search(job);
+		if (job->rc < 0 && job->err.code == ERR_INTERNAL)
+			snprintf(j->failure, sizeof(j->failure), "%.*s", JOURNAL_FAILURE_MAX - 1,
+				 job->err.msg);
 		tell(job);
 		journal_job_free(job);
 	}

@@ -3,6 +3,8 @@
 
 #include "node/journal.h"
 
+enum { JOURNAL_FAILURE_MAX = 160 };
+
 bool journal_fresh(struct journal *j); /* there was none before: it was made just now */
 
 /* "" when there is none of that name; blocks (at start only). */
@@ -14,6 +16,10 @@ int journal_put_meta(struct journal *j, const char *name, const char *value,
 /* After all that was asked for before; at most NODE_ID_MAX characters each. */
 int journal_note_meta(struct journal *j, struct journal_write *w, const char *name,
 		      const char *value, journal_done_fn *on_done, struct err *err) NODISCARD;
+
+/* Of the last write that failed for another reason than a full disk, since the journal was opened;
+ * "": there was none. */
+const char *journal_failure(const struct journal *j);
 
 /* Is there a tombstone? Blocks (at start only). */
 bool journal_ended(struct journal *j, const char *id, enum node_reason *ret_reason);

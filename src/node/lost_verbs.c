@@ -15,6 +15,7 @@
 #include "base/folder.h"
 #include "base/log.h"
 #include "node/adopt.h"
+#include "node/journal_meta.h"
 #include "node/lost.h"
 #include "node/node.h"
 #include "node/pause.h"
@@ -386,4 +387,6 @@ void lost_status(const struct node *n, json_t *status)
 	(void)json_object_set_new(status, "filesMissing",
 				  json_integer((json_int_t)n->sweep.n_missing));
 	(void)json_object_set_new(status, "unloaded", unloaded_json(n));
+	(void)json_object_set_new(status, "journalFailure",
+				  json_text(bytes_str(journal_failure(n->journal))));
 }

@@ -431,6 +431,14 @@ def test_of_a_node_that_does_not_answer_doctor_knows_nothing(gateway):
         assert found[check]["verdict"] == "warn" and "not known" in found[check]["found"], found[check]
 
 
+def test_doctor_says_that_the_journal_cannot_be_written(gateway):
+    gateway("GET", "/admin/status", 200, {"gateway": {}, "node": {"warden": True, "egress": True, "journalFailure": "malformed"}})
+    found = {c["check"]: c for c in json.loads(hotcell(gateway, "doctor", "--json").stdout)}["journal"]
+    assert found["verdict"] == "FAIL" and found["found"] == "it could not be written: malformed", found
+    gateway("GET", "/admin/status", 200, {"gateway": {}, "node": {"warden": True, "egress": True, "journalFailure": ""}})
+    assert re.search("^ok    journal", hotcell(gateway, "doctor").stdout, re.M)
+
+
 def test_doctor_names_rows_that_node_set_aside(gateway):
     rows = [{"id": "ia1", "kind": "sandbox", "why": "reason 99 is not known"},
             {"id": "s1", "kind": "snapshot", "why": "team is too long"}]
