@@ -6,8 +6,9 @@
     oracle.check_files()      # nothing of it was deleted
     oracle.first_answer(s)    # it is there to the byte, or the answer says why not
 
-Of what is saved it knows what its guest showed (a file on its disk, one in its memory, which boot it is) and the bytes
-of its folder. It asks as a client does, and mends as docs/operations.md tells an operator.
+Of what is saved it knows what its guest showed (a file on its disk, one in its memory, which boot it is), what the API
+said of it, and the bytes of its folder; and the bytes of the templates that it differs from. It asks as a client does,
+and mends as docs/operations.md tells an operator.
 """
 
 import contextlib
@@ -26,12 +27,14 @@ from warden import build_dir
 ASK_SECONDS = 120
 AGAIN_SECONDS = 40  # node reads a template that was damaged again after a while
 BLOCK = 1 << 20
-WRITE = ("head -c 303104 /dev/urandom > /home/user/disk; head -c 1000000 /dev/urandom > /dev/shm/memory; "
-         "chmod a+r /home/user/disk /dev/shm/memory; sync; ")
+# Few programs, for each costs an emulated guest a tenth of a second.
+WRITE = ("head -c 131072 /dev/urandom > /home/user/disk; head -c 500000 /dev/urandom > /dev/shm/memory; "
+         "sync /home/user/disk; ")
 # The disk's file comes from the disk, not from what the guest remembers of it.
-SEE = ("dd if=/home/user/disk iflag=direct bs=4096 status=none | md5sum; md5sum < /dev/shm/memory; "
-       "cat /proc/sys/kernel/random/boot_id")
-TOLD_BY_DOCTOR = ("server", "journal", "vms", "saved", "templates")
+SEE = ("dd if=/home/user/disk iflag=direct bs=128k status=none | md5sum - /dev/shm/memory; "
+       "read boot < /proc/sys/kernel/random/boot_id; echo $boot")
+SHELL = ("/bin/sh", "-c")  # no profile
+FACTS = ("templateID", "alias", "state", "metadata", "cpuCount", "memoryMB", "diskSizeMB")  # of a sandbox, that stay
 
 
 class Saved:
@@ -41,21 +44,26 @@ class Saved:
         self.kind, self.id, self.seen, self.template, self.box = kind, name, seen, template, box
         self.of = of        # the snapshot it is made of
         self.anchor = False  # it keeps its template from being dropped
-        self.files = {}
+        self.files, self.facts = {}, None
 
     def __str__(self):
         return f"{self.kind} {self.id[-6:]}"
 
 
+def sign_of(path):
+    """Another one if it was written to or is another file; not if it was only moved."""
+    st = os.stat(path)
+    return st.st_ino, st.st_size, st.st_mtime_ns
+
+
 class Bytes:
-    """Sums of files. One that has the same inode, length and times as before was not written to."""
+    """Sums of files. One that has the same signs as before was not written to."""
 
     def __init__(self):
         self.known = {}
 
     def of(self, path):
-        st = os.stat(path)
-        sign = (st.st_ino, st.st_size, st.st_mtime_ns, st.st_ctime_ns)
+        sign = sign_of(path), os.stat(path).st_ctime_ns
         if self.known.get(path, (None,))[0] != sign:
             self.known[path] = sign, sum_of(path)
         return self.known[path][1]
@@ -91,13 +99,15 @@ def sum_of(path):
 
 class Oracle:
     def __init__(self, server, chance):
-        self.server, self.chance, self.bytes = server, chance, Bytes()
+        self.server, self.chance, self.bytes, self.decks = server, chance, Bytes(), {}
         self.aside = server.base / "aside"
         self.aside.mkdir()
         self.n_aside = 0
         self.templates = server.warden.state / "templates"
         self.paused, self.snapshots, self.runs = [], [], None
         self.journals = []  # of days before
+        self.base_files = {}  # of the templates
+        self.unanswered = 0  # snapshots
 
     @property
     def saved(self):
@@ -108,23 +118,31 @@ class Oracle:
         self.n_aside += 1
         return self.aside / str(self.n_aside)
 
+    def deal(self, *cards):
+        """One of them, drawn; none comes again before all others did."""
+        deck = self.decks.get(cards) or self.chance.sample(cards, len(cards))
+        self.decks[cards] = deck[1:]
+        return deck[0]
+
     # --- the herd ---
 
     def begin(self):
-        self.copy_journal()
         self.new_paused(anchor=True)
+        self.server.kill("node")
+        self.copy_journal()
         self.add_twin()
-        self.restart()
+        self.start()
         self.server.wait_template()
         self.new_paused(anchor=True)
         self.new_running()
         self.take_snapshot()
         self.new_paused(of=self.snapshots[0])
         assert len({s.template for s in self.paused}) == 2, "both templates are used"
+        self.base_files = {f: sign_of(f) for f in self.templates.glob("*/*")}
 
     def add_twin(self):
         """Another build of the same, newer: whatever happens to one, new sandboxes have the other."""
-        first = self.server.admin("GET", "/admin/templates").json[0]["templateID"]
+        first = self.paused[0].template
         twin = self.templates / (first[:17] + "-testtwin")
         twin.mkdir(mode=0o755)
         for f in (self.templates / first).iterdir():
@@ -135,16 +153,17 @@ class Oracle:
         (twin / "manifest").write_text(json.dumps(manifest))
 
     def see(self, box):
-        return self.server.run(box, SEE, user="root")
+        return self.server.run(box, SEE, user="root", shell=SHELL)
 
     def write(self, box):
-        return self.server.run(box, WRITE + SEE, user="root")
+        return self.server.run(box, WRITE + SEE, user="root", shell=SHELL)
 
     def target(self, name, what=""):
         return f"/sandboxes/{name}{what}"
 
     def create(self, of=None):
-        return self.server.create(secure=True, **({"templateID": of} if of else {}))
+        return self.server.create(secure=True, metadata={"drawn": str(self.chance.random())},
+                                  **({"templateID": of} if of else {}))
 
     def new_running(self):
         self.runs = self.create()
@@ -163,12 +182,19 @@ class Oracle:
         answer = self.server.api("POST", self.target(s.id, "/pause"), {}, seconds=ASK_SECONDS)
         assert answer.status == 204, f"pause of {s}: {answer.status} {answer.raw}"
         self.note(s)
+        s.facts = s.facts or self.facts_of(s)
 
-    def take_snapshot(self):
-        said = self.server.must("POST", self.target(self.runs["sandboxID"], "/snapshots"), {}, seconds=ASK_SECONDS)
-        s = Saved("snapshot", said["snapshotID"].split(":")[0], self.runs["seen"], self.runs["templateID"])
+    def ask_for_snapshot(self):
+        return self.server.api("POST", self.target(self.runs["sandboxID"], "/snapshots"), {}, seconds=ASK_SECONDS)
+
+    def take_snapshot(self, answer=None):
+        answer = answer or self.ask_for_snapshot()
+        assert answer.status == 201, f"snapshot: {answer.status} {answer.raw}"
+        s = Saved("snapshot", id_of(answer.json), self.runs["seen"], self.runs["templateID"])
         self.note(s)
         self.snapshots.append(s)
+        s.facts = self.facts_of(s)
+        return s
 
     def forget(self, s):
         """Its owner deletes it: then it is gone, and stays so."""
@@ -176,9 +202,12 @@ class Oracle:
             status = self.server.api("DELETE", self.target(s.id)).status
             self.paused.remove(s)
         else:
-            status = self.server.api("DELETE", f"/templates/{urllib.parse.quote(s.id, safe='')}").status
+            status = self.delete_snapshot(s.id)
             self.snapshots.remove(s)
         assert status == 204, f"delete of {s}: {status}"
+
+    def delete_snapshot(self, name):
+        return self.server.api("DELETE", f"/templates/{urllib.parse.quote(name, safe='')}").status
 
     # --- its files ---
 
@@ -196,13 +225,44 @@ class Oracle:
         s.files = {f.name: self.bytes.of(f) for f in self.folder(s).iterdir() if f.name != "row"}
 
     def check_files(self, but=None):
-        """Of everything that was answered as saved; `but`: a path that was changed by us."""
+        """Of everything that was answered as saved, and of what it differs from; `but`: a path that was changed by us."""
+        saved = {self.folder(s) / name: total for s in self.saved for name, total in s.files.items()}
+        for known, look in ((self.base_files, sign_of), (saved, self.bytes.of)):
+            for path, before in known.items():
+                if but not in (path, path.parent):
+                    assert path.exists(), f"{path} was deleted"
+                    assert look(path) == before, f"{path} was changed"
+
+    # --- its row ---
+
+    def facts_of(self, s):
+        """What is said of it, of what does not change with time."""
+        if s.kind == "sandbox":
+            said = self.server.must("GET", self.target(s.id))
+            return {name: said.get(name) for name in FACTS}
+        mine = [e for e in self.listed() if id_of(e) == s.id]
+        assert len(mine) == 1, f"{s}: {mine}"
+        return mine[0]
+
+    def check_rows(self):
+        """All of it is there again, and nothing else is."""
         for s in self.saved:
-            folder = self.folder(s)
-            for name, total in s.files.items():
-                if folder / name != but:
-                    assert (folder / name).exists(), f"{s}: {name} was deleted"
-                    assert self.bytes.of(folder / name) == total, f"{s}: {name} was changed"
+            facts = self.facts_of(s)
+            assert facts == s.facts, f"{s} is described as {facts}, was {s.facts}"
+        known = {s.id for s in self.paused} | {self.runs["sandboxID"]}
+        assert self.server.ids() == known, (self.server.ids(), known)
+        self.drop_unanswered()
+        assert {id_of(e) for e in self.listed()} == {s.id for s in self.snapshots}
+
+    def listed(self):
+        return self.server.must("GET", "/snapshots?limit=100")
+
+    def drop_unanswered(self):
+        """Snapshots that were asked for and never answered may be there, at once or later. Nobody wants them."""
+        for name in {id_of(e) for e in self.listed()} - {s.id for s in self.snapshots}:
+            self.unanswered -= 1
+            assert self.unanswered >= 0, f"{name}: whose is it?"
+            assert self.delete_snapshot(name) == 204
 
     # --- asking for it ---
 
@@ -242,12 +302,13 @@ class Oracle:
             return True
         assert answer.status >= 400 and answer.json.get("message"), f"{s}: {answer.status} {answer.raw}"
         self.check_doctor(s, answer)
-        if answer.status == 404:  # no row: then it was set aside
+        assert answer.status != 404 or answer.json.get("reason"), f"{s}: {answer.raw}"
+        if answer.status == 404 or "in no row" in answer.json["message"]:
             wait_for(lambda: any(e["id"] == s.id for e in self.lost()), f"{s} is in the list of what is lost", 30, 0.2)
         return False
 
     def check_told(self, s, *words):
-        """It is not there now; the answer has these words, doctor says something, and nothing is deleted."""
+        """It is not there now; the answer has these words, and doctor says it, too."""
         answer = self.ask(s)
         assert not answer.box, f"{s} is there, which cannot be"
         text = answer.raw.decode()
@@ -255,8 +316,24 @@ class Oracle:
         self.check_doctor(s, answer)
 
     def check_doctor(self, s, answer):
-        """What is in folders is counted by a thread, so it may take a moment."""
-        wait_for(self.doctor, f"doctor finds something: the answer about {s} is {answer.raw}", 30, 0.2)
+        """It says what is lost and why. What is in folders is counted by a thread, so it may take a moment."""
+        reason = answer.json.get("reason")
+        if reason == "base_lost":
+            wanted = [("templates", s.template)]
+        elif reason == "files_missing":
+            wanted = [("saved", "are not there")]
+        elif answer.status == 404:
+            wanted = [("vms", "of another installation")]
+        elif "in no row" in answer.json["message"]:
+            wanted = [("saved", "are set aside")]
+        else:
+            wanted = [("saved", s.id), ("journal", s.id), ("templates", s.template)]
+
+        def is_told():
+            found = self.doctor()
+            return any(word in found.get(check, "") for check, word in wanted)
+
+        wait_for(is_told, f"doctor says {wanted}: the answer about {s} is {answer.raw}", 30, 0.2)
 
     def check_running(self):
         """It goes on in the same machine."""
@@ -265,6 +342,7 @@ class Oracle:
 
     def check_all(self):
         self.check_files()
+        self.check_rows()
         for s in self.saved:
             self.check_whole(s)
         self.check_running()
@@ -276,9 +354,9 @@ class Oracle:
                               capture_output=True, text=True, check=False, timeout=ASK_SECONDS)
 
     def doctor(self):
-        """What it finds wrong with what is saved."""
+        """What it finds wrong."""
         found = json.loads(self.hotcell("--json", "doctor").stdout)
-        return [f"{c['check']}: {c['found']}" for c in found if c["check"] in TOLD_BY_DOCTOR and c["verdict"] != "ok"]
+        return {c["check"]: c["found"] for c in found if c["verdict"] != "ok"}
 
     def lost(self):
         """What was set aside; restore is asked in this order."""
@@ -305,18 +383,13 @@ class Oracle:
         os.chown(path, self.server.users["node"], self.server.users["node"])
 
     def copy_journal(self):
-        """For another day."""
-        alive = self.server.daemons["node"].process
-        if alive:
-            self.server.kill("node")
+        """For another day; node is stopped."""
         self.journals.append(self.place())
         with contextlib.closing(sqlite3.connect(self.server.data / "journal.db")) as here, \
                 contextlib.closing(sqlite3.connect(self.journals[-1])) as there:
             here.backup(there)
         for path in self.server.data.glob("journal.db*"):
             self.own(path)
-        if alive:
-            self.start()
 
     def rebuild(self):
         """What it says; all that is saved must be in it. One that ran has no description, which is 3."""
@@ -327,18 +400,22 @@ class Oracle:
         return done.stdout
 
     def check_rebuilt(self, said):
-        counts = f"{len(self.paused)} paused sandboxes and {len(self.snapshots)} snapshots are in the journal again; 0 could"
-        assert counts in said, (counts, said)
+        """Besides, there may be what a fork was made of, which goes; check_rows() sees that nobody is shown it."""
+        lines = said.splitlines()
+        assert "; 0 could not be read" in lines[-1], said
+        for s in self.saved:
+            assert f"{s.kind} {s.id}" in lines, (str(s), said)
 
     def rebuild_journal(self):
         """As docs/operations.md says. Node is stopped before, and runs afterwards."""
         self.server.kill("node")
         self.move_journal()
         self.check_rebuilt(self.rebuild())
+        self.copy_journal()
         self.start()
 
     def part_with_running(self):
-        """After a journal was lost: its disk was set aside, or a reason is said. Or it goes on."""
+        """After a journal was lost: its disk was set aside, or a reason is said. Or it goes on. It was never saved."""
         if not self.runs:
             return
         name = self.runs["sandboxID"]
@@ -349,8 +426,11 @@ class Oracle:
         if answer.status == 200:  # that journal knew it as paused, which it was then
             assert self.server.delete(self.runs) == 204
         else:
-            assert answer.status == 404, (answer.status, answer.raw)
-            wait_for(lambda: answer.json.get("reason") or any(e["id"] == name for e in self.lost()),
+            assert answer.status in (404, 503), (answer.status, answer.raw)
+            # a journal that knows no more of it than that it was being made: nobody was told of it then
+            unborn = f"{name} ends: not finished when node ended"
+            wait_for(lambda: answer.json.get("reason") or any(e["id"] == name for e in self.lost()) or
+                     unborn in self.server.daemons["node"].log(),
                      f"the disk of {name} is set aside, or a reason is said", 30, 0.1)
         self.runs = None
 
@@ -383,6 +463,10 @@ class Oracle:
         assert self.server.delete(self.runs) == 204
         self.settle_lost()
         shutil.rmtree(self.aside)
+
+
+def id_of(snapshot):
+    return snapshot["snapshotID"].split(":")[0]
 
 
 def without_answer(ask, *args):

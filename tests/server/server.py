@@ -270,9 +270,9 @@ class Server:
         assert answer.status == 200, (answer.status, answer.raw)
         return answer.raw
 
-    def run(self, box, command, seconds=CALL_SECONDS, user="user"):
+    def run(self, box, command, seconds=CALL_SECONDS, user="user", shell=("/bin/bash", "-l", "-c")):
         """The standard output of a shell command that must succeed."""
-        body = {"process": {"cmd": "/bin/bash", "args": ["-l", "-c", command]}}
+        body = {"process": {"cmd": shell[0], "args": [*shell[1:], command]}}
         data = json.dumps(body).encode()
         answer = self.agent(box, "POST", "/process.Process/Start",
                             bytes([0]) + len(data).to_bytes(4, "big") + data,
