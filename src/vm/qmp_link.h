@@ -16,7 +16,7 @@
 
 enum {
 	QMP_LINK_CALLS_MAX = 16,          /* commands without an answer yet */
-	QMP_LINK_GREETING_MS = 10 * 1000, /* for greeting and capabilities: it may be starting */
+	QMP_LINK_GREETING_MS = 30 * 1000, /* for greeting and capabilities: it may be starting */
 	QMP_LINK_WINDOW_MS = 1000,        /* in which it may say at most: */
 	QMP_LINK_WINDOW_LINES = 1000,     /* so many messages, */
 	QMP_LINK_WINDOW_BYTES = 2 * 1024 * 1024 /* of so many bytes */
