@@ -18,7 +18,7 @@ export async function serverInTheSandbox(kit) {
     const answer = await askHost(box.getHost(8000), '/index.html')
     return answer.status === 200 && answer
   }
-  same((await until(served, 'the server answers', 120_000)).body, 'it is served')
+  same((await until(served, 'the server answers')).body, 'it is served')
   same((await askHost(box.getHost(8000), '/nothing')).status, 404)
   server.wait().catch(() => {})
   await server.kill()

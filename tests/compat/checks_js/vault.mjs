@@ -14,8 +14,8 @@ function networkOf(name) {
 
 // what a request of the sandbox to the host has
 async function sent(box) {
-  const curl = `curl -sS --max-time 90 -H 'X-Plain: mine' https://${HOST}/echo`
-  const fields = JSON.parse((await box.commands.run(curl, { timeoutMs: 120_000 })).stdout)
+  const curl = `curl -sS --max-time 240 -H 'X-Plain: mine' https://${HOST}/echo`
+  const fields = JSON.parse((await box.commands.run(curl, { timeoutMs: 300_000 })).stdout)
   return [fields.authorization, fields['x-plain']]
 }
 

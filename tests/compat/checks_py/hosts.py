@@ -17,7 +17,7 @@ async def server_in_the_sandbox(kit):
     async def served():
         answer = ask_host(box.get_host(8000), "/index.html")
         return answer if answer.status == 200 else None
-    same((await kit.until(served, "the server answers", 120)).body, b"it is served")
+    same((await kit.until(served, "the server answers")).body, b"it is served")
     same(ask_host(box.get_host(8000), "/nothing").status, 404)
     await server.kill()
 

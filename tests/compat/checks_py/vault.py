@@ -17,7 +17,7 @@ def network_of(name):
 
 async def sent(box):
     """What a request of the sandbox to the host has."""
-    out = (await box.commands.run(f"curl -sS --max-time 90 -H 'X-Plain: mine' https://{HOST}/echo", timeout=120)).stdout
+    out = (await box.commands.run(f"curl -sS --max-time 240 -H 'X-Plain: mine' https://{HOST}/echo", timeout=300)).stdout
     fields = json.loads(out)
     return fields.get("authorization"), fields.get("x-plain")
 
