@@ -143,6 +143,7 @@ static int read_sandbox(struct bytes text, struct lost_entry *e, struct err *err
 	if (row.base_id[0])
 		memcpy(e->made_of, row.sandbox.template_id, sizeof(e->made_of));
 	memcpy(e->team, row.sandbox.team, sizeof(e->team));
+	e->save = (struct lost_save){ row.sandbox.generation, row.pages_crc, row.state_crc };
 	row_done(&row);
 	return 0;
 }
@@ -154,6 +155,7 @@ static int read_snapshot(struct bytes text, struct lost_entry *e, struct err *er
 	if (row_get_snapshot(text, &row, err) < 0)
 		return err->code == ERR_INVALID ? 0 : -1;
 	memcpy(e->team, row.team, sizeof(e->team));
+	e->save = (struct lost_save){ .number = row.created_ns };
 	row_done_snapshot(&row);
 	return 0;
 }
@@ -232,6 +234,21 @@ const struct lost_entry *lost_find(const struct lost_list *l, const char *id)
 		if (strcmp(l->all[i - 1].id, id) == 0)
 			return &l->all[i - 1];
 	return NULL;
+}
+
+bool lost_is_save(const struct lost_entry *e, const struct lost_save *s)
+{
+	return e->save.number && e->save.number == s->number && e->save.pages_crc == s->pages_crc &&
+	       e->save.state_crc == s->state_crc;
+}
+
+const struct lost_entry *lost_find_save(const struct lost_list *l, const char *id,
+					const struct lost_save *s)
+{
+	for (size_t i = l->n; i > 0; i--)
+		if (strcmp(l->all[i - 1].id, id) == 0 && lost_is_save(&l->all[i - 1], s))
+			return &l->all[i - 1];
+	return lost_find(l, id);
 }
 
 bool lost_holds(const struct lost_list *l, const char *snapshot)

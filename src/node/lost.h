@@ -22,6 +22,11 @@ enum {
 	LOST_MAX = 32 * 1024, /* entries that are looked at; more wait for these to go */
 };
 
+struct lost_save {       /* one id may have been saved often: which of these? */
+	uint64_t number; /* of its pauses; of a snapshot, when it was made. 0: not known */
+	uint32_t pages_crc, state_crc;
+};
+
 struct lost_entry {
 	char name[LOST_NAME_SIZE]; /* in data_dir/lost */
 	enum lost_kind kind;
@@ -31,6 +36,7 @@ struct lost_entry {
 	/* Of a sandbox or a disk: the snapshot it was made of, as it is described; or empty */
 	char made_of[NODE_ID_MAX + 1];
 	char team[NODE_ID_MAX + 1]; /* whose it is, as it is described; or empty */
+	struct lost_save save;      /* as it is described */
 };
 
 struct lost_list {
@@ -57,6 +63,10 @@ int lost_list(int lost, struct lost_list *ret, struct err *err) NODISCARD;
 void lost_list_done(struct lost_list *l);
 /* The newest of that id; NULL: none. */
 const struct lost_entry *lost_find(const struct lost_list *l, const char *id);
+bool lost_is_save(const struct lost_entry *e, const struct lost_save *s);
+/* The newest that is this save of it; else as lost_find(). */
+const struct lost_entry *lost_find_save(const struct lost_list *l, const char *id,
+					const struct lost_save *s);
 bool lost_holds(const struct lost_list *l,
 		const char *snapshot); /* one was made of it, or may be */
 uint64_t lost_until_ns(const struct lost_entry *e);

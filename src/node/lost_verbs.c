@@ -2,6 +2,7 @@
  *
  *	back: described and whole, its template and snapshot there -> its folder has its name again
  *	-> its row, durable -> it is paused, or can be made from -> whoever asked is answered
+ *	one whose row is there and whose files are not: its folder alone, if it is the same save
  */
 /* #syscalls: openat openat2 newfstatat fcntl close */
 #include "node/lost_verbs.h"
@@ -21,6 +22,7 @@
 #include "node/pause.h"
 #include "node/rebuild.h"
 #include "node/row_file.h"
+#include "node/sweep_rows.h"
 #include "vm/work.h"
 #include "wire/rfc3339.h"
 
@@ -33,7 +35,8 @@ struct lost_job {
 	char state_dir[CONFIG_VALUE_MAX]; /* warden's */
 	int sandboxes, snapshots;         /* its own */
 	struct lost_list list;
-	size_t from; /* of a list */
+	size_t from;            /* of a list */
+	struct saved_row known; /* of one to be restored: its row is there; or no id */
 	struct lost_entry entry;
 	struct journal_row row;           /* of a sandbox that is back */
 	struct journal_snapshot snapshot; /* or of a snapshot */
@@ -83,6 +86,43 @@ static int read_snapshot(struct lost_job *j, int folder, struct err *err)
 	return check_template(j, j->snapshot.base_id, err);
 }
 
+/* Whoever killed it for the sake of the copy would lose what is newer. */
+static int is_there(const char *id, struct err *err)
+{
+	return err_set(err, ERR_EXISTS, 0,
+		       "%s is there, with its files: what lost/ has of it is another copy, and "
+		       "stays there for its time",
+		       id);
+}
+
+/* Nobody knows whether the files that its row means are elsewhere: nothing of it is overwritten. */
+static int is_another(const struct lost_job *j, struct err *err)
+{
+	const uint64_t it = j->entry.save.number, row = j->known.save.number;
+
+	return err_set(err, ERR_EXISTS, 0,
+		       "lost/%s is %s save than the row's, whose files are not there: both stay. "
+		       "See \"a row without its files\" in docs/operations.md",
+		       j->entry.name,
+		       it > row   ? "a newer"
+		       : it < row ? "an older"
+				  : "another");
+}
+
+/* The journal's row stays. Of what cannot be read of its description the row's own sums tell. */
+static int give_back(const struct lost_job *j, int lost, struct err *err)
+{
+	const struct lost_entry *e = &j->entry;
+	int root = j->known.kind == LOST_SNAPSHOT ? j->snapshots : j->sandboxes;
+	struct stat st;
+
+	if (fstatat(root, j->id, &st, AT_SYMLINK_NOFOLLOW) == 0)
+		return is_there(j->id, err);
+	if (e->kind != j->known.kind || (e->save.number && !lost_is_save(e, &j->known.save)))
+		return is_another(j, err);
+	return lost_move_back(lost, e, root, err);
+}
+
 static int restore(struct lost_job *j, int lost, struct err *err)
 {
 	const struct lost_entry *e = &j->entry;
@@ -106,13 +146,13 @@ static int run(struct work *w, struct err *err)
 		return -1;
 	if (j->verb == NODE_LOST_LIST)
 		return 0;
-	e = lost_find(&j->list, j->id);
+	e = lost_find_save(&j->list, j->id, &j->known.save);
 	if (!e)
 		return err_set(err, ERR_NOT_FOUND, 0, "nothing lost has the id %s", j->id);
 	j->entry = *e;
 	if (j->verb == NODE_LOST_DROP)
 		return lost_drop(lost, e, err);
-	return restore(j, lost, err);
+	return j->known.id[0] ? give_back(j, lost, err) : restore(j, lost, err);
 }
 
 static void free_job(struct work *w)
@@ -215,11 +255,13 @@ static void on_noted(struct journal_write *w, const struct err *failed)
 	free_job(&j->work);
 }
 
-static bool is_known(const struct node *n, const char *id)
+static void given_back(struct lost_job *j)
 {
-	return table_find(&n->table, id) || snapshots_by_id(n, id) ||
-	       quarantine_has(n, QUARANTINE_SANDBOX, id) ||
-	       quarantine_has(n, QUARANTINE_SNAPSHOT, id);
+	log_info("%s %s has its files again", lost_word(j->known.kind), j->id);
+	j->known.back = true;
+	rows_are_back(j->node, &(struct rows_look){ &j->known, 1 });
+	aside_forget(j->node, j->id);
+	answer(j, (struct bytes){ 0 }, NULL);
 }
 
 /* The thread has let go of the job: what is left of it is kept for the row. */
@@ -277,6 +319,8 @@ static void on_done(struct work *w, const struct err *err)
 		answer(j, (struct bytes){ 0 }, err);
 	else if (j->verb == NODE_LOST_LIST)
 		answer_list(j);
+	else if (j->verb == NODE_LOST_RESTORE && j->known.id[0])
+		given_back(j);
 	else if (j->verb == NODE_LOST_RESTORE)
 		note(j);
 	else {
@@ -287,7 +331,8 @@ static void on_done(struct work *w, const struct err *err)
 
 /* --- asked -------------------------------------------------------------------------------- */
 
-static struct lost_job *make(struct node *n, const struct node_request *rq, struct err *err)
+static struct lost_job *make(struct node *n, const struct node_request *rq,
+			     const struct saved_row *known, struct err *err)
 {
 	struct lost_job *j;
 	size_t busy = 0;
@@ -303,7 +348,8 @@ static struct lost_job *make(struct node *n, const struct node_request *rq, stru
 	*j = (struct lost_job){ .work = { .run = run, .on_done = on_done, .free = free_job },
 				.node = n,
 				.verb = (enum node_verb)rq->verb,
-				.from = rq->count };
+				.from = rq->count,
+				.known = *known };
 	memcpy(j->id, rq->id, sizeof(j->id));
 	snprintf(j->state_dir, sizeof(j->state_dir), "%s", n->set[SET_STATE_DIR].text);
 	j->sandboxes = fcntl(files_root(n->files), F_DUPFD_CLOEXEC, 0);
@@ -315,10 +361,11 @@ static struct lost_job *make(struct node *n, const struct node_request *rq, stru
 	return NULL;
 }
 
-static void begin(struct node *n, struct door_asked *a, const struct node_request *rq)
+static void begin(struct node *n, struct door_asked *a, const struct node_request *rq,
+		  const struct saved_row *known)
 {
 	struct err err;
-	struct lost_job *j = make(n, rq, &err);
+	struct lost_job *j = make(n, rq, known, &err);
 
 	if (!j || work_start(&j->work, n->loop, &err) < 0) {
 		door_refuse(a, &err);
@@ -336,33 +383,52 @@ void lost_list_ask(struct node *n, struct door_asked *a, const struct node_reque
 		   struct bytes text)
 {
 	(void)text;
-	begin(n, a, rq);
+	begin(n, a, rq, &(struct saved_row){ 0 });
+}
+
+/* No id: there is none. -1: its folder cannot be what lost/ has. */
+static int find_row(const struct node *n, const char *id, struct saved_row *ret, struct err *err)
+{
+	const struct sandbox *s = table_find(&n->table, id);
+	const struct snapshot *p = snapshots_by_id(n, id);
+
+	*ret = (struct saved_row){ .kind = p ? LOST_SNAPSHOT : LOST_SANDBOX };
+	if ((s && s->state == SANDBOX_ENDING) || (p && p->going)) /* its folder may be in lost/ */
+		return err_set(err, ERR_UNAVAILABLE, 0, "%s still ends: try again soon", id);
+	if (quarantine_has(n, QUARANTINE_SANDBOX, id) || quarantine_has(n, QUARANTINE_SNAPSHOT, id))
+		return err_set(err, ERR_EXISTS, 0,
+			       "%s has a row that makes no sense (hotcell doctor): what lost/ has "
+			       "of it stays there for its time",
+			       id);
+	if (s && !requests_rests(s))
+		return is_there(id, err);
+	if (s)
+		ret->save = rows_save(s);
+	else if (p)
+		ret->save = rows_save_snapshot(p);
+	if (s || p)
+		snprintf(ret->id, sizeof(ret->id), "%s", id);
+	return 0;
 }
 
 void lost_restore_ask(struct node *n, struct door_asked *a, const struct node_request *rq,
 		      struct bytes text)
 {
-	const struct sandbox *s = table_find(&n->table, rq->id);
+	struct saved_row known;
 	struct err err;
 
 	(void)text;
-	if (!is_known(n, rq->id)) {
-		begin(n, a, rq);
-		return;
-	}
-	if (s &&
-	    s->state == SANDBOX_ENDING) /* its folder may be in lost/, its row is still there */
-		err_set(&err, ERR_UNAVAILABLE, 0, "%s still ends: try again soon", rq->id);
+	if (find_row(n, rq->id, &known, &err) < 0)
+		door_refuse(a, &err);
 	else
-		err_set(&err, ERR_EXISTS, 0, "%s is there: kill or delete it first", rq->id);
-	door_refuse(a, &err);
+		begin(n, a, rq, &known);
 }
 
 void lost_drop_ask(struct node *n, struct door_asked *a, const struct node_request *rq,
 		   struct bytes text)
 {
 	(void)text;
-	begin(n, a, rq);
+	begin(n, a, rq, &(struct saved_row){ 0 });
 }
 
 void lost_jobs_close(struct node *n)

@@ -165,7 +165,7 @@ static bool drop_old(int lost, const struct lost_entry *e)
 	return true;
 }
 
-/* Those whose time is over go; the others are counted. */
+/* Those that a row misses are brought back, those whose time is over go; the others are counted. */
 static void look_at_lost(struct sweep_job *j, int lost)
 {
 	struct lost_list *all = &j->lost;
@@ -179,6 +179,7 @@ static void look_at_lost(struct sweep_job *j, int lost)
 		log_error("look at what is lost: %s", err.msg);
 		return;
 	}
+	rows_bring_back(&j->rows, j->sandboxes, j->snapshots, lost, all);
 	for (size_t i = 0; i < all->n; i++) {
 		const struct lost_entry *e = &all->all[i];
 
@@ -252,6 +253,7 @@ static void on_swept(struct work *w, const struct err *err)
 		log_error("sweep: %s", err->msg);
 		return;
 	}
+	rows_are_back(j->node, &j->rows);
 	if (j->looked) {
 		count_lost(s, j);
 		aside_learn(j->node, &j->lost);

@@ -1,9 +1,10 @@
 /* sweep.h - folders and rows, compared when node starts.
  *
  * A folder without a row goes to lost/ (lost.h), unless its owner wanted it gone: then it is
- * removed. A row without a folder stays: the folder may be on a disk that is not mounted yet. What
- * is saved and not described, by an earlier version or on a full disk, is described. What lies in
- * lost/ is looked at every hour, and when it changed: it may be old, or in the way.
+ * removed. A row without a folder stays: the folder may be on a disk that is not mounted yet, and
+ * one that was set aside for want of that row comes back. What is saved and not described, by an
+ * earlier version or on a full disk, is described. What lies in lost/ is looked at every hour, and
+ * when it changed: it may be old, or in the way.
  */
 #pragma once
 

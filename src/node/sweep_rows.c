@@ -1,11 +1,12 @@
 /* sweep_rows.c - what is saved and lacks its description gets one: rows of earlier versions, and
- * those for which there was no room. */
-/* #syscalls: newfstatat */
+ * those for which there was no room. What lacks its folder gets that, if it was set aside. */
+/* #syscalls: newfstatat renameat2 fsync */
 #include "node/sweep_rows.h"
 
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <sys/stat.h>
 
 #include "base/log.h"
@@ -20,6 +21,16 @@ struct rows_left {
 	struct journal_write write;
 };
 
+struct lost_save rows_save(const struct sandbox *s)
+{
+	return (struct lost_save){ s->info.generation, s->pages_crc, s->state_crc };
+}
+
+struct lost_save rows_save_snapshot(const struct snapshot *p)
+{
+	return (struct lost_save){ .number = p->row.created_ns };
+}
+
 int rows_list(struct node *n, struct rows_look *ret, struct err *err)
 {
 	*ret = (struct rows_look){ .all = calloc(n->table.n + n->snapshots.n + 1,
@@ -27,13 +38,18 @@ int rows_list(struct node *n, struct rows_look *ret, struct err *err)
 	if (!ret->all)
 		return err_set(err, ERR_EXHAUSTED, ENOMEM, "list what is saved");
 	for (const struct sandbox *s = n->table.all; s; s = s->next)
-		if (requests_rests(s))
-			memcpy(ret->all[ret->n++].id, s->info.id, sizeof(s->info.id));
+		if (requests_rests(s)) {
+			struct saved_row *r = &ret->all[ret->n++];
+
+			memcpy(r->id, s->info.id, sizeof(r->id));
+			r->save = rows_save(s);
+		}
 	for (const struct snapshot *p = n->snapshots.all; p; p = p->next) {
 		struct saved_row *r = &ret->all[ret->n++];
 
 		r->kind = LOST_SNAPSHOT;
 		memcpy(r->id, p->row.id, sizeof(r->id));
+		r->save = rows_save_snapshot(p);
 	}
 	return 0;
 }
@@ -66,6 +82,74 @@ void rows_look_done(struct rows_look *r)
 {
 	free(r->all);
 	*r = (struct rows_look){ 0 };
+}
+
+/* --- back --------------------------------------------------------------------------------- */
+
+static int by_id(const void *a, const void *b)
+{
+	const struct saved_row *x = a, *y = b;
+
+	return x->kind != y->kind ? (int)x->kind - (int)y->kind : strcmp(x->id, y->id);
+}
+
+static struct saved_row *find_missing(const struct rows_look *r, const struct lost_entry *e)
+{
+	struct saved_row wanted = { .kind = e->kind }, *x;
+
+	memcpy(wanted.id, e->id, sizeof(wanted.id));
+	x = bsearch(&wanted, r->all, r->n, sizeof(*r->all), by_id);
+	return x && x->missing && lost_is_save(e, &x->save) ? x : NULL;
+}
+
+/* False: it is still lost. */
+static bool bring_back(struct saved_row *x, int root, int lost, const struct lost_entry *e)
+{
+	struct err err;
+
+	if (lost_move_back(lost, e, root, &err) < 0) {
+		log_error("%s %s has a row again, and lost/%s stays where it is: %s",
+			  lost_word(x->kind), x->id, e->name, err.msg);
+		return false;
+	}
+	log_warn("%s %s has a row again: lost/%s is its folder again", lost_word(x->kind), x->id,
+		 e->name);
+	x->missing = false;
+	x->back = true;
+	return true;
+}
+
+void rows_bring_back(struct rows_look *r, int sandboxes, int snapshots, int lost,
+		     struct lost_list *all)
+{
+	size_t n = 0;
+
+	if (rows_look_missing(r) == 0)
+		return;
+	qsort(r->all, r->n, sizeof(*r->all), by_id);
+	for (size_t i = 0; i < all->n; i++) {
+		const struct lost_entry *e = &all->all[i];
+		struct saved_row *x = find_missing(r, e);
+		int root = e->kind == LOST_SNAPSHOT ? snapshots : sandboxes;
+
+		if (x && bring_back(x, root, lost, e))
+			all->bytes -= e->bytes;
+		else
+			all->all[n++] = *e;
+	}
+	all->n = n;
+}
+
+void rows_are_back(struct node *n, const struct rows_look *r)
+{
+	for (size_t i = 0; i < r->n; i++) {
+		struct snapshot *p = r->all[i].back && r->all[i].kind == LOST_SNAPSHOT
+					     ? snapshots_by_id(n, r->all[i].id)
+					     : NULL;
+
+		if (p)
+			p->missing = false;
+	}
 }
 
 /* --- described ---------------------------------------------------------------------------- */

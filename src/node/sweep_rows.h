@@ -1,4 +1,5 @@
-/* sweep_rows.h - rows of what is saved: is the folder there, and described? */
+/* sweep_rows.h - rows of what is saved: is the folder there, or was it set aside? is it described?
+ */
 #pragma once
 
 #include "node/lost.h"
@@ -8,7 +9,9 @@ struct node;
 struct saved_row {
 	char id[NODE_ID_MAX + 1];
 	enum lost_kind kind;
+	struct lost_save save;
 	bool missing, undescribed; /* no folder; a folder without a description */
+	bool back;                 /* it was missing */
 };
 
 struct rows_look {
@@ -19,6 +22,15 @@ struct rows_look {
 int rows_list(struct node *n, struct rows_look *ret, struct err *err) NODISCARD;
 void rows_look(struct rows_look *r, int sandboxes, int snapshots); /* blocks */
 size_t rows_look_missing(const struct rows_look *r);
+/* Those that are missing, of `all` that is lost, get their folders back, which are no longer lost:
+ * an older journal had no rows of them. Another save of the same stays where it is. Blocks. */
+void rows_bring_back(struct rows_look *r, int sandboxes, int snapshots, int lost,
+		     struct lost_list *all);
+void rows_are_back(struct node *n, const struct rows_look *r); /* on the loop, after it */
+struct sandbox;
+struct snapshot;
+struct lost_save rows_save(const struct sandbox *s);
+struct lost_save rows_save_snapshot(const struct snapshot *p);
 void rows_look_done(struct rows_look *r);
 
 /* Those that lack a description get one, one after the other. Takes `r`. */

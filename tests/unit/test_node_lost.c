@@ -327,6 +327,61 @@ static void rows_without_files_are_counted(void **state)
 	assert_true(all[2].undescribed && !all[1].undescribed && !all[2].missing);
 }
 
+static void set_aside(const char *id, uint32_t generation, uint64_t now_ns)
+{
+	AUTO(buf_done) struct buf text = BUF_MAX(ROW_FILE_MAX);
+	struct journal_row row = { .state = JOURNAL_PAUSED,
+				   .pages_crc = 7,
+				   .state_crc = 8,
+				   .sandbox = { .generation = generation } };
+	struct err err;
+
+	snprintf(row.sandbox.id, sizeof(row.sandbox.id), "%s", id);
+	put(w.sandboxes, id, "disk", "disk");
+	assert_int_equal(row_put(&row, &text, &err), 0);
+	assert_int_equal(row_file_write(w.sandboxes, id, buf_view(&text), &err), 0);
+	assert_int_equal(lost_move(w.sandboxes, id, LOST_SANDBOX, w.lost, now_ns, &err), 0);
+}
+
+/* Of what an older journal had no row of. */
+static void what_a_row_misses_comes_back(void **state)
+{
+	const struct lost_save second = { 2, 7, 8 };
+	struct saved_row all[] = {
+		{ .id = "twice1", .save = second },
+		{ .id = "whole1", .save = second },
+		{ .id = "other1", .save = { 2, 7, 9 } },
+		{ .id = "snap1", .kind = LOST_SNAPSHOT, .save = second },
+		{ .id = "back1", .save = second },
+	};
+	struct rows_look r = { all, COUNT(all) };
+	struct lost_list lost;
+	struct err err;
+
+	(void)state;
+	set_aside("back1", 2, NOON);
+	set_aside("twice1", 1, NOON);
+	set_aside("twice1", 2, NOON + NSEC_PER_SEC);
+	set_aside("whole1", 2, NOON);
+	put(w.sandboxes, "whole1", "row", "row");
+	set_aside("other1", 2, NOON);
+	set_aside("snap1", 2, NOON); /* a sandbox of that id is another thing */
+	set_aside("norow1", 2, NOON);
+	assert_int_equal(lost_list(w.lost, &lost, &err), 0);
+	assert_true(lost_is_save(lost_find_save(&lost, "twice1", &second), &second));
+	assert_int_equal(lost_find_save(&lost, "other1", &all[2].save)->save.state_crc, 8);
+	rows_look(&r, w.sandboxes, w.snapshots);
+	rows_bring_back(&r, w.sandboxes, w.snapshots, w.lost, &lost);
+	assert_int_equal(rows_look_missing(&r), 2);
+	assert_true(is_there(w.sandboxes, "back1/disk") && is_there(w.sandboxes, "twice1/disk"));
+	assert_false(is_there(w.sandboxes, "other1") || is_there(w.snapshots, "snap1"));
+	assert_int_equal(lost.n, 5);
+	assert_null(lost_find(&lost, "back1"));
+	assert_int_equal(lost_find(&lost, "twice1")->save.number, 1);
+	assert_true(is_there(w.lost, lost_find(&lost, "twice1")->name));
+	lost_list_done(&lost);
+}
+
 int main(void)
 {
 #define T(f) cmocka_unit_test_setup_teardown(f, set_up, tear_down)
@@ -340,6 +395,7 @@ int main(void)
 		T(what_cannot_be_looked_into_may_be_made_of_any),
 		T(what_is_dropped_is_not_brought_back),
 		T(rows_without_files_are_counted),
+		T(what_a_row_misses_comes_back),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
