@@ -54,18 +54,25 @@ int rows_list(struct node *n, struct rows_look *ret, struct err *err)
 	return 0;
 }
 
+static bool lacks(int root, const char *id, const char *name)
+{
+	char path[NODE_ID_MAX + sizeof("/" ROW_DELETED)];
+	struct stat st;
+
+	snprintf(path, sizeof(path), "%s/%s", id, name);
+	return fstatat(root, path, &st, AT_SYMLINK_NOFOLLOW) < 0 && errno == ENOENT;
+}
+
+/* A row of what its owner deleted is of an older journal: its folder keeps the mark. */
 void rows_look(struct rows_look *r, int sandboxes, int snapshots)
 {
 	for (size_t i = 0; i < r->n; i++) {
 		struct saved_row *x = &r->all[i];
 		int root = x->kind == LOST_SANDBOX ? sandboxes : snapshots;
-		char path[NODE_ID_MAX + sizeof("/" ROW_FILE)];
-		struct stat st;
 
-		snprintf(path, sizeof(path), "%s/" ROW_FILE, x->id);
-		x->missing = fstatat(root, x->id, &st, AT_SYMLINK_NOFOLLOW) < 0 && errno == ENOENT;
-		x->undescribed = !x->missing && fstatat(root, path, &st, AT_SYMLINK_NOFOLLOW) < 0 &&
-				 errno == ENOENT;
+		x->missing = lacks(root, x->id, "");
+		x->undescribed = !x->missing && lacks(root, x->id, ROW_FILE) &&
+				 lacks(root, x->id, ROW_DELETED);
 	}
 }
 

@@ -143,3 +143,16 @@ def test_what_is_there_is_not_to_be_deleted_for_a_copy(node):
         said = refused(node, path)
         assert "another copy" in said and "kill" not in said and "delete" not in said, said
         assert files(path) == files(at) == was
+
+
+def test_what_its_owner_deleted_is_not_described_anew(node):
+    """An older journal has its row again. The mark in its folder stays: a journal that is made again leaves it out."""
+    deleted = [node.saved[0], node.saved[2]]
+    for path in deleted:
+        (path / "row").rename(path / "deleted")
+    (node.saved[1] / "row").unlink()
+    node.start()
+    wait_for(lambda: (node.saved[1] / "row").exists(), "what merely lacks it is described", SECONDS)
+    node.kill()
+    for path in deleted:
+        assert (path / "deleted").exists() and not (path / "row").exists(), path
