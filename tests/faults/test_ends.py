@@ -10,7 +10,7 @@ import pytest
 
 from server import TEMPLATE, Server, wait_for
 
-END_SECONDS = 120
+END_SECONDS = 300  # a guest that fills its memory under emulation may take long
 
 
 @pytest.fixture(scope="module")
