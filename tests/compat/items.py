@@ -59,10 +59,20 @@ def versions():
 
 
 def cases(everything):
-    """(AGE, CLIENT, CHECK): the newest in full; of each item one with the oldest, or all."""
+    """(AGE, CLIENT, CHECK): everything, or what is usual."""
     for age in AGES:
         for client in CLIENTS:
-            for item in load():
+            for number, item in enumerate(load()):
                 offered = [c for c in item.checks if c.is_offered(client, age)]
-                for check in offered if everything or age == "newest" else offered[:1]:
+                for check in offered if everything else usual(age, client, number, offered):
                     yield age, client, check
+
+
+def usual(age, client, number, offered):
+    """With the newest every check by JavaScript and by one half of Python; the halves, which share their text, take turns.
+    With the oldest the first check of the item, and the clients take turns."""
+    if age == "oldest":
+        return offered[:1] if client == list(CLIENTS)[number % len(CLIENTS)] else []
+    if client == "js":
+        return offered
+    return [check for n, check in enumerate(offered, number) if client == ("sync", "async")[n % 2]]

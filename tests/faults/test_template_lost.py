@@ -18,8 +18,8 @@ from warden import build_dir, wait_for
 
 AGAIN_SECONDS = 40  # node reads what was damaged again after a while
 MAKE = ("head -c 3000000 /dev/urandom > /dev/shm/data; cp /dev/shm/data /home/user/data; sha256sum < /dev/shm/data > "
-        "/home/user/sum; sync; setsid sh -c 'n=0; while :; do n=$((n+1)); echo $n > /dev/shm/m; mv /dev/shm/m "
-        "/dev/shm/n; sleep 0.2; done' >/dev/null 2>&1 </dev/null & cat /home/user/sum")
+        "/home/user/sum; sync; setsid bash -c 'exec 3<> <(:); while :; do n=$((n+1)); echo $n 1<>/dev/shm/n; "
+        "read -t 0.5 -u 3; done' >/dev/null 2>&1 </dev/null & cat /home/user/sum")
 
 
 @pytest.fixture(scope="module")

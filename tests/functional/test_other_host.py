@@ -19,7 +19,8 @@ from warden import build_dir, wait_for
 
 BOOT_SECONDS = 240
 OTHER_CPU = "qemu64"
-COUNTER = "setsid sh -c 'n=0; while :; do n=$((n+1)); echo $n > /dev/shm/m; mv /dev/shm/m /dev/shm/n; sleep 0.2; done' >/dev/null 2>&1 </dev/null &"
+COUNTER = ("setsid bash -c 'exec 3<> <(:); while :; do n=$((n+1)); echo $n 1<>/dev/shm/n; read -t 0.5 -u 3; done' "
+           ">/dev/null 2>&1 </dev/null &")
 
 
 @pytest.fixture(scope="module")

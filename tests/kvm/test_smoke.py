@@ -23,7 +23,9 @@ PLACES = "/dev/shm/held /home/user/held"
 HOLD = f"for f in {PLACES}; do head -c 3000000 /dev/urandom > $f; done"
 CHANGE = (f"for f in {PLACES}; do dd if=/dev/urandom of=$f bs=4096 seek=$((RANDOM % 700)) count=20 conv=notrunc status=none; "
           f"done; sha256sum {PLACES}")
-COUNT = "exec setsid sh -c 'n=0; while :; do n=$((n+1)); echo $$ $n > /dev/shm/n; sleep 0.1; done'"
+# Nothing is started for a wait: that would take all there is of the emulated processors.
+COUNT = ("exec setsid bash -c 'exec 3<> <(:); n=0; while :; do n=$((n+1)); echo $$ $n > /dev/shm/n; "
+         "read -t 0.5 -u 3; done'")
 
 
 @pytest.fixture(scope="module")

@@ -8,7 +8,7 @@ turns; what counts is the median of the ratios.
     guest - tap - the sandbox's network -+- door - egress -+- host - cable - server
                                          +- NAT, cable ----+
 
-HOTCELL_EGRESS_MIB (32) per transfer, HOTCELL_PAIRS (7) pairs, HOTCELL_CALLS (50) connections for the rate.
+HOTCELL_EGRESS_MIB (16) per transfer, HOTCELL_PAIRS (5) pairs, HOTCELL_CALLS (50) connections for the rate.
 """
 
 import contextlib
@@ -23,8 +23,8 @@ from egress import COUNT, Egress
 from engine import Engine
 
 MIB = 1 << 20
-SIZE = int(os.environ.get("HOTCELL_EGRESS_MIB", "32"))
-PAIRS = int(os.environ.get("HOTCELL_PAIRS", "7"))
+SIZE = int(os.environ.get("HOTCELL_EGRESS_MIB", "16"))
+PAIRS = int(os.environ.get("HOTCELL_PAIRS", "5"))
 CALLS = int(os.environ.get("HOTCELL_CALLS", "50"))
 TRIES = 3
 WANTED = 0.7
