@@ -1,7 +1,7 @@
 """test_smoke.py - the engine on KVM: a template, three sandboxes from it, each with its identity.
 
 Run by tests/kvm/smoke in the emulated host, where every second of a guest is a minute: it asks for
-little, but all of it is real. HOTCELL_KVM_CYCLES (5) says how often one is paused and resumed.
+little, but all of it is real. HOTCELL_KVM_CYCLES (2) says how often one is paused and resumed.
 """
 
 import contextlib
@@ -16,7 +16,7 @@ from driver import DriverError
 from engine import Engine
 
 BOXES = 3
-CYCLES = int(os.environ.get("HOTCELL_KVM_CYCLES", "5"))
+CYCLES = int(os.environ.get("HOTCELL_KVM_CYCLES", "2"))
 SKEW_US = 100_000
 # What is in /dev/shm is memory; the rest is on the disk.
 PLACES = "/dev/shm/held /home/user/held"

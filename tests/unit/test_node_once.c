@@ -335,11 +335,11 @@ static void a_name_is_waited_for_as_long_as_anybody_does(void **state)
 
 	(void)state;
 	open_scene();
-	rq = with_token(NODE_CREATE, "t1", SOON_MS);
+	rq = with_token(NODE_CREATE, "t1", 5 * SOON_MS);
 	snprintf(rq.idempotency, sizeof(rq.idempotency), "name");
 	send_it(rq, "");
 	run_until_waiting(1);
-	rq.deadline_ns += 2 * SOON_MS * NSEC_PER_MSEC;
+	rq.deadline_ns += 5 * SOON_MS * NSEC_PER_MSEC;
 	snprintf(rq.token, sizeof(rq.token), "t2");
 	send_it(rq, "");
 	while (door_wanted(s.n->creates.first->asked))
