@@ -23,6 +23,7 @@ static void must_be_bounded(const struct manifest *m)
 	must_be_text(m->made_with.kernel_version, sizeof(m->made_with.kernel_version));
 	must_be_text(m->made_with.agent_version, sizeof(m->made_with.agent_version));
 	must_be_text(m->packages, sizeof(m->packages));
+	MUST(m->n_layers <= MANIFEST_LAYERS_MAX);
 	MUST(m->made_with.vcpus >= 1 && m->made_with.vcpus <= MANIFEST_VCPUS_MAX);
 	MUST(m->made_with.memory_mib >= 1 && m->made_with.memory_mib <= MANIFEST_MEMORY_MIB_MAX);
 }

@@ -34,6 +34,7 @@ static void load_fields(struct sandbox *s, const struct journal_row *row)
 	s->started = true;
 	s->pages_crc = row->pages_crc;
 	s->state_crc = row->state_crc;
+	s->disk_crc = row->disk_crc;
 	s->saved_bytes = row->saved_bytes;
 	s->base_sums = row->base_sums;
 	memcpy(s->control_token, row->control_token, sizeof(s->control_token));

@@ -24,6 +24,7 @@ static int make_row(const struct sandbox *s, enum journal_state state, struct jo
 				     .slot = s->slot,
 				     .pages_crc = s->pages_crc,
 				     .state_crc = s->state_crc,
+				     .disk_crc = state == JOURNAL_PAUSED ? s->disk_crc : 0,
 				     .saved_bytes = s->saved_bytes,
 				     .base_sums = s->base_sums,
 				     .run_boot_ns = s->lease.run_ns,
@@ -63,7 +64,7 @@ int sandbox_describe_disk(const struct sandbox *s, struct buf *out, struct err *
 	if (make_row(s, JOURNAL_PAUSED, &row, err) < 0)
 		return -1;
 	row.saved_bytes = 0;
-	row.pages_crc = row.state_crc = 0;
+	row.pages_crc = row.state_crc = row.disk_crc = 0; /* it ran to its end */
 	row.sandbox.state = NODE_PAUSED;
 	row.sandbox.end_ns = row.sandbox.ended_ns;
 	row.sandbox.generation++; /* as at a pause */

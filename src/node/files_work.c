@@ -31,7 +31,7 @@ static const char *const names[] = {
 	[FILES_REMOVE] = "remove its folder",    [FILES_SNAP_OPEN] = "open files to copy it",
 	[FILES_SNAP_JOIN] = "make a snapshot",   [FILES_SNAP_KEEP] = "keep a snapshot",
 	[FILES_SNAP_DROP] = "remove a snapshot", [FILES_SNAP_PAUSED] = "copy what was saved of it",
-	[FILES_BASE] = "read a template",
+	[FILES_BASE] = "read a template",        [FILES_DISK] = "read its disk",
 };
 
 const char *files_verb_name(enum files_verb v)
@@ -152,6 +152,8 @@ static int keep(struct files_work *w, struct err *err)
 		return -1;
 	if (fdatasync(disk) < 0)
 		return err_set(err, ERR_INTERNAL, errno, "sync its disk");
+	if (files_disk_sum(disk, &w->opened.disk_crc, err) < 0)
+		return -1;
 	if (w->order.memory && (take_name(folder, "pages.new", "pages", err) < 0 ||
 				take_name(folder, "state.new", "state", err) < 0))
 		return -1;
@@ -271,6 +273,10 @@ static int load(struct files_work *w, struct err *err)
 		return -1;
 	if (w->order.memory)
 		return load_memory(w, folder, err);
+	/* it is read before QEMU opens it: one that boots may repair what it finds, at once */
+	if (w->order.disk_crc && (check_generation(w, folder, err) < 0 ||
+				  files_disk_check(w->opened.disk, w->order.disk_crc, err) < 0))
+		return -1;
 	/* it boots on the same layers */
 	return w->order.snapshot_id[0] ? snapshot_work_open(w, true, err) : check_base(w, err);
 }
@@ -371,6 +377,9 @@ int files_work_do(struct files_work *w, struct err *err)
 		break;
 	case FILES_LOAD:
 		rc = load(w, err);
+		break;
+	case FILES_DISK:
+		rc = files_disk_read(w, err);
 		break;
 	case FILES_RUNS:
 	case FILES_PAUSED:

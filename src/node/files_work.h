@@ -35,6 +35,11 @@ int files_work_mark(const struct files_work *w, struct err *err) NODISCARD; /* F
 /* Of all of a file, which is read on from its beginning afterwards. */
 int files_work_sum(int fd, struct checksum *ret, struct err *err) NODISCARD;
 int files_work_crc(int fd, uint32_t *ret, struct err *err) NODISCARD; /* of a device state */
+/* files_disk.c: the sum of a disk; 0: it has more than FILES_DISK_SUM_MAX bytes, and none. */
+enum { FILES_DISK_SUM_MAX = 1024 * 1024 * 1024 }; /* allocated: a second or a few */
+int files_disk_sum(int disk, uint32_t *ret, struct err *err) NODISCARD;
+int files_disk_check(int disk, uint32_t want, struct err *err) NODISCARD;   /* 0: it has none */
+int files_disk_read(const struct files_work *w, struct err *err) NODISCARD; /* FILES_DISK */
 /* files_base.c: the folder of the template; ERR_BASE_LOST: it is not there. */
 int files_work_template(struct files_work *w, struct err *err) NODISCARD;
 /* Is it what `sums` says, and are the files whole that are needed? */

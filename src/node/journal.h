@@ -27,7 +27,8 @@ struct journal_row {
 	char machine_id[NODE_ID_MAX + 1], boot_id[NODE_ID_MAX + 1]; /* it keeps them when resumed */
 	char key_id[NODE_ID_MAX + 1];  /* by whose key it was made; may be empty */
 	uint32_t pages_crc, state_crc; /* JOURNAL_PAUSED with memory: of its files */
-	uint64_t saved_bytes;          /* JOURNAL_PAUSED: 0 when the disk alone was kept */
+	uint32_t disk_crc;    /* JOURNAL_PAUSED alone: of its disk; 0: not known, files_disk.c */
+	uint64_t saved_bytes; /* JOURNAL_PAUSED: 0 when the disk alone was kept */
 	/* When this run began and is to end, in CLOCK_BOOTTIME: a VM does not survive a boot, and
 	 * the wall clock may jump. 0: not known, of a row of schema 1 */
 	uint64_t run_boot_ns, end_boot_ns;
@@ -53,7 +54,6 @@ enum {
 
 struct journal;
 struct journal_job;
-
 struct journal_write;
 /* Once, from the loop. */
 typedef void journal_done_fn(struct journal_write *w, const struct err *err);

@@ -39,6 +39,7 @@ static const struct column columns[] = {
 	MEMBER("key_id", COL_TEXT, key_id),
 	MEMBER("pages_crc", COL_U32, pages_crc),
 	MEMBER("state_crc", COL_U32, state_crc),
+	MEMBER("disk_crc", COL_U32, disk_crc),
 	MEMBER("saved_bytes", COL_U64, saved_bytes),
 	MEMBER("run_boot_ns", COL_U64, run_boot_ns),
 	MEMBER("end_boot_ns", COL_U64, end_boot_ns),
@@ -98,6 +99,7 @@ static const char *const migrations[] = {
 	 "ALTER TABLE snapshot ADD COLUMN token TEXT NOT NULL DEFAULT '';"
 	 "ALTER TABLE sandbox ADD COLUMN base_sums INTEGER NOT NULL DEFAULT 0;"
 	 "ALTER TABLE snapshot ADD COLUMN base_sums INTEGER NOT NULL DEFAULT 0"),
+	"ALTER TABLE sandbox ADD COLUMN disk_crc INTEGER NOT NULL DEFAULT 0",
 };
 static_assert(COUNT(migrations) == JOURNAL_SCHEMA, "a change of the tables is a migration");
 

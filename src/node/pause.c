@@ -112,6 +112,7 @@ void pause_fail(struct pausing *p, const struct err *why)
 	if (begun)
 		monitor_keep(s);
 	s->saved_bytes = 0;
+	s->disk_crc = 0;
 	s->pause_after_ns = clock_wall_ns() + PAUSE_AGAIN_MS * NSEC_PER_MSEC;
 	if (asked)
 		door_refuse(asked, &err);

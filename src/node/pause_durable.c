@@ -77,6 +77,7 @@ static void note(struct pausing *p)
 	s->pages_crc = p->memory ? r->pages_crc : 0;
 	s->state_crc = p->memory ? r->state_crc : 0;
 	s->saved_bytes = p->memory ? r->pages_bytes + r->state_bytes : 0;
+	s->disk_crc = p->disk_crc;
 	s->info.state = NODE_PAUSED;
 	s->info.ended_ns = clock_wall_ns();
 	s->info.end_ns = s->info.ended_ns;
@@ -89,13 +90,13 @@ static void on_kept(struct files_call *c, struct files_opened *got, const struct
 {
 	struct pausing *p = CONTAINER_OF(c, struct pausing, files);
 
-	(void)got;
 	if (failed) {
 		pause_fail(p, failed);
 		return;
 	}
 	step("pause.renamed");
 	p->kept = true;
+	p->disk_crc = got->disk_crc;
 	p->kept_ns = clock_mono_ns();
 	note(p);
 }

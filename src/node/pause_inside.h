@@ -31,6 +31,7 @@ struct pausing {
 	struct agent_identity identity; /* for the thaw */
 	bool begun, copier;             /* the guest may stand still; it is there */
 	bool synced, kept;              /* durable: its memory; its disk and its names */
+	uint32_t disk_crc;              /* with `kept` */
 	uint64_t end_ns, stopped_ns;
 	uint64_t asked_ns, begun_ns, copier_ns, copied_ns, synced_ns, kept_ns; /* when */
 };

@@ -9,7 +9,6 @@
 #include "base/log.h"
 #include "node/admission.h"
 #include "node/apply.h"
-#include "node/create_text.h"
 #include "node/monitor.h"
 #include "node/node.h"
 #include "node/pause.h"
@@ -25,7 +24,10 @@ struct resuming {
 	struct turn turn;
 	struct timer late; /* until it is loaded; before that, how often links are looked at */
 	struct files_opened got;
+	struct files_call disk; /* its disk is read, beside all else */
 	struct apply apply;
+	bool applied;      /* its pages are */
+	struct err failed; /* why it fails, while its disk is still read */
 	struct agent_identity identity;
 	struct manifest_facts *here; /* of one that boots: on what; NULL: it does not */
 	bool loaded;                 /* no longer among node's n_resuming */
@@ -53,42 +55,12 @@ void resume_cancel(struct sandbox *s)
 	count_loaded(s, r);
 	turn_leave(&r->turn);
 	timer_stop(&r->late);
+	files_cancel(&r->disk);
 	apply_cancel(&r->apply);
 	files_opened_close(&r->got);
 	agent_identity_done(&r->identity);
 	free(r->here);
 	free(r);
-}
-
-/* --- who it is ---------------------------------------------------------------------------- */
-
-static int give_env(const struct sandbox *s, struct agent_identity *id, struct err *err)
-{
-	if (!s->env)
-		return 0;
-	return json_decode(bytes_str(s->env), NODE_TEXT_MAX, CREATE_TEXT_DEPTH, &id->env, err);
-}
-
-int resume_identity(const struct sandbox *s, bool resume, struct agent_identity *ret,
-		    struct err *err)
-{
-	if (agent_identity_make(ret, bytes_str(s->info.id), bytes_str(s->info.template_id), err) <
-	    0)
-		return -1;
-	ret->resume = resume;
-	snprintf(ret->control_token, sizeof(ret->control_token), "%s", s->control_token);
-	snprintf(ret->access_token, sizeof(ret->access_token), "%s", s->info.access_token);
-	if (s->machine_id[0])
-		snprintf(ret->machine_id, sizeof(ret->machine_id), "%.*s",
-			 (int)sizeof(ret->machine_id) - 1, s->machine_id);
-	if (resume && s->boot_id[0])
-		snprintf(ret->boot_id, sizeof(ret->boot_id), "%.*s", (int)sizeof(ret->boot_id) - 1,
-			 s->boot_id);
-	if (!resume && give_env(s, ret, err) < 0) {
-		agent_identity_done(ret);
-		return -1;
-	}
-	return 0;
 }
 
 /* --- it could not be ---------------------------------------------------------------------- */
@@ -138,16 +110,23 @@ static void note_paused(struct sandbox *s)
 
 void resume_failed(struct sandbox *s, const struct err *why)
 {
-	bool memory = s->resuming->memory;
+	struct resuming *r = s->resuming;
 
-	log_warn("%s is not resumed, %s: %s", s->info.id, sandbox_state_name(s->state), why->msg);
 	files_cancel(&s->files);
 	slots_cancel(&s->slot_wait);
 	warden_call_cancel(&s->call);
 	warden_ask_cancel(&s->ask);
+	guest_sockets_cancel(&s->socket);
 	restore_cancel(&s->restore);
 	network_cancel(s);
-	if (s->state == SANDBOX_WAKING && memory) {
+	if (r->disk.job) { /* a QEMU that cannot open a damaged disk says something else of it */
+		timer_stop(&r->late);
+		apply_cancel(&r->apply);
+		r->failed = *why;
+		return;
+	}
+	log_warn("%s is not resumed, %s: %s", s->info.id, sandbox_state_name(s->state), why->msg);
+	if (s->state == SANDBOX_WAKING && r->memory) {
 		rouse_begin(s); /* it may have run: there is no way back */
 		return;
 	}
@@ -224,7 +203,7 @@ void resume_woken(struct sandbox *s)
 	step("resume.identity");
 	monitor_keep(s);
 	s->saved_bytes = 0;
-	s->pages_crc = s->state_crc = 0;
+	s->pages_crc = s->state_crc = s->disk_crc = 0;
 	s->info.state = NODE_RUNNING;
 	s->info.ended_ns = 0;
 	if (s->resuming) /* else its row said until when, before node was restarted */
@@ -255,20 +234,23 @@ static void on_waking(struct journal_write *w, const struct err *err)
 	restore_go(&s->restore);
 }
 
-/* Before it runs, a row says that its saved memory is of no use any more. One that boots is still
- * paused if it fails: its disk is all it needs. Rules that are refused leave its network closed. */
+/* Before it runs, a row says that its saved memory is of no use any more, and none says the sum of
+ * its disk. One that boots is still paused if it fails: its disk is all it needs. Rules that are
+ * refused leave its network closed. */
 static void on_ruled(struct sandbox *s, const struct err *refused)
 {
 	enum journal_state state = s->resuming->memory ? JOURNAL_WAKING : JOURNAL_PAUSED;
 	struct err err;
 
 	(void)refused;
-	if (!s->resuming->memory && s->saved_bytes == 0) {
+	if (!s->resuming->memory && s->saved_bytes == 0 && s->disk_crc == 0) {
 		on_waking(&s->write, NULL);
 		return;
 	}
-	if (!s->resuming->memory)
+	if (!s->resuming->memory) {
 		s->saved_bytes = 0;
+		s->disk_crc = 0;
+	}
 	if (sandbox_note_durable(s, &s->write, state, on_waking, &err) < 0)
 		on_waking(&s->write, &err);
 }
@@ -308,6 +290,40 @@ static void fail_apply(struct resuming *r, const struct err *failed, const struc
 	fail(r, &err);
 }
 
+/* QEMU may write its disk as soon as it has loaded: not before that is known to be whole. */
+static void load_state(struct resuming *r)
+{
+	if (r->applied && !r->disk.job)
+		restore_applied(&r->sandbox->restore);
+}
+
+static void on_disk(struct files_call *c, struct files_opened *got, const struct err *err)
+{
+	struct resuming *r = CONTAINER_OF(c, struct resuming, disk);
+	struct err failed = err ? *err : r->failed;
+
+	(void)got;
+	if (err)
+		unloaded_note(r->sandbox->node, LOST_SANDBOX, r->sandbox->info.id, err);
+	if (failed.code)
+		fail(r, &failed);
+	else
+		load_state(r);
+}
+
+/* With its memory, the disk is read while QEMU starts and its pages are applied. */
+static int read_disk(struct resuming *r, struct err *err)
+{
+	struct sandbox *s = r->sandbox;
+	struct files_order o;
+
+	if (!r->memory || s->disk_crc == 0)
+		return 0;
+	sandbox_files_order(s, FILES_DISK, &o);
+	o.disk_crc = s->disk_crc;
+	return files_ask(s->node->files, &r->disk, &o, on_disk, err);
+}
+
 static void on_applied(struct apply *a, const struct copier_reply *ret, const struct err *failed)
 {
 	struct resuming *r = CONTAINER_OF(a, struct resuming, apply);
@@ -318,7 +334,8 @@ static void on_applied(struct apply *a, const struct copier_reply *ret, const st
 	} else {
 		unloaded_note(s->node, LOST_SANDBOX, s->info.id, NULL);
 		step("resume.applied");
-		restore_applied(&s->restore);
+		r->applied = true;
+		load_state(r);
 	}
 }
 
@@ -371,6 +388,7 @@ static void on_files(struct files_call *c, struct files_opened *got, const struc
 {
 	struct sandbox *s = CONTAINER_OF(c, struct sandbox, files);
 	struct resuming *r = s->resuming;
+	struct err failed;
 
 	base_learn(s->node, s->base_id, got);
 	unloaded_note(s->node, LOST_SANDBOX, s->info.id, err);
@@ -383,7 +401,10 @@ static void on_files(struct files_call *c, struct files_opened *got, const struc
 	*got = FILES_NONE;
 	if (s->snapshot)
 		s->snapshot->verified = true;
-	start_take_slot(s);
+	if (read_disk(r, &failed) < 0)
+		fail(r, &failed);
+	else
+		start_take_slot(s);
 }
 
 static void load_files(struct resuming *r)
@@ -397,6 +418,7 @@ static void load_files(struct resuming *r)
 	sandbox_files_order(s, FILES_LOAD, &o);
 	o.memory = r->memory;
 	o.state_crc = s->state_crc;
+	o.disk_crc = s->disk_crc;
 	base_facts_here(s->node, &o.here);
 	if (r->here)
 		*r->here = o.here;

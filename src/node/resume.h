@@ -1,6 +1,7 @@
 /* resume.h - a paused sandbox runs again, as if nothing had been, or boots from its disk.
  *
- *	turn -> files -> slot -> RESTORE -> pages applied, state loaded -> row: waking -> cont
+ *	turn -> files -> slot -> RESTORE -> pages applied, disk read -> state loaded
+ *	     -> row: waking -> cont
  *	     -> identity -> row: running -> answer
  *
  * Up to the row "waking" any failure ends in a sandbox that is paused as before.

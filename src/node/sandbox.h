@@ -57,8 +57,8 @@ struct sandbox {
 	char machine_id[NODE_ID_MAX + 1], boot_id[NODE_ID_MAX + 1];
 	char *text; /* JSON, without envVars; NULL: none */
 	char *env;  /* envVars as JSON, for when it boots from its disk; NULL: none */
-	struct manifest_facts *host;     /* host_text.h; NULL: what it was made of says it */
-	uint32_t pages_crc, state_crc;   /* of what is saved */
+	struct manifest_facts *host; /* host_text.h; NULL: what it was made of says it */
+	uint32_t pages_crc, state_crc, disk_crc; /* of what is saved; the disk's 0: not known */
 	uint64_t saved_bytes, base_sums; /* 0: its disk alone; manifest_sums() of its source */
 	struct lease lease; /* until when it runs; info.end_ns is the same, for people */
 	struct agent_identity identity;

@@ -17,7 +17,6 @@
 #include "warden/protocol.h"
 
 #define FILES_MARK "saving" /* a file of a sandbox from before its freeze until it goes on */
-
 enum {
 	FILES_AT_ONCE = 8,      /* threads that somebody may wait for */
 	FILES_FREEING_MAX = 64, /* threads that free the blocks of what was removed */
@@ -28,15 +27,16 @@ enum {
 enum files_verb {
 	FILES_MAKE, /* the folder and an empty disk -> disk */
 	FILES_SAVE, /* is there room? -> memory of the template, empty pages.new, state.new */
-	FILES_KEEP, /* its disk is synced, what was saved takes its name, for good */
+	FILES_KEEP, /* its disk is synced, what was saved takes its name, for good -> disk_crc */
 	FILES_LOAD, /* disk, and with its memory: memory of the template, pages, state, checked */
+	FILES_DISK, /* nothing but: is its disk what disk_crc says? Without memory LOAD asks that */
 	FILES_RUNS, /* it runs: what was saved is of no use any more. A journal of before may say so
 		     * of one that was paused since, which is described: then nothing goes */
 	FILES_PAUSED, /* it is paused: what was being saved is of no use any more */
 	FILES_REMOVE, /* all of it; `lost` and described, or with `row`: to lost/, see lost.h */
 	/* Of a snapshot that is made, `into`: */
 	FILES_SNAP_OPEN,   /* is there room? its folder; as SAVE, and an empty disk */
-	FILES_SNAP_PAUSED, /* its folder, with all that a paused sandbox has; checks state_crc */
+	FILES_SNAP_PAUSED, /* its folder, with all that a paused sandbox has; checks its sums */
 	FILES_SNAP_JOIN,   /* one memory, all layers, a manifest; synced */
 	FILES_SNAP_KEEP,   /* takes its name, for good -> memory_bytes, disk_bytes */
 	FILES_SNAP_DROP,   /* gone, made or half made */
@@ -59,10 +59,10 @@ struct files_order {
 	bool lost;                         /* REMOVE: nobody wanted it gone */
 	char *row;   /* REMOVE: it lost its VM, lost_disks.h; copied by files_ask(). Or NULL */
 	bool memory; /* MAKE, SAVE, KEEP, LOAD: not the disk alone */
-	uint64_t need_mib;              /* SAVE, SNAP_OPEN: what its memory takes at most */
-	uint32_t state_crc, generation; /* LOAD: as its row knows them */
-	struct manifest_facts here;     /* MAKE, LOAD with a memory: what it must fit */
-	bool booted;                    /* on `host`: no manifest knows */
+	uint64_t need_mib; /* SAVE, SNAP_OPEN: what its memory takes at most */
+	uint32_t state_crc, disk_crc, generation; /* LOAD, DISK, SNAP_PAUSED: as its row knows */
+	struct manifest_facts here;               /* MAKE, LOAD with a memory: what it must fit */
+	bool booted;                              /* on `host`: no manifest knows */
 	struct manifest_facts host;
 	/* Of the template below, by MAKE of a snapshot, LOAD, SNAP_OPEN, SNAP_PAUSED and SNAP_JOIN.
 	 * ERR_BASE_LOST: it is not there, another, or a file that is needed is damaged */
@@ -79,7 +79,7 @@ struct files_opened { /* -1: not opened. The callee takes what it wants, the res
 	/* Also of what failed: */
 	uint64_t base_sums; /* found: of what it was made of; JOIN: of what was made. 0: not read */
 	enum files_base base;
-	uint32_t base_bad;
+	uint32_t base_bad, disk_crc; /* disk_crc: KEEP; 0: too large to be read */
 };
 #define FILES_NONE (struct files_opened){ .disk = -1, .pages = -1, .memory = -1, .state = -1 }
 void files_opened_close(struct files_opened *o);

@@ -300,10 +300,12 @@ static void on_paused_copied(struct files_call *c, struct files_opened *got,
 	struct taking *t = CONTAINER_OF(c, struct taking, files);
 
 	base_learn(t->node, t->row.base_id, got);
-	if (failed)
+	if (failed) {
+		unloaded_note(t->node, LOST_SANDBOX, t->row.source, failed);
 		taking_failed(t, failed);
-	else
+	} else {
 		on_all_copied(t);
+	}
 }
 
 /* Its files are all there is of it, and stay as they are. */
@@ -313,6 +315,7 @@ static int copy_paused(struct sandbox *s, struct taking *t, struct err *err)
 
 	taking_order(t, FILES_SNAP_PAUSED, &o);
 	o.state_crc = s->state_crc;
+	o.disk_crc = s->disk_crc;
 	return files_ask(t->node->files, &t->files, &o, on_paused_copied, err);
 }
 

@@ -75,6 +75,26 @@ static int open_layers(struct files_work *w, int folder, struct err *err)
 	return 0;
 }
 
+/* Those below the highest. One made before there were sums of them says nothing of them. */
+static int check_layers(const struct files_work *w, const struct manifest *m, struct err *err)
+{
+	const struct files_opened *o = &w->opened;
+
+	if (m->n_layers > 0 && m->n_layers != o->n_layers - 1)
+		return err_set(err, ERR_INTERNAL, 0,
+			       "its disk is damaged: it has %zu layers, not %zu", o->n_layers,
+			       m->n_layers + 1);
+	for (size_t i = 0; i < m->n_layers; i++) {
+		char name[NAME_SIZE];
+
+		snprintf(name, sizeof(name), "layer%zu", i + 1);
+		if (m->layers[i].length > 0 &&
+		    files_work_compare(o->layers[i], &m->layers[i], name, w->order.verify, err) < 0)
+			return -1;
+	}
+	return 0;
+}
+
 static int check_files(const struct files_work *w, const struct manifest *m, struct err *err)
 {
 	const struct files_opened *o = &w->opened;
@@ -83,7 +103,9 @@ static int check_files(const struct files_work *w, const struct manifest *m, str
 	if (o->state >= 0 &&
 	    files_work_compare(o->state, &m->files[MANIFEST_STATE_FILE], "state", true, err) < 0)
 		return -1;
-	if (files_work_compare(o->memory, &m->files[MANIFEST_MEMORY_FILE], "memory", all, err) < 0)
+	if (files_work_compare(o->memory, &m->files[MANIFEST_MEMORY_FILE], "memory", all, err) <
+		    0 ||
+	    check_layers(w, m, err) < 0)
 		return -1;
 	return files_work_compare(o->layers[o->n_layers - 1], &m->files[MANIFEST_OVERLAY_FILE],
 				  "its disk", all, err);
@@ -234,10 +256,14 @@ static int copy_one(const struct files_work *w, int folder, const char *from, co
 
 static int copy_layer(const struct files_work *w, int folder, struct err *err)
 {
+	AUTO(auto_close) int fd = -1;
 	char name[NAME_SIZE];
 
 	snprintf(name, sizeof(name), "layer%u", w->order.layer);
-	return copy_one(w, folder, "disk", name, err);
+	if (copy_one(w, folder, "disk", name, err) < 0)
+		return -1;
+	fd = folder_open(folder, name, O_RDONLY, 0, err);
+	return fd < 0 ? -1 : files_disk_check(fd, w->order.disk_crc, err);
 }
 
 /* Nobody changes these files meanwhile: whatever comes next for this sandbox waits for this job. */
@@ -303,6 +329,22 @@ static int write_manifest(int folder, const struct manifest *m, struct err *err)
 	return fd < 0 ? -1 : template_manifest_write(fd, m, err);
 }
 
+/* Of those that are linked, what the one below says: they are not read again. */
+static int describe_layers(const struct files_work *w, struct manifest *m, struct err *err)
+{
+	static_assert((int)MANIFEST_LAYERS_MAX >= (int)WARDEN_LAYERS_MAX, "a layer without a sum");
+	size_t n = w->order.layer - 1;
+
+	if (n > MANIFEST_LAYERS_MAX)
+		return err_set(err, ERR_INVALID, 0, "its disk has %zu layers", n + 1);
+	if (m->n_layers + 1 != n) /* it knew none of its own, or all become one */
+		memset(m->layers, 0, sizeof(m->layers));
+	if (n > 0)
+		m->layers[n - 1] = m->files[MANIFEST_OVERLAY_FILE];
+	m->n_layers = n;
+	return 0;
+}
+
 /* As the one below, but for its own files: the machine is the same, unless it was booted. */
 static int describe(struct files_work *w, int folder, struct err *err)
 {
@@ -318,7 +360,8 @@ static int describe(struct files_work *w, int folder, struct err *err)
 	if (w->order.booted)
 		host_copy(&m.made_with, &w->order.host);
 	manifest_time(clock_wall_ns(), m.created);
-	if (seal(folder, "memory", &m.files[MANIFEST_MEMORY_FILE], err) < 0 ||
+	if (describe_layers(w, &m, err) < 0 ||
+	    seal(folder, "memory", &m.files[MANIFEST_MEMORY_FILE], err) < 0 ||
 	    seal(folder, "state", &m.files[MANIFEST_STATE_FILE], err) < 0 ||
 	    seal(folder, layer, &m.files[MANIFEST_OVERLAY_FILE], err) < 0)
 		return -1;

@@ -183,12 +183,14 @@ static bool describe(struct rows_left *l, const struct saved_row *r)
 	struct err err;
 	int rc;
 
-	if (s && requests_rests(s))
+	if (s && requests_rests(s)) {
+		s->disk_crc = 0; /* a journal of before may say so of one that ran since */
 		rc = sandbox_note_durable(s, &l->write, JOURNAL_PAUSED, on_described, &err);
-	else if (p && !p->going)
+	} else if (p && !p->going) {
 		rc = journal_put_snapshot(l->node->journal, &l->write, &p->row, on_described, &err);
-	else
+	} else {
 		return false;
+	}
 	if (rc == 0)
 		return true;
 	log_error("describe %s: %s", r->id, err.msg);

@@ -56,7 +56,7 @@ static const struct text texts[] = {
 };
 
 enum {                  /* members of each object, so that an unknown one is noticed */
-       TOP_MEMBERS = 6, /* format, template, created, vmm, guest, files; perhaps packages */
+       TOP_MEMBERS = 6, /* format, template, created, vmm, guest, files; some have more */
        VMM_MEMBERS = 4,
        GUEST_MEMBERS = 4, /* kernel, agent, vcpus, memoryMib */
        FILE_MEMBERS = 2,
@@ -97,21 +97,36 @@ static int put_texts(const struct manifest *m, json_t *top, struct err *err)
 	return 0;
 }
 
+static json_t *sum_json(const struct checksum *sum)
+{
+	char crc[CRC_DIGITS + 1];
+
+	snprintf(crc, sizeof(crc), "%08" PRIx32, sum->crc);
+	return json_pack("{s:I, s:s}", "length", (json_int_t)sum->length, "crc32c", crc);
+}
+
 static json_t *files_json(const struct manifest *m)
 {
 	AUTO(json_decrefp) json_t *files = json_object();
 
-	for (size_t i = 0; i < MANIFEST_FILES; i++) {
-		char crc[CRC_DIGITS + 1];
-
-		snprintf(crc, sizeof(crc), "%08" PRIx32, m->files[i].crc);
-		if (json_object_set_new(files, file_names[i],
-					json_pack("{s:I, s:s}", "length",
-						  (json_int_t)m->files[i].length, "crc32c", crc)) <
-		    0)
+	for (size_t i = 0; i < MANIFEST_FILES; i++)
+		if (json_object_set_new(files, file_names[i], sum_json(&m->files[i])) < 0)
 			return NULL;
-	}
 	return TAKE(files);
+}
+
+static int put_layers(const struct manifest *m, json_t *top, struct err *err)
+{
+	AUTO(json_decrefp) json_t *layers = json_array();
+
+	if (m->n_layers == 0)
+		return 0;
+	for (size_t i = 0; i < m->n_layers; i++)
+		if (json_array_append_new(layers, sum_json(&m->layers[i])) < 0)
+			return err_set(err, ERR_EXHAUSTED, 0, "manifest: layers");
+	if (json_object_set(top, "layers", layers) < 0)
+		return err_set(err, ERR_EXHAUSTED, 0, "manifest: layers");
+	return 0;
 }
 
 int manifest_put(const struct manifest *m, struct buf *out, struct err *err)
@@ -124,7 +139,7 @@ int manifest_put(const struct manifest *m, struct buf *out, struct err *err)
 			(int)m->made_with.memory_mib, "files", files_json(m));
 	if (!top)
 		return err_set(err, ERR_EXHAUSTED, 0, "manifest: build");
-	if (put_texts(m, top, err) < 0)
+	if (put_texts(m, top, err) < 0 || put_layers(m, top, err) < 0)
 		return -1;
 	if (json_encode(top, out, err) < 0 || buf_add(out, BYTES_LIT("\n"), err) < 0) {
 		out->len = before;
@@ -190,26 +205,63 @@ static bool crc_parse(struct bytes text, uint32_t *ret)
 	return true;
 }
 
+static int get_sum(const json_t *file, struct checksum *ret, struct err *err)
+{
+	struct bytes crc;
+	int64_t length;
+
+	if (json_want_int(file, "length", 0, INT64_MAX, &length, err) < 0 ||
+	    json_want_string(file, "crc32c", &crc, err) < 0)
+		return -1;
+	ret->length = (uint64_t)length;
+	if (!crc_parse(crc, &ret->crc))
+		return err_set(err, ERR_INVALID, 0, "crc32c must have %d hex digits", CRC_DIGITS);
+	return 0;
+}
+
+static int get_layers(const json_t *top, struct manifest *ret, struct err *err)
+{
+	json_t *layers;
+
+	if (!json_object_get(top, "layers"))
+		return 0;
+	if (json_want_array(top, "layers", &layers, err) < 0)
+		return -1;
+	ret->n_layers = json_array_size(layers);
+	if (ret->n_layers < 1 || ret->n_layers > MANIFEST_LAYERS_MAX)
+		return err_set(err, ERR_INVALID, 0, "layers must have 1 to %d entries",
+			       MANIFEST_LAYERS_MAX);
+	for (size_t i = 0; i < ret->n_layers; i++) {
+		const json_t *layer = json_array_get(layers, i);
+
+		if (json_object_size(layer) != FILE_MEMBERS)
+			return err_set(err, ERR_INVALID, 0, "a layer must have %d members",
+				       FILE_MEMBERS);
+		if (get_sum(layer, &ret->layers[i], err) < 0)
+			return -1;
+	}
+	return 0;
+}
+
 static int get_files(json_t *top, struct manifest *ret, struct err *err)
 {
 	json_t *files, *file;
 
 	if (get_section(top, "files", MANIFEST_FILES, &files, err) < 0)
 		return -1;
-	for (size_t i = 0; i < MANIFEST_FILES; i++) {
-		struct bytes crc;
-		int64_t length;
-
+	for (size_t i = 0; i < MANIFEST_FILES; i++)
 		if (get_section(files, file_names[i], FILE_MEMBERS, &file, err) < 0 ||
-		    json_want_int(file, "length", 0, INT64_MAX, &length, err) < 0 ||
-		    json_want_string(file, "crc32c", &crc, err) < 0)
+		    get_sum(file, &ret->files[i], err) < 0)
 			return -1;
-		ret->files[i].length = (uint64_t)length;
-		if (!crc_parse(crc, &ret->files[i].crc))
-			return err_set(err, ERR_INVALID, 0, "crc32c must have %d hex digits",
-				       CRC_DIGITS);
-	}
 	return 0;
+}
+
+/* Members that some manifests have. */
+static size_t n_more(const json_t *top)
+{
+	size_t packages = json_object_get(top, "packages") != NULL;
+
+	return packages + (json_object_get(top, "layers") != NULL);
 }
 
 static int parse(struct bytes in, struct manifest *ret, struct err *err)
@@ -224,7 +276,7 @@ static int parse(struct bytes in, struct manifest *ret, struct err *err)
 	if (format != MANIFEST_FORMAT_VERSION)
 		return err_set(err, ERR_INVALID, 0, "format: made with %" PRId64 ", here %d",
 			       format, MANIFEST_FORMAT_VERSION);
-	if (json_object_size(top) != TOP_MEMBERS + !!json_object_get(top, "packages"))
+	if (json_object_size(top) != TOP_MEMBERS + n_more(top))
 		return err_set(err, ERR_INVALID, 0, "must have %d members", TOP_MEMBERS);
 	if (get_section(top, "vmm", VMM_MEMBERS, &vmm, err) < 0 ||
 	    get_section(top, "guest", GUEST_MEMBERS, &guest, err) < 0 ||
@@ -233,7 +285,7 @@ static int parse(struct bytes in, struct manifest *ret, struct err *err)
 	    get_size(guest, "memoryMib", MANIFEST_MEMORY_MIB_MAX, &ret->made_with.memory_mib, err) <
 		    0)
 		return -1;
-	return get_files(top, ret, err);
+	return get_files(top, ret, err) < 0 ? -1 : get_layers(top, ret, err);
 }
 
 int manifest_parse(struct bytes in, struct manifest *ret, struct err *err)

@@ -15,6 +15,7 @@ enum {
 	MANIFEST_TEXT_MAX = 127,
 	MANIFEST_ARGUMENTS_MAX = 1535,
 	MANIFEST_PACKAGES_MAX = 2047,
+	MANIFEST_LAYERS_MAX = 16,
 	MANIFEST_VCPUS_MAX = 255,
 	MANIFEST_MEMORY_MIB_MAX = 1024 * 1024,
 };
@@ -45,6 +46,10 @@ struct manifest { /* every text is printable ASCII */
 	struct manifest_facts made_with;
 	struct checksum files[MANIFEST_FILES];
 	char packages[MANIFEST_PACKAGES_MAX + 1]; /* package_hosts.h; empty: none */
+	/* Of a snapshot: the files of its disk below `overlay`, which is the highest; the lowest
+	 * first. A length of 0: not known. None: there are none, or it was made before. */
+	struct checksum layers[MANIFEST_LAYERS_MAX];
+	size_t n_layers;
 };
 
 /* Appends the text of `m`. ERR_INVALID when a text of it is empty or not printable ASCII. */

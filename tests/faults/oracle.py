@@ -184,13 +184,26 @@ class Oracle:
         self.note(s)
         s.facts = s.facts or self.facts_of(s)
 
-    def ask_for_snapshot(self):
-        return self.server.api("POST", self.target(self.runs["sandboxID"], "/snapshots"), {}, seconds=ASK_SECONDS)
+    def ask_for_snapshot(self, box=None):
+        name = (box or self.runs)["sandboxID"]
+        return self.server.api("POST", self.target(name, "/snapshots"), {}, seconds=ASK_SECONDS)
 
-    def take_snapshot(self, answer=None):
-        answer = answer or self.ask_for_snapshot()
+    def layered(self):
+        """A snapshot whose disk has layers below its own; taken, if there is none."""
+        for s in self.snapshots:
+            if len(list(self.folder(s).glob("layer*"))) > 1:
+                return s
+        below = self.snapshots[-1]
+        box = self.create(below.id)
+        box.update(seen=self.write(box), templateID=below.template)
+        s = self.take_snapshot(box=box)
+        assert self.server.delete(box) == 204
+        return s
+
+    def take_snapshot(self, answer=None, box=None):
+        answer, box = answer or self.ask_for_snapshot(box), box or self.runs
         assert answer.status == 201, f"snapshot: {answer.status} {answer.raw}"
-        s = Saved("snapshot", id_of(answer.json), self.runs["seen"], self.runs["templateID"])
+        s = Saved("snapshot", id_of(answer.json), box["seen"], box["templateID"])
         self.note(s)
         self.snapshots.append(s)
         s.facts = self.facts_of(s)

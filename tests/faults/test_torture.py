@@ -6,8 +6,7 @@ failed can be found again. The fault of an act is mended as docs/operations.md s
 at after each, and all files and rows. Between acts sandboxes lead an ordinary life; what nothing has touched since long is
 seen in the end. The oracle is oracle.py.
 
-Not among the files in which a bit flips: the disk of a paused sandbox and the lower layers of a snapshot's, which
-have no sums; and a bit flips while node is stopped, for it reads a template and a snapshot once in its life.
+A bit flips while node is stopped, for it reads a template and a snapshot once in its life.
 """
 
 import collections
@@ -236,7 +235,7 @@ class Flip:
 
 def flip_in_sandbox(o):
     s = o.chance.choice(o.paused)
-    name = o.deal("pages", "state", "row")
+    name = o.deal("pages", "state", "disk", "row")
     o.server.kill("node")
     flip = Flip(o, o.folder(s) / name)
     o.start()
@@ -266,9 +265,10 @@ def flip_in_row_without_journal(o):
 
 
 def flip_in_snapshot(o):
-    s = o.chance.choice(o.snapshots)
-    highest = max(f.name for f in o.folder(s).glob("layer*"))
-    name = o.deal("memory", "state", "highest layer", "manifest", "row").replace("highest layer", highest)
+    name = o.deal("lowest layer", "memory", "state", "highest layer", "manifest", "row")
+    s = o.layered() if name == "lowest layer" else o.chance.choice(o.snapshots)
+    layers = sorted(f.name for f in o.folder(s).glob("layer*"))
+    name = {"lowest layer": layers[0], "highest layer": layers[-1]}.get(name, name)
     o.server.kill("node")
     flip = Flip(o, o.folder(s) / name)
     o.start()

@@ -1,9 +1,12 @@
 """test_node_pause.py - a sandbox is paused, forgotten by all but its files, and resumed as it was."""
 
+import contextlib
 import os
 import signal
+import sqlite3
 import subprocess
 import time
+from pathlib import Path
 
 import pytest
 
@@ -126,6 +129,94 @@ def test_its_disk_alone(host, box):
     assert host.run(third, "md5sum < /root/on-disk; cat /proc/sys/kernel/random/boot_id").split() \
         == [before[0].split()[0], "-", host.run(third, "cat /proc/sys/kernel/random/boot_id")]
     assert host.run(third, "cat /proc/sys/kernel/random/boot_id") != after[1]
+
+
+def disk_sum(host, b):
+    """As its row has it."""
+    with contextlib.closing(sqlite3.connect(f"file:{host.base / 'node/journal.db'}?mode=ro", uri=True)) as db:
+        return db.execute("select disk_crc from sandbox where id = ?", (b.id,)).fetchone()[0]
+
+
+def flip(path, at):
+    with open(path, "r+b") as f:
+        byte = os.pread(f.fileno(), 1, at)[0]
+        os.pwrite(f.fileno(), bytes([byte ^ 1]), at)
+
+
+@contextlib.contextmanager
+def slow_reads(host, path):
+    """Of node's: whatever else happens meanwhile, reading this file is over last."""
+    node = host.process.pid
+    tracer = subprocess.Popen(["strace", "-f", "-qq", "-o", "/dev/null", "-p", str(node), "-P", path, "-e", "trace=pread64",
+                               "-e", "inject=pread64:delay_enter=300000"])
+    try:
+        wait_for(lambda: f"TracerPid:\t{tracer.pid}\n" in Path(f"/proc/{node}/status").read_text(), "node is traced")
+        yield
+    finally:
+        tracer.terminate()
+        tracer.wait(30)
+
+
+DISK_PLACES = {"its magic, by which QEMU knows it": 0, "whether QEMU should repair it": 79, "what it holds": -1}
+
+
+def test_a_bit_of_its_disk_flips(host, box):
+    """Nobody gets anything of it, nobody writes to it, and it is as it was when the bit is back."""
+    before, disk = mark(host, box), host.base / "node/sandboxes" / box.id / "disk"
+    host.client.pause(TEAM, box.id)
+    was = disk.read_bytes()
+    assert disk_sum(host, box) != 0
+    for place, at in DISK_PLACES.items():
+        at %= len(was)
+        flip(disk, at)
+        damaged = disk.read_bytes()
+        asks = {"connect": (host.client.connect, (300,), []), "connect, read slowly": (host.client.connect, (300,), []),
+                "copy": (host.client.snapshot, (), ["ALSO_PAUSED"]), "boot": (host.client.connect, (300,), ["NO_MEMORY"])}
+        for name, (ask, args, flags) in asks.items():
+            with slow_reads(host, disk) if "slowly" in name else contextlib.nullcontext():
+                why = refused("internal", ask, TEAM, box.id, *args, flags=flags)
+            assert "the saved disk is damaged" in why, (place, name, why)
+            told = [(u["id"], u["why"]) for u in host.client.status()["unloaded"]]
+            assert len(told) == 1 and told[0][0] == box.id and "disk is damaged" in told[0][1], (place, name, told)
+            wait_for(lambda: state(host, box) == value(PAUSED) and not host.warden.list(), "it is paused")
+            assert disk.read_bytes() == damaged, (place, name)
+            assert host.folders() == {box.id: ["disk", "pages", "row", "state"]}
+        flip(disk, at)
+    assert disk.read_bytes() == was
+    with slow_reads(host, disk):
+        again = host.client.connect(TEAM, box.id, 300).sandbox
+    assert see(host, again) == before and host.client.status()["unloaded"] == [] and disk_sum(host, box) == 0
+
+
+def test_a_sum_is_never_of_a_disk_that_was_written_since(host, box):
+    """The disk alone is kept, and boots: it is still paused in its row, for it may not come up."""
+    mark(host, box)
+    folder = host.base / "node/sandboxes" / box.id
+    host.client.pause(TEAM, box.id, flags=["NO_MEMORY"])
+    assert disk_sum(host, box) != 0
+    written = (folder / "disk").stat().st_mtime_ns
+    send(host, "CONNECT", box, timeout_s=300)
+    wait_for(lambda: (folder / "disk").stat().st_mtime_ns != written, "its guest writes", 120, every=0.01)
+    assert disk_sum(host, box) == 0 and "\ndisk_crc 1 0\n" in (folder / "row").read_text()
+    host.kill_node()
+    host.start_node()
+    host.wait_template()
+    assert state(host, box) == value(PAUSED)
+    again = host.client.connect(TEAM, box.id, 300).sandbox
+    assert host.run(again, "wc -c < /root/on-disk") == "300000"
+
+
+def test_what_lacks_its_description_may_have_run_since(host, box):
+    """As an older journal may say that it is paused. Also the way to what is left of a disk that is damaged."""
+    before, folder = mark(host, box), host.base / "node/sandboxes" / box.id
+    host.client.pause(TEAM, box.id)
+    host.stop_node()
+    (folder / "row").unlink()
+    host.start_node()
+    host.wait_template()
+    wait_for(lambda: (folder / "row").exists() and disk_sum(host, box) == 0, "it is described again")
+    again = host.client.connect(TEAM, box.id, 300).sandbox
+    assert see(host, again) == before
 
 
 def test_when_its_time_is_over_and_when_somebody_comes(host):

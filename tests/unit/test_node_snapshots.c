@@ -1,4 +1,4 @@
-/* test_node_snapshots.c - the folder of a snapshot, its row, and who finds it by which name. */
+/* test_node_snapshots.c - the folder of a snapshot, its row, its names; a paused one's disk. */
 #include "tests/unit/check.h"
 
 #include <fcntl.h>
@@ -10,6 +10,8 @@
 #include "copier/pages.h"
 #include "node/files_work.h"
 #include "node/node.h"
+#include "node/row_file.h"
+#include "vm/template_job.h"
 
 enum { PAGES = 16, MEMORY = PAGES * PAGES_BYTES, TEMPLATE_CRC = 0x1234 /* as it says */ };
 
@@ -334,6 +336,98 @@ static void each_stands_by_itself(void **state)
 	remove_box(w);
 }
 
+/* Replaces the file, which others may have, too. */
+static void change(const struct world *w, const char *name, const char *text)
+{
+	char path[256];
+
+	path_of(w, name, path);
+	assert_int_equal(unlink(path), 0);
+	put(w, name, text, strlen(text));
+}
+
+/* What a create of `three` is told; "": it is made. */
+static struct err told_of_three(const struct world *w, bool verify)
+{
+	struct files_work got;
+	struct err err = { 0 };
+
+	if (open_of(w, "three", verify, &facts, &got, &err) == 0)
+		err = (struct err){ 0 };
+	files_work_done(&got);
+	remove_box(w);
+	return err;
+}
+
+static void take_three(const struct world *w)
+{
+	take(w, "one", "", 1);
+	put(w, "sandboxes/box/disk", "second disk", 11);
+	take(w, "two", "one", 2);
+	put(w, "sandboxes/box/disk", "third disk.", 11);
+	take(w, "three", "two", 3);
+}
+
+static void a_lower_layer_that_changed_is_refused(void **state)
+{
+	static const struct {
+		const char *name, *whole;
+	} rows[] = { { "layer1", "disk of box" }, { "layer2", "second disk" } };
+	struct world *w = *state;
+
+	take_three(w);
+	assert_string_equal(told_of_three(w, true).msg, "");
+	FOR_ROWS(row, rows) {
+		char path[64];
+
+		snprintf(path, sizeof(path), "snapshots/three/%s", row->name);
+		change(w, path, "another one");
+		assert_non_null(strstr(told_of_three(w, true).msg, row->name));
+		assert_non_null(strstr(told_of_three(w, true).msg, "is damaged"));
+		assert_string_equal(told_of_three(w, false).msg, ""); /* it is not read again */
+		change(w, path, "a longer one");
+		assert_non_null(strstr(told_of_three(w, false).msg, row->name));
+		change(w, path, row->whole);
+		assert_string_equal(told_of_three(w, true).msg, "");
+	}
+}
+
+/* A manifest of before: no sums but that of the highest layer. */
+static void forget_layers(const struct world *w, const char *id)
+{
+	AUTO(buf_done) struct buf text = BUF_MAX(MANIFEST_BYTES_MAX + 1);
+	char path[64];
+	struct manifest m;
+	struct err err;
+	AUTO(auto_close)
+	int folder = folder_open(w->snapshots, id, O_RDONLY | O_DIRECTORY, 0, &err);
+
+	assert_int_equal(template_manifest_read(folder, &m, &err), 0);
+	m.n_layers = 0;
+	assert_int_equal(manifest_put(&m, &text, &err), 0);
+	assert_int_equal(buf_add(&text, (struct bytes){ (const uint8_t *)"", 1 }, &err), 0);
+	snprintf(path, sizeof(path), "snapshots/%s/manifest", id);
+	change(w, path, (const char *)text.ptr);
+}
+
+static void one_of_before_is_opened_without_sums_of_its_layers(void **state)
+{
+	struct world *w = *state;
+
+	take_three(w);
+	forget_layers(w, "three");
+	change(w, "snapshots/three/layer1", "another one");
+	assert_string_equal(told_of_three(w, true).msg, "");
+	/* and what is made of such a one knows what that knew: of its highest layer */
+	forget_layers(w, "two");
+	must(w, &(struct files_order){ .verb = FILES_SNAP_DROP, .id = "box", .into = "three" });
+	take(w, "three", "two", 3);
+	change(w, "snapshots/three/layer1", "another one");
+	assert_string_equal(told_of_three(w, true).msg, "");
+	change(w, "snapshots/three/layer2", "another one");
+	assert_non_null(strstr(told_of_three(w, true).msg, "layer2 is damaged"));
+}
+
 static void of_a_paused_one(void **state)
 {
 	struct world *w = *state;
@@ -352,6 +446,13 @@ static void of_a_paused_one(void **state)
 	must(w, &o);
 	o.verb = FILES_SNAP_PAUSED;
 	o.state_crc = crc32c(0, BYTES_LIT("state"));
+	o.disk_crc = 1; /* nor is a copy made of a disk that changed */
+	assert_int_equal(do_it(w, &o, &err), -1);
+	assert_non_null(strstr(err.msg, "the saved disk is damaged"));
+	o.verb = FILES_SNAP_DROP;
+	must(w, &o);
+	o.verb = FILES_SNAP_PAUSED;
+	o.disk_crc = crc32c(0, BYTES_LIT("disk of box"));
 	must(w, &o);
 	o.verb = FILES_SNAP_JOIN;
 	must(w, &o);
@@ -562,6 +663,57 @@ static void no_room(void **state)
 	assert_false(is_there(w, "snapshots/.new-one"));
 }
 
+/* --- the disk of a paused sandbox --------------------------------------------------------- */
+
+static struct err told_of_disk(const struct world *w, enum files_verb verb, uint32_t disk_crc)
+{
+	struct files_order o = order_of(verb, "", "", 0);
+	struct err err = { 0 };
+
+	o.memory = false;
+	o.disk_crc = disk_crc;
+	o.generation = 2;
+	return do_it(w, &o, &err) < 0 ? err : (struct err){ 0 };
+}
+
+static void a_disk_that_changed_since_its_pause_is_refused(void **state)
+{
+	static const enum files_verb verbs[] = { FILES_LOAD, FILES_DISK };
+	struct files_order keep = order_of(FILES_KEEP, "", "", 0);
+	uint32_t sum = crc32c(0, BYTES_LIT("disk of box"));
+	struct world *w = *state;
+	struct files_work kept;
+	struct err err;
+
+	keep.memory = false;
+	assert_int_equal(run(w, &keep, &kept, &err), 0);
+	assert_int_equal(kept.opened.disk_crc, sum);
+	files_work_done(&kept);
+	for (size_t i = 0; i < COUNT(verbs); i++) {
+		assert_string_equal(told_of_disk(w, verbs[i], sum).msg, "");
+		change(w, "sandboxes/box/disk", "disk of boy");
+		assert_non_null(strstr(told_of_disk(w, verbs[i], sum).msg, "disk is damaged"));
+		assert_string_equal(told_of_disk(w, verbs[i], 0).msg, ""); /* of before: no sum */
+		change(w, "sandboxes/box/disk", "disk of box, and more");
+		assert_int_equal(told_of_disk(w, verbs[i], sum).code, ERR_INTERNAL);
+		change(w, "sandboxes/box/disk", "disk of box");
+	}
+}
+
+/* Then it is another disk, and not a damaged one. */
+static void a_disk_of_another_pause_is_told_as_such(void **state)
+{
+	AUTO(buf_done) struct buf text = BUF_MAX(ROW_FILE_MAX);
+	struct journal_row row = { .state = JOURNAL_PAUSED,
+				   .sandbox = { .id = "box", .generation = 3 } };
+	struct world *w = *state;
+	struct err err;
+
+	assert_int_equal(row_put(&row, &text, &err), 0);
+	put(w, "sandboxes/box/row", text.ptr, text.len);
+	assert_non_null(strstr(told_of_disk(w, FILES_LOAD, 1).msg, "the journal is older"));
+}
+
 /* --- names -------------------------------------------------------------------------------- */
 
 static struct snapshot *add(struct node *n, const char *id, const char *team, const char *name,
@@ -631,12 +783,16 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		T(one_memory_of_two),
 		T(each_stands_by_itself),
+		T(a_lower_layer_that_changed_is_refused),
+		T(one_of_before_is_opened_without_sums_of_its_layers),
 		T(of_a_paused_one),
 		T(of_another_template_it_is_refused),
 		T(pages_are_not_believed),
 		T(what_does_not_fit_is_refused),
 		T(a_snapshot_knows_where_its_source_was_booted),
 		T(no_room),
+		T(a_disk_that_changed_since_its_pause_is_refused),
+		T(a_disk_of_another_pause_is_told_as_such),
 		cmocka_unit_test(found_by_name_and_tag),
 	};
 

@@ -67,6 +67,29 @@ static void package_hosts_are_written_when_there_are_some(void **state)
 	put(&m, &text);
 }
 
+static void sums_of_lower_layers_are_written_when_there_are_some(void **state)
+{
+	AUTO(buf_done) struct buf text = BUF_MAX(MANIFEST_BYTES_MAX);
+	struct manifest m = sample, back;
+	struct err err = { 0 };
+
+	(void)state;
+	m.n_layers = 2;
+	m.layers[1] = (struct checksum){ 196616, 0xfedcba98 }; /* of the lowest it is not known */
+	put(&m, &text);
+	assert_int_equal(manifest_parse(buf_view(&text), &back, &err), 0);
+	assert_memory_equal(&back, &m, sizeof(m));
+	m.n_layers = MANIFEST_LAYERS_MAX; /* all that there can be has room */
+	for (size_t i = 0; i < m.n_layers; i++)
+		m.layers[i] = (struct checksum){ INT64_MAX, UINT32_MAX };
+	memset(m.packages, 'x', sizeof(m.packages) - 1);
+	memset(m.made_with.arguments, 'x', sizeof(m.made_with.arguments) - 1);
+	text.len = 0;
+	put(&m, &text);
+	assert_int_equal(manifest_parse(buf_view(&text), &back, &err), 0);
+	assert_memory_equal(&back, &m, sizeof(m));
+}
+
 static void writes_no_text_it_would_not_read(void **state)
 {
 	AUTO(buf_done) struct buf text = BUF_MAX(MANIFEST_BYTES_MAX);
@@ -131,6 +154,15 @@ static void what_is_not_ours_is_refused(void **state)
 		  "packages: not" },
 		{ "lines of packages", "\"format\":1", "\"format\":1,\"packages\":\"a\\nb\"",
 		  "packages: not" },
+		{ "no layers", "\"format\":1", "\"format\":1,\"layers\":[]", "1 to 16 entries" },
+		{ "layers of nothing", "\"format\":1", "\"format\":1,\"layers\":null",
+		  "layers is missing" },
+		{ "too many layers", "\"format\":1",
+		  "\"format\":1,\"layers\":[0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0]", "1 to 16" },
+		{ "a layer is a number", "\"format\":1", "\"format\":1,\"layers\":[1]",
+		  "a layer must have 2" },
+		{ "unknown in a layer", "\"format\":1",
+		  "\"format\":1,\"layers\":[{\"length\":1,\"crc\":\"00000000\"}]", "crc32c is" },
 		{ "not an object", "{", "[{", "" },
 		{ "cut off", "\"}\n", "", "" },
 	};
@@ -273,6 +305,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(what_is_written_is_read_back),
 		cmocka_unit_test(package_hosts_are_written_when_there_are_some),
+		cmocka_unit_test(sums_of_lower_layers_are_written_when_there_are_some),
 		cmocka_unit_test(writes_no_text_it_would_not_read),
 		cmocka_unit_test(what_is_not_ours_is_refused),
 		cmocka_unit_test(size_and_depth_are_bounded),
