@@ -3,8 +3,9 @@
 #include "cli/table.h"
 
 static const struct column columns[] = {
-	{ "ID", "id" },       { "KIND", "kind" },   { "SINCE", "since" },
-	{ "UNTIL", "until" }, { "BYTES", "bytes" }, { "RESTORABLE", "described" },
+	{ "ID", "id" },         { "KIND", "kind" },   { "SINCE", "since" },
+	{ "UNTIL", "until" },   { "BYTES", "bytes" }, { "RESTORABLE", "described" },
+	{ "FOLDER", "folder" },
 };
 
 static int restore_one(const struct cli *c, const char *id)
@@ -39,5 +40,5 @@ int lost_run(struct cli *c, int argc, char **argv)
 		return cli_each(c, argc - 2, argv + 2, "restored", restore_one);
 	if (argc >= 3 && !strcmp(argv[1], "drop"))
 		return cli_each(c, argc - 2, argv + 2, "dropped", drop_one);
-	return cli_usage(c, "lost [list | restore ID... | drop ID...]");
+	return cli_usage(c, "lost [list | restore ID|FOLDER... | drop ID|FOLDER...]");
 }

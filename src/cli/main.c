@@ -27,7 +27,7 @@ static const struct command commands[] = {
 	  "copies of one that runs or is paused; it stays as it is", fork_run },
 	{ "snapshots", "snapshots [SNAPSHOT]", "what was kept of sandboxes; why one still is",
 	  snapshots_run },
-	{ "lost", "lost [list | restore ID... | drop ID...]",
+	{ "lost", "lost [list | restore ID|FOLDER... | drop ID|FOLDER...]",
 	  "what is on the disk and in no row: for a week or a day it can be brought back",
 	  lost_run },
 	{ "ended", "ended", "sandboxes that are no more: when and why", ended_run },

@@ -274,8 +274,8 @@ static int load(struct files_work *w, struct err *err)
 	if (w->order.memory)
 		return load_memory(w, folder, err);
 	/* it is read before QEMU opens it: one that boots may repair what it finds, at once */
-	if (w->order.disk_crc && (check_generation(w, folder, err) < 0 ||
-				  files_disk_check(w->opened.disk, w->order.disk_crc, err) < 0))
+	if (check_generation(w, folder, err) < 0 ||
+	    files_disk_check(w->opened.disk, w->order.disk_crc, err) < 0)
 		return -1;
 	/* it boots on the same layers */
 	return w->order.snapshot_id[0] ? snapshot_work_open(w, true, err) : check_base(w, err);

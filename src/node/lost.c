@@ -129,11 +129,11 @@ static int add_bytes(int dir, const char *name, void *context, struct err *err)
 	(void)err;
 	if (fstatat(dir, name, &st, AT_SYMLINK_NOFOLLOW) == 0)
 		e->bytes += (uint64_t)st.st_blocks * 512;
-	e->described |= strcmp(name, ROW_FILE) == 0;
 	return 0;
 }
 
-/* One that is damaged is never brought back: it was made of nothing, and is nobody's. */
+/* One that is damaged is never brought back: it was made of nothing, and is nobody's. As far as is
+ * known a whole one can be: its template may be gone. */
 static int read_sandbox(struct bytes text, struct lost_entry *e, struct err *err)
 {
 	struct journal_row row;
@@ -144,6 +144,7 @@ static int read_sandbox(struct bytes text, struct lost_entry *e, struct err *err
 		memcpy(e->made_of, row.sandbox.template_id, sizeof(e->made_of));
 	memcpy(e->team, row.sandbox.team, sizeof(e->team));
 	e->save = (struct lost_save){ row.sandbox.generation, row.pages_crc, row.state_crc };
+	e->described = strcmp(row.sandbox.id, e->id) == 0;
 	row_done(&row);
 	return 0;
 }
@@ -156,6 +157,7 @@ static int read_snapshot(struct bytes text, struct lost_entry *e, struct err *er
 		return err->code == ERR_INVALID ? 0 : -1;
 	memcpy(e->team, row.team, sizeof(e->team));
 	e->save = (struct lost_save){ .number = row.created_ns };
+	e->described = strcmp(row.id, e->id) == 0;
 	row_done_snapshot(&row);
 	return 0;
 }
@@ -165,7 +167,7 @@ static int read_row(int folder, struct lost_entry *e, struct err *err)
 	AUTO(buf_done) struct buf text = BUF_SECRET(ROW_FILE_MAX + 1);
 
 	if (row_file_read(folder, &text, err) < 0)
-		return err->code == ERR_INVALID ? 0 : -1;
+		return err->code == ERR_INVALID || err->sys == ENOENT || err->sys == ELOOP ? 0 : -1;
 	return (e->kind == LOST_SNAPSHOT ? read_snapshot : read_sandbox)(buf_view(&text), e, err);
 }
 
@@ -178,7 +180,11 @@ static int look_inside(int lost, struct lost_entry *e, struct err *err)
 		return err->sys == ENOENT || err->sys == ENOTDIR ? 0 : -1;
 	if (folder_each(folder, add_bytes, e, err) < 0)
 		return -1;
-	return e->described ? read_row(folder, e, err) : 0;
+	if (read_row(folder, e, err) < 0)
+		return -1;
+	e->described &= row_has_file(folder, e->kind == LOST_SNAPSHOT ? "manifest" : "disk", NULL,
+				     err) == 1;
+	return 0;
 }
 
 static int add_entry(int dir, const char *name, void *context, struct err *err)
@@ -230,10 +236,29 @@ void lost_list_done(struct lost_list *l)
 
 const struct lost_entry *lost_find(const struct lost_list *l, const char *id)
 {
-	for (size_t i = l->n; i > 0; i--)
-		if (strcmp(l->all[i - 1].id, id) == 0)
-			return &l->all[i - 1];
+	const struct lost_entry *found = NULL;
+
+	for (size_t i = l->n; i > 0 && !(found && found->described); i--)
+		if (strcmp(l->all[i - 1].id, id) == 0 && (!found || l->all[i - 1].described))
+			found = &l->all[i - 1];
+	return found;
+}
+
+const struct lost_entry *lost_find_name(const struct lost_list *l, const char *name)
+{
+	for (size_t i = 0; i < l->n; i++)
+		if (strcmp(l->all[i].name, name) == 0)
+			return &l->all[i];
 	return NULL;
+}
+
+size_t lost_count(const struct lost_list *l, const char *id)
+{
+	size_t n = 0;
+
+	for (size_t i = 0; i < l->n; i++)
+		n += strcmp(l->all[i].id, id) == 0;
+	return n;
 }
 
 bool lost_is_save(const struct lost_entry *e, const struct lost_save *s)
@@ -267,6 +292,18 @@ uint64_t lost_until_ns(const struct lost_entry *e)
 bool lost_is_old(const struct lost_entry *e, uint64_t now_ns)
 {
 	return now_ns > e->since_ns && now_ns >= lost_until_ns(e);
+}
+
+int lost_stamp(int lost, struct lost_entry *e, uint64_t now_ns, struct err *err)
+{
+	char name[LOST_NAME_SIZE];
+
+	lost_name(e->kind, e->id, now_ns, name);
+	if (move(lost, e->name, lost, name, err) < 0)
+		return -1;
+	memcpy(e->name, name, sizeof(e->name));
+	e->since_ns = now_ns;
+	return 0;
 }
 
 /* --- gone --------------------------------------------------------------------------------- */

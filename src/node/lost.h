@@ -18,9 +18,11 @@ enum lost_kind { LOST_SANDBOX, LOST_SNAPSHOT, LOST_DISK, LOST_KINDS };
 enum {
 	LOST_KEEP_S = 7 * 24 * 3600,
 	LOST_KEEP_DISK_S = 24 * 3600,
-	LOST_NAME_SIZE = 96,
+	LOST_NAME_SIZE = 96,  /* with the usual ids a name fits where an id does */
 	LOST_MAX = 32 * 1024, /* entries that are looked at; more wait for these to go */
 };
+
+#define LOST_SINCE_MIN_NS 1767225600000000000ull /* 2026: no name was made before */
 
 struct lost_save {       /* one id may have been saved often: which of these? */
 	uint64_t number; /* of its pauses; of a snapshot, when it was made. 0: not known */
@@ -61,8 +63,10 @@ int lost_move_back(int lost, const struct lost_entry *e, int root, struct err *e
 
 int lost_list(int lost, struct lost_list *ret, struct err *err) NODISCARD;
 void lost_list_done(struct lost_list *l);
-/* The newest of that id; NULL: none. */
+/* The newest of that id that is described, else the newest; NULL: none. */
 const struct lost_entry *lost_find(const struct lost_list *l, const char *id);
+const struct lost_entry *lost_find_name(const struct lost_list *l, const char *name);
+size_t lost_count(const struct lost_list *l, const char *id);
 bool lost_is_save(const struct lost_entry *e, const struct lost_save *s);
 /* The newest that is this save of it; else as lost_find(). */
 const struct lost_entry *lost_find_save(const struct lost_list *l, const char *id,
@@ -71,6 +75,7 @@ bool lost_holds(const struct lost_list *l,
 		const char *snapshot); /* one was made of it, or may be */
 uint64_t lost_until_ns(const struct lost_entry *e);
 bool lost_is_old(const struct lost_entry *e, uint64_t now_ns);
+int lost_stamp(int lost, struct lost_entry *e, uint64_t now_ns, struct err *err) NODISCARD;
 /* Gone; nobody brings it back meanwhile. One that is not there any more: ERR_NOT_FOUND. */
 int lost_drop(int lost, const struct lost_entry *e, struct err *err) NODISCARD;
 void lost_tidy(int lost); /* what a node that died was removing */

@@ -32,6 +32,7 @@ struct lost_job {
 	struct door_asked *asked;
 	enum node_verb verb;
 	char id[NODE_ID_MAX + 1];
+	char name[NODE_ID_MAX + 1];       /* of its folder, where that was named; or empty */
 	char state_dir[CONFIG_VALUE_MAX]; /* warden's */
 	int sandboxes, snapshots;         /* its own */
 	struct lost_list list;
@@ -136,20 +137,37 @@ static int restore(struct lost_job *j, int lost, struct err *err)
 	return lost_move_back(lost, e, sandbox ? j->sandboxes : j->snapshots, err);
 }
 
+/* Which of those with that id is restored is known; which is to go, only whoever asks knows. */
+static int find(struct lost_job *j, struct err *err)
+{
+	const struct lost_entry *e = j->name[0] ? lost_find_name(&j->list, j->name)
+						: lost_find_save(&j->list, j->id, &j->known.save);
+	size_t n = lost_count(&j->list, j->id);
+
+	if (!e)
+		return err_set(err, ERR_NOT_FOUND, 0,
+			       "nothing lost has the id or folder %s: hotcell lost shows what is",
+			       j->name[0] ? j->name : j->id);
+	if (j->verb == NODE_LOST_DROP && !j->name[0] && n > 1)
+		return err_set(err, ERR_EXISTS, 0,
+			       "lost/ has %zu of %s: name the folder, as hotcell lost shows it", n,
+			       j->id);
+	j->entry = *e;
+	return 0;
+}
+
 static int run(struct work *w, struct err *err)
 {
 	struct lost_job *j = of(w);
 	AUTO(auto_close) int lost = lost_open(j->sandboxes, err);
-	const struct lost_entry *e;
+	const struct lost_entry *e = &j->entry;
 
 	if (lost < 0 || lost_list(lost, &j->list, err) < 0)
 		return -1;
 	if (j->verb == NODE_LOST_LIST)
 		return 0;
-	e = lost_find_save(&j->list, j->id, &j->known.save);
-	if (!e)
-		return err_set(err, ERR_NOT_FOUND, 0, "nothing lost has the id %s", j->id);
-	j->entry = *e;
+	if (find(j, err) < 0)
+		return -1;
 	if (j->verb == NODE_LOST_DROP)
 		return lost_drop(lost, e, err);
 	return j->known.id[0] ? give_back(j, lost, err) : restore(j, lost, err);
@@ -331,9 +349,16 @@ static void on_done(struct work *w, const struct err *err)
 
 /* --- asked -------------------------------------------------------------------------------- */
 
+/* An id, or the folder of one. */
+static const char *asked_id(const struct node_request *rq, struct lost_entry *e)
+{
+	return lost_parse(rq->id, e) ? e->id : rq->id;
+}
+
 static struct lost_job *make(struct node *n, const struct node_request *rq,
 			     const struct saved_row *known, struct err *err)
 {
+	struct lost_entry named;
 	struct lost_job *j;
 	size_t busy = 0;
 
@@ -350,7 +375,9 @@ static struct lost_job *make(struct node *n, const struct node_request *rq,
 				.verb = (enum node_verb)rq->verb,
 				.from = rq->count,
 				.known = *known };
-	memcpy(j->id, rq->id, sizeof(j->id));
+	snprintf(j->id, sizeof(j->id), "%s", asked_id(rq, &named));
+	if (strcmp(j->id, rq->id) != 0)
+		snprintf(j->name, sizeof(j->name), "%s", rq->id);
 	snprintf(j->state_dir, sizeof(j->state_dir), "%s", n->set[SET_STATE_DIR].text);
 	j->sandboxes = fcntl(files_root(n->files), F_DUPFD_CLOEXEC, 0);
 	j->snapshots = fcntl(files_snapshots(n->files), F_DUPFD_CLOEXEC, 0);
@@ -414,11 +441,12 @@ static int find_row(const struct node *n, const char *id, struct saved_row *ret,
 void lost_restore_ask(struct node *n, struct door_asked *a, const struct node_request *rq,
 		      struct bytes text)
 {
+	struct lost_entry named;
 	struct saved_row known;
 	struct err err;
 
 	(void)text;
-	if (find_row(n, rq->id, &known, &err) < 0)
+	if (find_row(n, asked_id(rq, &named), &known, &err) < 0)
 		door_refuse(a, &err);
 	else
 		begin(n, a, rq, &known);

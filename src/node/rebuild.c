@@ -235,6 +235,19 @@ static int open_root(const char *data_dir, const char *name, struct err *err)
 	return folder_ensure(path, 0700, err);
 }
 
+/* Where node never was there is nothing to bring back, and a journal would hide the mistake. */
+static int check_used(const char *data_dir, struct err *err)
+{
+	char path[REBUILD_PATH_MAX];
+	struct stat st;
+
+	snprintf(path, sizeof(path), "%s/sandboxes", data_dir);
+	if (stat(path, &st) == 0 && S_ISDIR(st.st_mode))
+		return 0;
+	return err_set(err, ERR_NOT_FOUND, 0,
+		       "there is no folder %s: is data_dir right, and its disk mounted?", path);
+}
+
 static int check_unused(struct journal_db *d, const char *path, struct err *err)
 {
 	bool rows = false, ended = false;
@@ -249,7 +262,8 @@ static int check_unused(struct journal_db *d, const char *path, struct err *err)
 
 static int fill(const char *data_dir, struct rebuilt *ret, struct err *err)
 {
-	AUTO(auto_close) int sandboxes = open_root(data_dir, "sandboxes", err);
+	AUTO(auto_close)
+	int sandboxes = check_used(data_dir, err) < 0 ? -1 : open_root(data_dir, "sandboxes", err);
 	AUTO(auto_close) int snapshots = -1;
 	struct rebuild_user u = { print_one };
 	char path[REBUILD_PATH_MAX];

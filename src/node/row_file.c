@@ -392,6 +392,25 @@ bool row_end_was_wished(enum node_reason why)
 	return why == NODE_KILLED || why == NODE_EVICTED;
 }
 
+/* A journal of before knows an earlier pause: what is described is newer than its row. */
+static bool is_newer(int root, const struct journal_row *row)
+{
+	AUTO(buf_done) struct buf text = BUF_SECRET(ROW_FILE_MAX + 1);
+	struct err ignored;
+	AUTO(auto_close)
+	int folder = folder_open(root, row->sandbox.id, O_RDONLY | O_DIRECTORY, 0, &ignored);
+	struct journal_row there;
+	bool ret;
+
+	if (folder < 0 || row_file_read(folder, &text, &ignored) < 0 ||
+	    row_get(buf_view(&text), &there, &ignored) < 0)
+		return false;
+	ret = there.sandbox.generation > row->sandbox.generation &&
+	      strcmp(there.sandbox.id, row->sandbox.id) == 0;
+	row_done(&there);
+	return ret;
+}
+
 int row_file_keep(int root, const struct journal_row *row, struct err *err)
 {
 	AUTO(buf_done) struct buf text = BUF_SECRET(ROW_FILE_MAX);
@@ -403,6 +422,8 @@ int row_file_keep(int root, const struct journal_row *row, struct err *err)
 			return 0;
 		return row_file_drop(root, row->sandbox.id, ends, err);
 	}
+	if (is_newer(root, row))
+		return 0;
 	if (row_put(row, &text, err) < 0)
 		return -1;
 	return row_file_write(root, row->sandbox.id, buf_view(&text), err);

@@ -58,7 +58,7 @@ int row_has_file(int folder, const char *name, uint64_t *ret_size, struct err *e
 /* Did somebody want it gone? What ended for any other reason may have been paused since its row
  * was written: a journal of before. Then its folder knows better. */
 bool row_end_was_wished(enum node_reason why);
-/* As its row is about to be written, durable: paused, it is described; waking, it no longer is; to
- * be killed because somebody wanted it, it is marked. */
+/* As its row is about to be written, durable: paused, it is described, unless a later pause of it
+ * is; waking, it no longer is; to be killed because somebody wanted it, it is marked. */
 int row_file_keep(int root, const struct journal_row *row, struct err *err) NODISCARD;
 int row_file_keep_snapshot(int root, const struct journal_snapshot *row, struct err *err) NODISCARD;

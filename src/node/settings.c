@@ -79,6 +79,10 @@ const struct config_param settings_table[SETTINGS] = {
 				   .max = 1024 * 1024 * 1024,
 				   .help = "room on data_dir's disk that is never promised, in "
 					   "MiB" },
+	[SET_LOST_SETTLE_S] = { "lost_settle_s", CONFIG_NUMBER, "1800", .max = 7 * 86400,
+				.help = "nothing in lost/ is removed for its age before the "
+					"host's clock went on without a jump for so long, in "
+					"seconds" },
 	[SET_TIMEOUT_MAX_S] = { "timeout_max_s", CONFIG_NUMBER, "86400", .min = LEASE_MAX_MIN_S,
 				.max = NODE_TIMEOUT_MAX_S,
 				.help = "how long a sandbox may run at most, in seconds; a resumed "

@@ -38,8 +38,9 @@ static int open_below(const struct files_work *w, struct err *err)
 
 	if (fd < 0 && err->sys == ENOENT)
 		return err_set(err, ERR_NO_FILES, ENOENT,
-			       "the files of snapshot %s are not there: is the folder snapshots of "
-			       "node's data_dir mounted?",
+			       "the files of snapshot %s are not there: were they set aside "
+			       "(hotcell lost), is the folder snapshots of node's data_dir "
+			       "mounted?",
 			       w->order.snapshot_id);
 	return fd < 0 ? err_wrap(err, "snapshot %s", w->order.snapshot_id) : fd;
 }

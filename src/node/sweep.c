@@ -88,11 +88,15 @@ static bool is_to_go(int root, const struct orphan *x)
 	uint64_t size = 0;
 	int there;
 
-	if (x->wished || (folder >= 0 && row_file_is_deleted(folder)))
+	if (folder < 0)
+		return x->wished;
+	if (row_file_is_deleted(folder))
 		return true;
-	if (folder < 0 || x->kind != LOST_SANDBOX ||
-	    row_has_file(folder, ROW_FILE, NULL, &ignored) != 0)
+	/* described without the mark that a kill leaves: somebody put it back since */
+	if (row_has_file(folder, ROW_FILE, NULL, &ignored) != 0)
 		return false;
+	if (x->wished || x->kind != LOST_SANDBOX)
+		return x->wished;
 	there = row_has_file(folder, "disk", &size, &ignored);
 	return x->ended || there == 0 || (there > 0 && size == 0);
 }
@@ -140,6 +144,7 @@ struct sweep_job {
 	struct swept swept;
 	struct lost_list lost; /* in the end: what is there */
 	bool looked;           /* at what is lost */
+	bool steady;           /* the clock goes as it should: what is old may go */
 	size_t n_lost, n_disks;
 	uint64_t lost_bytes, reserve_mib;
 };
@@ -149,12 +154,24 @@ static struct sweep_job *of(struct work *w)
 	return CONTAINER_OF(w, struct sweep_job, work);
 }
 
-/* True: it is gone. */
-static bool drop_old(int lost, const struct lost_entry *e)
+/* Its name was made by a clock that did not know the time: from now on. */
+static void stamp(int lost, struct lost_entry *e)
 {
 	struct err err;
 
-	if (!lost_is_old(e, clock_wall_ns()))
+	if (e->since_ns < LOST_SINCE_MIN_NS && lost_stamp(lost, e, clock_wall_ns(), &err) < 0)
+		log_error("%s", err.msg);
+}
+
+/* True: it is gone. */
+static bool drop_old(const struct sweep_job *j, int lost, const struct lost_entry *e)
+{
+	struct err err;
+
+	if (!j->steady || !lost_is_old(e, clock_wall_ns()))
+		return false;
+	if (e->kind == LOST_SNAPSHOT &&
+	    (rows_look_need(&j->rows, e->id) || lost_holds(&j->lost, e->id)))
 		return false;
 	if (lost_drop(lost, e, &err) < 0) {
 		log_error("%s", err.msg);
@@ -181,9 +198,11 @@ static void look_at_lost(struct sweep_job *j, int lost)
 	}
 	rows_bring_back(&j->rows, j->sandboxes, j->snapshots, lost, all);
 	for (size_t i = 0; i < all->n; i++) {
-		const struct lost_entry *e = &all->all[i];
+		struct lost_entry *e = &all->all[i];
 
-		if (drop_old(lost, e))
+		if (j->steady)
+			stamp(lost, e);
+		if (drop_old(j, lost, e))
 			continue;
 		j->n_lost++;
 		j->n_disks += e->kind == LOST_DISK;
@@ -273,6 +292,21 @@ static void on_swept(struct work *w, const struct err *err)
 	rows_describe(j->node, &j->rows);
 }
 
+/* A host may know the time long after its start only, and be days off until then. */
+static bool is_steady(struct node *n)
+{
+	struct sweep *s = &n->sweep;
+	uint64_t boot_ns = clock_boot_ns();
+	int64_t ahead_ns = (int64_t)(clock_wall_ns() - boot_ns);
+
+	if (s->steady_ns == 0 ||
+	    llabs(ahead_ns - s->ahead_ns) > SWEEP_JUMP_S * (int64_t)NSEC_PER_SEC) {
+		s->ahead_ns = ahead_ns;
+		s->steady_ns = boot_ns;
+	}
+	return boot_ns - s->steady_ns >= n->set[SET_LOST_SETTLE_S].number * NSEC_PER_SEC;
+}
+
 static struct sweep_job *job_make(struct node *n, struct err *err)
 {
 	struct sweep_job *j = calloc(1, sizeof(*j));
@@ -283,6 +317,7 @@ static struct sweep_job *job_make(struct node *n, struct err *err)
 	}
 	j->node = n;
 	j->reserve_mib = n->set[SET_DISK_RESERVE_MIB].number;
+	j->steady = is_steady(n);
 	j->work.run = run;
 	j->work.on_done = on_swept;
 	j->work.free = free_job;

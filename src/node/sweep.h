@@ -4,7 +4,8 @@
  * removed. A row without a folder stays: the folder may be on a disk that is not mounted yet, and
  * one that was set aside for want of that row comes back. What is saved and not described, by an
  * earlier version or on a full disk, is described. What lies in lost/ is looked at every hour, and
- * when it changed: it may be old, or in the way.
+ * when it changed: it may be old, or in the way. It is old when a clock that went well for a while
+ * says so, and a snapshot not while anything made of it is there.
  */
 #pragma once
 
@@ -20,6 +21,7 @@ enum {
 	SWEEP_EVERY_MS = 3600 * 1000,
 	SWEEP_SOON_MS = 200,
 	SWEEP_ROOM_MS = 1000, /* while disks are kept: is there room for anything else? */
+	SWEEP_JUMP_S = 300,   /* a clock that is set by more did not know the time */
 };
 
 struct orphan { /* a folder without a row */
@@ -58,6 +60,9 @@ struct sweep {
 	struct rows_left *rows;   /* to be described; NULL: none */
 	size_t n_lost, n_missing; /* as of the last look; missing: rows without a folder */
 	uint64_t lost_bytes;
+	/* Since when, in CLOCK_BOOTTIME, the wall clock goes as that does, so much ahead */
+	uint64_t steady_ns;
+	int64_t ahead_ns;
 };
 
 /* After everything was loaded. What it finds is dealt with on a thread. */

@@ -31,12 +31,46 @@ struct lost_save rows_save_snapshot(const struct snapshot *p)
 	return (struct lost_save){ .number = p->row.created_ns };
 }
 
+static bool lacks_snapshot(struct node *n, const struct sandbox *s)
+{
+	return strcmp(s->base_id, s->info.template_id) != 0 &&
+	       !snapshots_by_id(n, s->info.template_id);
+}
+
+static int list_needed(struct node *n, struct rows_look *ret, struct err *err)
+{
+	size_t count = 0;
+
+	for (const struct sandbox *s = n->table.all; s; s = s->next)
+		count += lacks_snapshot(n, s);
+	if (count == 0)
+		return 0;
+	ret->needed = calloc(count, sizeof(*ret->needed));
+	if (!ret->needed)
+		return err_set(err, ERR_EXHAUSTED, ENOMEM, "list what is needed");
+	for (const struct sandbox *s = n->table.all; s; s = s->next)
+		if (lacks_snapshot(n, s))
+			memcpy(ret->needed[ret->n_needed++].id, s->info.template_id,
+			       sizeof(ret->needed[0].id));
+	return 0;
+}
+
+bool rows_look_need(const struct rows_look *r, const char *snapshot)
+{
+	for (size_t i = 0; i < r->n_needed; i++)
+		if (strcmp(r->needed[i].id, snapshot) == 0)
+			return true;
+	return false;
+}
+
 int rows_list(struct node *n, struct rows_look *ret, struct err *err)
 {
 	*ret = (struct rows_look){ .all = calloc(n->table.n + n->snapshots.n + 1,
 						 sizeof(*ret->all)) };
 	if (!ret->all)
 		return err_set(err, ERR_EXHAUSTED, ENOMEM, "list what is saved");
+	if (list_needed(n, ret, err) < 0)
+		return -1;
 	for (const struct sandbox *s = n->table.all; s; s = s->next)
 		if (requests_rests(s)) {
 			struct saved_row *r = &ret->all[ret->n++];
@@ -88,6 +122,7 @@ size_t rows_look_missing(const struct rows_look *r)
 void rows_look_done(struct rows_look *r)
 {
 	free(r->all);
+	free(r->needed);
 	*r = (struct rows_look){ 0 };
 }
 

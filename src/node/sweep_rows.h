@@ -14,14 +14,21 @@ struct saved_row {
 	bool back;                 /* it was missing */
 };
 
+struct needed_id {
+	char id[NODE_ID_MAX + 1];
+};
+
 struct rows_look {
 	struct saved_row *all;
 	size_t n;
+	struct needed_id *needed; /* snapshots without a row that sandboxes were made of */
+	size_t n_needed;
 };
 
 int rows_list(struct node *n, struct rows_look *ret, struct err *err) NODISCARD;
 void rows_look(struct rows_look *r, int sandboxes, int snapshots); /* blocks */
 size_t rows_look_missing(const struct rows_look *r);
+bool rows_look_need(const struct rows_look *r, const char *snapshot);
 /* Those that are missing, of `all` that is lost, get their folders back, which are no longer lost:
  * an older journal had no rows of them. Another save of the same stays where it is. Blocks. */
 void rows_bring_back(struct rows_look *r, int sandboxes, int snapshots, int lost,

@@ -211,7 +211,7 @@ def test_after_a_day_it_is_gone(node):
     (folder,) = (node.data / "lost").iterdir()
     yesterday = time.strftime("%Y%m%dt%H%M%Sz", time.gmtime(time.time() - 24 * 3600))
     folder.rename(folder.with_name(f"{yesterday}-disk-{ids(1)[0]}"))
-    node.start()
+    node.start(lost_settle_s=0)
     wait_for(lambda: not list((node.data / "lost").iterdir()), "it is gone")
     wait_for(lambda: "was there for a day: it is removed" in node.log(), "that is logged")
 

@@ -156,3 +156,132 @@ def test_what_its_owner_deleted_is_not_described_anew(node):
     node.kill()
     for path in deleted:
         assert (path / "deleted").exists() and not (path / "row").exists(), path
+
+
+# --- nothing of it goes before its time ---
+
+
+def put_aside(n, path, seconds_ago=0, name=None):
+    """As if node had done it so long ago."""
+    kind = "snapshot" if path.name == SNAPSHOT else "sandbox"
+    when = name or time.strftime("%Y%m%dt%H%M%Sz", time.gmtime(time.time() - seconds_ago))
+    to = n.data / "lost" / f"{when}-{kind}-{path.name}"
+    to.parent.mkdir(mode=0o700, exist_ok=True)
+    os.chown(to.parent, NODE_UID, NODE_UID)
+    path.rename(to)
+    return to
+
+
+def forget(n, path):
+    n.sql("delete from sandbox where id = ?", path.name)
+    n.sql("delete from snapshot where id = ?", path.name)
+
+
+def lost(n):
+    return sorted(path.name for path in (n.data / "lost").iterdir())
+
+
+WEEK = 7 * 24 * 3600
+
+
+def test_a_clock_that_may_be_wrong_removes_nothing(node):
+    """After a start it may be: of a host that is told the time later."""
+    forget(node, node.saved[0])
+    old = put_aside(node, node.saved[0], WEEK + 60)
+    node.start()
+    wait_for(lambda: node.client.status()["lost"] == 1, "node has looked", SECONDS)
+    assert lost(node) == [old.name]
+    node.kill()
+    node.start(lost_settle_s=0)
+    wait_for(lambda: node.client.status()["lost"] == 0, "it is old", SECONDS)
+    assert lost(node) == []
+
+
+def test_what_a_clock_of_1970_set_aside_is_counted_from_now_on(node):
+    forget(node, node.saved[0])
+    put_aside(node, node.saved[0], name="19700101t000501z")
+    node.start(lost_settle_s=0)
+    today = time.strftime("%Y%m", time.gmtime())
+    wait_for(lambda: lost(node) and lost(node)[0].startswith(today), "it has another name", SECONDS)
+    wait_for(lambda: node.client.status()["lost"] == 1, "node has looked", SECONDS)
+
+
+def test_a_snapshot_stays_while_a_sandbox_of_it_is_there(node):
+    box, snapshot = node.boxes[0], node.saved[2]
+    node.sql("update sandbox set template_id = ?, base_id = ? where id = ?", SNAPSHOT, BASE, box)
+    forget(node, snapshot)
+    (snapshot / "row").write_bytes(b"damaged")  # else it comes back
+    old = put_aside(node, snapshot, WEEK + 60)
+    node.start(lost_settle_s=0)
+    wait_for(lambda: node.client.status()["lost"] == 1, "node has looked", SECONDS)
+    assert lost(node) == [old.name]
+    node.kill()
+    node.sql("delete from sandbox where id = ?", box)
+    shutil.rmtree(node.saved[0])
+    node.start(lost_settle_s=0)
+    wait_for(lambda: node.client.status()["lost"] == 0, "nobody needs it", SECONDS)
+
+
+def test_what_was_put_back_after_a_kill_is_set_aside(node):
+    path = node.saved[0]
+    shutil.copytree(path, node.base / "backup")
+    node.start()
+    node.client.kill(TEAM, path.name)
+    wait_for(lambda: not path.exists(), "it is gone", SECONDS)
+    node.kill()
+    shutil.copytree(node.base / "backup", path)
+    for each in (path, *path.iterdir()):
+        os.chown(each, NODE_UID, NODE_UID)
+    was = files(path)
+    node.start()
+    wait_for(lambda: node.client.status()["lost"] == 1, "it is set aside", SECONDS)
+    assert files(node.data / "lost" / lost(node)[0]) == was
+
+
+@pytest.mark.parametrize("good_is_newer", [True, False])
+def test_of_two_the_one_that_is_meant(node, good_is_newer):
+    path = node.saved[0]
+    forget(node, path)
+    bad = node.data / "lost" / "bad"
+    good = put_aside(node, path, 60 if good_is_newer else 3600)
+    bad.mkdir(mode=0o700)
+    (bad / "disk").write_bytes(b"another")
+    for each in (bad, bad / "disk"):
+        os.chown(each, NODE_UID, NODE_UID)
+    when = time.strftime("%Y%m%dt%H%M%Sz", time.gmtime(time.time() - (3600 if good_is_newer else 60)))
+    bad = bad.rename(bad.with_name(f"{when}-sandbox-{path.name}"))
+    node.start()
+    wait_for(lambda: node.client.status()["lost"] == 2, "node has looked", SECONDS)
+    with pytest.raises(NodeError) as e:
+        node.client.call("LOST_DROP", id=path.name)
+    assert "name the folder" in e.value.msg
+    node.client.call("LOST_DROP", id=bad.name)
+    assert lost(node) == [good.name]
+
+
+def test_the_one_that_is_whole_comes_back(node):
+    path = node.saved[0]
+    forget(node, path)
+    (node.base / "state/templates" / BASE).mkdir(parents=True, exist_ok=True)
+    put_aside(node, path, 3600)
+    path.mkdir(mode=0o700)
+    (path / "disk").write_bytes(b"another")
+    for each in (path, path / "disk"):
+        os.chown(each, NODE_UID, NODE_UID)
+    put_aside(node, path, 60)
+    node.start()
+    wait_for(lambda: node.client.status()["lost"] == 2, "node has looked", SECONDS)
+    restore(node, path)
+    assert (path / "row").exists() and len(lost(node)) == 1
+
+
+def test_a_pause_that_is_newer_than_the_row_stays_described(node):
+    """A journal of before writes its row again, durable: for a secret, say."""
+    path = node.saved[0]
+    newer = (path / "row").read_bytes()
+    node.sql("update sandbox set generation = 1 where id = ?", path.name)
+    node.start()
+    with pytest.raises(NodeError) as e:
+        node.client.call("CONNECT", id=path.name, team=TEAM, timeout_s=60)
+    assert "the journal is older" in e.value.msg, e.value
+    assert (path / "row").read_bytes() == newer

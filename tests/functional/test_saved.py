@@ -20,7 +20,7 @@ CALL_SECONDS = 300
 
 @pytest.fixture(scope="module")
 def server():
-    with Server(node={"pool": 0, "starts_max": 4}) as s:
+    with Server(node={"pool": 0, "starts_max": 4, "lost_settle_s": 0}) as s:
         yield s
 
 

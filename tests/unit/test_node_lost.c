@@ -71,6 +71,17 @@ static void put(int root, const char *folder, const char *name, const char *text
 	close(fd);
 }
 
+static void describe(int root, const char *id)
+{
+	AUTO(buf_done) struct buf text = BUF_MAX(ROW_FILE_MAX);
+	struct journal_row row = { .state = JOURNAL_PAUSED };
+	struct err err;
+
+	snprintf(row.sandbox.id, sizeof(row.sandbox.id), "%s", id);
+	assert_int_equal(row_put(&row, &text, &err), 0);
+	assert_int_equal(row_file_write(root, id, buf_view(&text), &err), 0);
+}
+
 static bool is_there(int root, const char *name)
 {
 	return faccessat(root, name, F_OK, 0) == 0;
@@ -148,13 +159,19 @@ static void what_was_saved_or_ran_is_set_aside(void **state)
 	(void)state;
 	put(w.sandboxes, "known1", "disk", "disk");
 	put(w.sandboxes, "paused1", "disk", "disk");
-	put(w.sandboxes, "paused1", "row", "row");
+	describe(w.sandboxes, "paused1");
+	put(w.sandboxes, "damaged1", "disk", "disk");
+	put(w.sandboxes, "damaged1", "row", "row");
+	put(w.sandboxes, "bare1", "pages", "pages");
+	describe(w.sandboxes, "bare1");             /* its disk is gone */
+	put(w.sandboxes, "ended1", "disk", "disk"); /* killed, and put back from a backup */
+	describe(w.sandboxes, "ended1");
 	put(w.sandboxes, "ran1", "disk", "disk");
 	put(w.sandboxes, "vague1", "disk", "disk");
 	put(w.sandboxes, "died2", "row", "row"); /* by a journal of before: it was paused since */
 	put(w.snapshots, "snap1", "memory", "memory");
 	got = sweep(NOON);
-	assert_int_equal(got.moved, 5);
+	assert_int_equal(got.moved, 8);
 	assert_int_equal(got.removed + got.left, 0);
 	assert_true(is_there(w.sandboxes, "known1/disk"));
 	assert_false(is_there(w.sandboxes, "paused1"));
@@ -162,10 +179,13 @@ static void what_was_saved_or_ran_is_set_aside(void **state)
 	assert_true(is_there(w.lost, "20261116t120000z-sandbox-ran1/disk"));
 	assert_true(is_there(w.lost, "20261116t120000z-snapshot-snap1/memory"));
 	assert_int_equal(lost_list(w.lost, &all, &err), 0);
-	assert_int_equal(all.n, 5);
+	assert_int_equal(all.n, 8);
 	assert_true(all.bytes > 0);
 	assert_true(lost_find(&all, "paused1")->described);
+	assert_true(lost_find(&all, "ended1")->described);
 	assert_false(lost_find(&all, "ran1")->described);
+	assert_false(lost_find(&all, "damaged1")->described);
+	assert_false(lost_find(&all, "bare1")->described);
 	assert_null(lost_find(&all, "known1"));
 	assert_int_equal(lost_move_back(w.lost, lost_find(&all, "paused1"), w.sandboxes, &err), 0);
 	assert_true(is_there(w.sandboxes, "paused1/disk"));
@@ -183,7 +203,6 @@ static void what_was_to_go_goes(void **state)
 	(void)state;
 	put(w.sandboxes, "ended1", "disk",
 	    "disk"); /* it has a tombstone: its node died just then */
-	put(w.sandboxes, "ended1", "row", "row");
 	put(w.sandboxes, "died1", "disk", "disk");
 	put(w.sandboxes, "killed1", "disk", "disk");
 	put(w.sandboxes, "killed1", "deleted", "");
