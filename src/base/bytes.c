@@ -1,4 +1,5 @@
 /* bytes.c - the only place that moves bytes by pointer. */
+/* #parses: pieces of text and decimal numbers; from those who call it, who say so themselves */
 /* What malloc, and libc by itself, need. */
 /* #syscalls: brk mmap mremap munmap mprotect madvise futex sched_getaffinity getpid gettid
  * tgkill rt_sigaction rt_sigprocmask rt_sigreturn restart_syscall exit exit_group

@@ -1,4 +1,5 @@
 /* config.c - strict `key = value` lines checked against a table. */
+/* #parses: a configuration file, /etc/passwd and /etc/group; from root */
 #include "base/config.h"
 
 #include <errno.h>

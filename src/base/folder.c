@@ -1,4 +1,5 @@
 /* folder.c - openat2, and what is built on it. */
+/* #parses: names in folders, as they are; from the kernel, in a VM's own folder chosen by QEMU */
 #include "base/folder.h"
 
 #include <dirent.h>

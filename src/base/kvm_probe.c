@@ -1,4 +1,5 @@
 /* kvm_probe.c - three instructions of a guest, in a child that cannot hang us. */
+/* #parses: two words in /proc/cpuinfo; from the kernel */
 #include "base/kvm_probe.h"
 
 #include <errno.h>

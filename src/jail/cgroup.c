@@ -1,4 +1,5 @@
 /* cgroup.c - the same limits in the words of cgroup v2 and of v1. */
+/* #parses: decimal numbers in cgroup.procs; from the kernel */
 #include "jail/cgroup.h"
 
 #include <errno.h>

@@ -1,4 +1,5 @@
 /* exec_once.c - one message at most: an error, or none and the listener. */
+/* #parses: one message of a fixed size; from the child that will be QEMU, before it is */
 #include "jail/exec_once.h"
 
 #include "jail/fdmsg.h"

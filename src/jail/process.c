@@ -1,4 +1,5 @@
 /* process.c - a walk through /proc. */
+/* #parses: decimal numbers, the names in /proc; from the kernel */
 #include "jail/process.h"
 
 #include <errno.h>

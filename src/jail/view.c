@@ -1,4 +1,5 @@
 /* view.c - bind mounts, and one pivot_root. */
+/* #parses: a list of libraries, of QEMU and at start only; from the host's dynamic loader */
 #include "jail/view.h"
 
 #include <errno.h>

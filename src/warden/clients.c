@@ -1,4 +1,5 @@
 /* clients.c - the door: one unix socket, known peers, fixed messages. */
+/* #parses: requests of a fixed size, with descriptors; from node */
 #include "warden/warden.h"
 
 #include <errno.h>

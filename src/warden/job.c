@@ -1,4 +1,5 @@
 /* job.c - forking, and carrying one result back. */
+/* #parses: one result of a fixed size; from a job, a child that warden forked */
 #include "warden/job.h"
 
 #include <errno.h>

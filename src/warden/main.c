@@ -5,6 +5,7 @@
  * no parser of outside data, keeps no state but the files it can find again, and may be killed at
  * any instant: VMs run on, and the next warden adopts or removes them.
  */
+/* #parses: the first line of `qemu --version`, at start only; from a program of the host */
 #include "warden/warden.h"
 
 #include <errno.h>

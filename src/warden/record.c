@@ -1,4 +1,5 @@
 /* record.c - a fixed struct in a file; the writer and the readers are the same program. */
+/* #parses: a struct of a fixed size in a file; from an earlier warden */
 #include "warden/record.h"
 
 #include <errno.h>

@@ -1,5 +1,6 @@
 /* verbs.c - each verb: what it needs, what it starts, what it answers. Starting and stopping VMs
  * is in lifecycle.c. */
+/* #parses: ids, numbers and sizes in a request; from node */
 #include <errno.h>
 
 #include "base/clock.h"
