@@ -28,6 +28,7 @@ struct absent {            /* part of a sandbox */
 	bool kept;         /* until it is seen, or an operator says that it is lost */
 	bool other_boot;   /* it was begun before the host was booted */
 	bool keeps_disk;   /* it ends because of that: its disk stays for a day, lost_disks.h */
+	bool seen_files;   /* and what there is of it is known: it may have been saved */
 };
 
 /* What is to become of one that is missed at the look of `now_ms`, of `n_absent` among `n_all`.

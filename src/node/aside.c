@@ -21,10 +21,8 @@ static bool begin(struct aside *a, size_t most)
 	return a->all;
 }
 
-static void add(struct aside *a, enum lost_kind kind, const char *id, const char *team)
+static void fill(struct aside_one *one, enum lost_kind kind, const char *id, const char *team)
 {
-	struct aside_one *one = &a->all[a->n++];
-
 	one->kind = kind;
 	snprintf(one->id, sizeof(one->id), "%s", id);
 	snprintf(one->team, sizeof(one->team), "%s", team);
@@ -38,7 +36,7 @@ void aside_expect(struct node *n, const struct orphans *found)
 		return;
 	for (size_t i = 0; i < found->n; i++)
 		if (!found->all[i].ended && !found->all[i].wished)
-			add(a, found->all[i].kind, found->all[i].name, "");
+			fill(&a->all[a->n++], found->all[i].kind, found->all[i].name, "");
 	qsort(a->all, a->n, sizeof(*a->all), by_id);
 }
 
@@ -51,7 +49,7 @@ void aside_learn(struct node *n, const struct lost_list *all)
 		return;
 	for (size_t i = 0; i < all->n; i++)
 		if (all->all[i].kind != LOST_DISK && all->all[i].team[0])
-			add(a, all->all[i].kind, all->all[i].id, all->all[i].team);
+			fill(&a->all[a->n++], all->all[i].kind, all->all[i].id, all->all[i].team);
 	qsort(a->all, a->n, sizeof(*a->all), by_id);
 }
 
@@ -61,6 +59,30 @@ static struct aside_one *find(const struct aside *a, const char *id)
 
 	snprintf(wanted.id, sizeof(wanted.id), "%s", id);
 	return a->n ? bsearch(&wanted, a->all, a->n, sizeof(*a->all), by_id) : NULL;
+}
+
+void aside_add(struct node *n, enum lost_kind kind, const char *id, const char *team)
+{
+	struct aside *a = &n->aside;
+	struct aside_one *more = reallocarray(a->all, a->n + 1, sizeof(*more));
+	size_t low = 0, high = a->n;
+
+	if (!more) {
+		log_error("no memory: who asks for %s is not told that it is set aside", id);
+		return;
+	}
+	a->all = more;
+	while (low < high) {
+		size_t mid = (low + high) / 2;
+
+		if (strcmp(more[mid].id, id) < 0)
+			low = mid + 1;
+		else
+			high = mid;
+	}
+	memmove(&more[low + 1], &more[low], (a->n - low) * sizeof(*more));
+	fill(&more[low], kind, id, team);
+	a->n++;
 }
 
 void aside_forget(struct node *n, const char *id)

@@ -21,7 +21,9 @@ struct aside {
 struct node;
 void aside_expect(struct node *n, const struct orphans *found); /* at start */
 void aside_learn(struct node *n, const struct lost_list *all);  /* in place of what was known */
-void aside_forget(struct node *n, const char *id);              /* brought back, or dropped */
+/* From now on: what ends was saved, which a journal of before did not know. */
+void aside_add(struct node *n, enum lost_kind kind, const char *id, const char *team);
+void aside_forget(struct node *n, const char *id); /* brought back, or dropped */
 void aside_close(struct node *n);
 
 /* True: it is, and *err says so: ERR_UNAVAILABLE. No team: an operator asks. */

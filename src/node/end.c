@@ -151,7 +151,6 @@ static void on_files_removed(struct files_call *c, struct files_opened *got, con
 {
 	struct sandbox *s = CONTAINER_OF(c, struct sandbox, files);
 
-	(void)got;
 	if (err) {
 		log_error("%s: remove its folder: %s; it is tried again", s->info.id, err->msg);
 		timer_init(&s->timer, s->node->loop, on_files_again);
@@ -159,6 +158,11 @@ static void on_files_removed(struct files_call *c, struct files_opened *got, con
 		return;
 	}
 	step("kill.files");
+	s->absent.seen_files = true;
+	if (got->set_aside) {
+		aside_add(s->node, LOST_SANDBOX, s->info.id, s->info.team);
+		sweep_disk_kept(s->node, NULL); /* what is being listed is of before */
+	}
 	remove_row(s);
 }
 

@@ -77,6 +77,23 @@ static bool may_be_ours(const struct node *n, const char *id)
 	       strlen(id) == 1 + strlen(name) + SANDBOX_NAME_LENGTH;
 }
 
+/* A journal of before may take one for running that was paused since: its files tell. */
+static void refuse_ending(struct door_asked *a, const struct sandbox *s, const struct err *err)
+{
+	const char *id = s->info.id;
+	struct err other;
+
+	if (s->absent.keeps_disk && !s->absent.seen_files) {
+		err_set(&other, ERR_UNAVAILABLE, 0,
+			"sandbox %s lost its VM, and node looks at its files: ask again", id);
+		door_refuse(a, &other);
+	} else if (aside_tells(s->node, LOST_SANDBOX, s->info.team, id, &other)) {
+		door_refuse(a, &other);
+	} else {
+		tell(a, err, &s->info);
+	}
+}
+
 void ended_refuse(struct node *n, struct door_asked *a, const struct node_request *rq,
 		  const struct err *err)
 {
@@ -86,7 +103,7 @@ void ended_refuse(struct node *n, struct door_asked *a, const struct node_reques
 
 	if (s && s->state == SANDBOX_ENDING && s->info.started_ns > 0 &&
 	    (!rq->team[0] || strcmp(s->info.team, rq->team) == 0)) {
-		tell(a, err, &s->info); /* its tombstone is not written yet */
+		refuse_ending(a, s, err); /* its tombstone is not written yet */
 		return;
 	}
 	if (err->code == ERR_NOT_FOUND && !s && may_be_ours(n, rq->id))

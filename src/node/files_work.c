@@ -319,6 +319,7 @@ static int set_aside(struct files_work *w, struct err *err)
 	    lost_move(w->root, w->order.id, LOST_SANDBOX, lost, clock_wall_ns(), err) < 0)
 		return -1;
 	log_warn("%s is lost and was saved: it is in lost/ for a week", w->order.id);
+	w->opened.set_aside = true;
 	return 0;
 }
 

@@ -153,6 +153,18 @@ def test_a_journal_that_was_moved_away_is_made_by_the_next_node(server, box, tmp
     is_whole(server, box)
 
 
+def answers_until(server, b, words):
+    """What its owner is told, from node's first answer on, until it has these words."""
+    answers = []
+
+    def is_said():
+        answers.append(connect(server, b))
+        return words in answers[-1].json.get("message", "")
+
+    wait_for(is_said, words, 30, 0)
+    return answers
+
+
 def test_a_journal_of_before_loses_nothing(server, box, tmp_path):
     """One that ran then and one that was not there are both paused now."""
     server.kill("node")
@@ -172,7 +184,11 @@ def test_a_journal_of_before_loses_nothing(server, box, tmp_path):
     os.chown(journal(server), user.st_uid, user.st_gid)
     for path in (server.base / "node").glob("journal.db-*"):
         path.unlink()
-    start(server)
+    with concurrent.futures.ThreadPoolExecutor(2) as threads:  # they wait for node
+        told = [threads.submit(answers_until, server, b, "its files are set aside") for b in (box, later)]
+        start(server)
+        for answer in [answer for answers in told for answer in answers.result()]:
+            assert answer.status == 503, (answer.status, answer.raw)  # never that it is no more
     for sandbox, kind in ((box["sandboxID"], "sandbox"), (later["sandboxID"], "sandbox"), (snapshot, "snapshot")):
         entry = lost_of(server, sandbox)
         assert entry["kind"] == kind and entry["described"] and entry["bytes"] > 0, entry

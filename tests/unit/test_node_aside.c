@@ -73,6 +73,18 @@ static void then_its_team_is_told_and_nobody_else(void **state)
 	check_told(LOST_SANDBOX, "t", "before", NULL);
 }
 
+static void what_is_moved_there_is_told_at_once(void **state)
+{
+	(void)state;
+	aside_add(n, LOST_SANDBOX, "s", "t");
+	aside_add(n, LOST_SANDBOX, "r", "u");
+	check_told(LOST_SANDBOX, "t", "s", "set aside");
+	check_told(LOST_SANDBOX, "u", "s", NULL);
+	check_told(LOST_SANDBOX, "u", "r", "set aside");
+	aside_forget(n, "s");
+	check_told(LOST_SANDBOX, "t", "s", NULL);
+}
+
 static void what_is_back_or_dropped_is_not_told(void **state)
 {
 	struct lost_entry all[] = { { .kind = LOST_SANDBOX, .id = "a", .team = "t" },
@@ -98,6 +110,8 @@ int main(void)
 		cmocka_unit_test_setup_teardown(until_node_has_looked_all_are_told_to_ask_again,
 						set_up, tear_down),
 		cmocka_unit_test_setup_teardown(then_its_team_is_told_and_nobody_else, set_up,
+						tear_down),
+		cmocka_unit_test_setup_teardown(what_is_moved_there_is_told_at_once, set_up,
 						tear_down),
 		cmocka_unit_test_setup_teardown(what_is_back_or_dropped_is_not_told, set_up,
 						tear_down),
