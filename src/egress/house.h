@@ -4,16 +4,10 @@
 #include "egress/policy.h"
 #include "egress/resolver.h"
 
-enum {
-	HOUSE_CONNECTIONS = 512, /* of one sandbox at a time; more are reset */
-	HOUSE_PER_SECOND = 500,  /* new ones and questions for names, taken from one sandbox */
-	HOUSE_MBIT = 1000,       /* of one sandbox, both directions together */
-};
-
-struct house_limits {
-	size_t connections;
-	unsigned int per_second;
-	uint64_t bytes_per_s; /* 0: no limit */
+struct house_limits {            /* of one sandbox */
+	size_t connections;      /* at a time; more are reset */
+	unsigned int per_second; /* new connections and questions for names that are taken */
+	uint64_t bytes_per_s;    /* both directions together; 0: no limit */
 };
 
 struct house {

@@ -15,7 +15,6 @@ enum {
 	RESUME_MS = 150 * 1000,     /* until QEMU has its state: queue, slot, pages */
 	RESUME_LINK_MS = 10 * 1000, /* while warden or egress is gone */
 	RESUME_LOOK_MS = 100,       /* how often the links are looked at meanwhile */
-	RESUME_APPLY_MS = 120 * 1000,
 };
 
 /* A PAUSED one. Failure (-1): it still is. Who waits for it is in s->waits. */
@@ -24,7 +23,6 @@ void resume_join(struct sandbox *s, uint32_t timeout_s); /* one more wants it, f
 void resume_cancel(struct sandbox *s);                   /* fine when none is under way */
 
 /* For start.c, of one with s->resuming. */
-void resume_slot_taken(struct sandbox *s);
 size_t resume_fds(struct sandbox *s, int *fds, uint32_t *ret_flags); /* for RESTORE; how many */
 void resume_spec(const struct sandbox *s, struct restore_spec *spec);
 void resume_apply(struct sandbox *s); /* QEMU has mapped its memory */

@@ -57,8 +57,7 @@ enum node_verb {
 };
 
 enum node_event {
-	NODE_NO_EVENT,
-	NODE_GONE, /* sandbox.id, sandbox.generation: its traffic ends now */
+	NODE_GONE = 1, /* sandbox.id, sandbox.generation: its traffic ends now */
 };
 
 enum node_flags {

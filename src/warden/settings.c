@@ -3,7 +3,9 @@
 
 #include "warden/cell.h"
 
-static const char *const accels[] = { "auto", "kvm", "tcg", NULL };
+static const char *const accels[] = {
+	[ACCEL_AUTO] = "auto", [ACCEL_KVM] = "kvm", [ACCEL_TCG] = "tcg", NULL
+};
 
 const struct config_param settings_table[SETTINGS] = {
 	[SET_STATE_DIR] = { "state_dir", CONFIG_PATH, "/var/lib/hotcell",

@@ -16,7 +16,7 @@ enum {
 	DNS_REPLY_MAX = DNS_HEADER_SIZE + DNS_NAME_MAX + 4 + DNS_OPT_SIZE,
 };
 
-enum dns_rcode { DNS_NOERROR, DNS_FORMERR, DNS_SERVFAIL, DNS_NXDOMAIN, DNS_REFUSED = 5 };
+enum dns_rcode { DNS_NOERROR, DNS_FORMERR, DNS_SERVFAIL, DNS_NXDOMAIN };
 
 struct dns_query {
 	uint16_t id;

@@ -7,7 +7,7 @@
 
 #include "base/bytes.h"
 
-enum { IP4_TEXT_MAX = 16, CIDR_TEXT_MAX = 64 };
+enum { IP4_TEXT_MAX = 16 };
 
 /* Four octets as a number: 10.0.0.1 is 0x0a000001. */
 bool ip4_parse(struct bytes text, uint32_t *ret);
