@@ -45,7 +45,7 @@ int cgroup_thaw(const struct cgroup *c, struct err *err)
 	return c->dir < 0 ? 0 : write_freeze(c, "0", err);
 }
 
-int cgroup_is_frozen(const struct cgroup *c, bool *ret, struct err *err)
+static int is_frozen(const struct cgroup *c, bool *ret, struct err *err)
 {
 	AUTO(auto_close) int fd = openat(c->dir, "cgroup.events", O_RDONLY | O_CLOEXEC);
 	char text[EVENTS_TEXT_MAX];
@@ -86,7 +86,7 @@ static void look(struct freeze *f)
 	struct err err;
 	bool frozen;
 
-	if (cgroup_is_frozen(f->cgroup, &frozen, &err) < 0)
+	if (is_frozen(f->cgroup, &frozen, &err) < 0)
 		finish(f, &err);
 	else if (frozen)
 		finish(f, NULL);

@@ -17,7 +17,6 @@ int cgroup_open(struct cgroup *c, const char *path, struct err *err) NODISCARD;
 void cgroup_close(struct cgroup *c);
 
 int cgroup_thaw(const struct cgroup *c, struct err *err) NODISCARD;
-int cgroup_is_frozen(const struct cgroup *c, bool *ret, struct err *err) NODISCARD;
 
 struct freeze { /* embedded by the caller; all zero: nothing under way */
 	/* Once, from the loop: frozen (NULL), ERR_TIMEOUT, or why not. Then it is over. After a

@@ -95,7 +95,8 @@ static int write_new(const char *path, struct bytes content, mode_t mode, struct
 	return 0;
 }
 
-int file_replace(const char *path, struct bytes content, mode_t mode, struct err *err)
+/* A new file takes the name, in one step. */
+static int file_replace(const char *path, struct bytes content, mode_t mode, struct err *err)
 {
 	char fresh[NAME_TEXT_MAX];
 

@@ -15,9 +15,6 @@ int file_read_if_any(const char *path, struct buf *out, struct err *err) NODISCA
  * its place gives way. For files that nobody reads at this moment. */
 int file_settle(const char *path, struct bytes content, mode_t mode, struct err *err) NODISCARD;
 
-/* The same in one step: a new file takes the name. */
-int file_replace(const char *path, struct bytes content, mode_t mode, struct err *err) NODISCARD;
-
 /* The file stays the one it is: for files that others have mounted or mapped. */
 int file_overwrite(const char *path, struct bytes content, mode_t mode, struct err *err) NODISCARD;
 

@@ -136,7 +136,8 @@ int session_parse(const json_t *message, const struct session *base, struct sess
 	return 0;
 }
 
-int session_sealed(struct session *ret, struct err *err)
+/* A session that no client can have a token for: what is left when the file is broken. */
+static int session_sealed(struct session *ret, struct err *err)
 {
 	if (session_init(ret, "user", err) < 0)
 		return -1;

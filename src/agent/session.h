@@ -36,9 +36,6 @@ void session_done(struct session *s);
 int session_parse(const json_t *message, const struct session *base, struct session *ret,
 		  struct err *err) NODISCARD;
 
-/* A session that no client can have a token for: what is left when the file is broken. */
-int session_sealed(struct session *ret, struct err *err) NODISCARD;
-
 /* What the file holds before there is a session; anything else that is none seals the sandbox. */
 #define SESSION_NONE "none\n"
 

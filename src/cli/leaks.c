@@ -37,7 +37,7 @@ static bool sight_init(struct sight *s)
 	       s->members && s->leaks;
 }
 
-void sight_put(json_t *set, const char *id, json_t *value)
+static void sight_put(json_t *set, const char *id, json_t *value)
 {
 	if (json_object_set_new(set, id, value) < 0)
 		abort(); /* out of memory */

@@ -17,7 +17,6 @@ struct sight {             /* one look; sets of ids are JSON objects */
 	bool node_knows;   /* is there a list? */
 };
 
-void sight_put(json_t *set, const char *id, json_t *value);
 void sight_wrong(struct sight *s, const char *kind, const char *what, const char *why);
 
 /* leaks_files.c: what is in node's data_dir and in no row. After node was asked. */

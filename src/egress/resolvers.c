@@ -30,7 +30,8 @@ static bool nameserver(struct bytes line, struct bytes *ret)
 	return true;
 }
 
-void resolvers_of_host(struct bytes file, struct question_servers *ret)
+/* The lines `nameserver ADDRESS` of such a file, the first ones; the rest of it means nothing. */
+static void read_resolv_conf(struct bytes file, struct question_servers *ret)
 {
 	struct bytes line, address;
 	char text[ADDR_TEXT_MAX];
@@ -74,7 +75,7 @@ int resolvers_read(const char *configured, struct question_servers *ret, struct 
 	fd = open(HOST_FILE, O_RDONLY | O_CLOEXEC);
 	n = fd < 0 ? -1 : read(fd, text, sizeof(text));
 	if (n > 0)
-		resolvers_of_host((struct bytes){ text, (size_t)n }, ret);
+		read_resolv_conf((struct bytes){ text, (size_t)n }, ret);
 	if (ret->n == 0)
 		log_warn("no resolver in " HOST_FILE ": sandboxes reach no name; set `resolvers`");
 	return 0;

@@ -5,5 +5,3 @@
 
 /* "1.2.3.4:53 ..."; empty: the name servers of /etc/resolv.conf, which may be none. */
 int resolvers_read(const char *configured, struct question_servers *ret, struct err *err) NODISCARD;
-/* The lines `nameserver ADDRESS` of such a file, the first ones; the rest of it means nothing. */
-void resolvers_of_host(struct bytes file, struct question_servers *ret);

@@ -157,7 +157,8 @@ json_t *sandbox_detail_json(const struct node_sandbox *s, const json_t *text, co
 	return whole(o, rc);
 }
 
-const char *sandbox_reason(uint32_t reason)
+/* Why it ended: "killed"; NULL for none, or one that is not known here. */
+static const char *sandbox_reason(uint32_t reason)
 {
 	static const char *const names[NODE_REASONS] = {
 		[NODE_KILLED] = "killed",

@@ -14,9 +14,6 @@ json_t *sandbox_json(const struct node_sandbox *s, const char *domain) NODISCARD
 json_t *sandbox_listed_json(const struct node_sandbox *s, const json_t *text) NODISCARD;
 json_t *sandbox_detail_json(const struct node_sandbox *s, const json_t *text,
 			    const char *domain) NODISCARD;
-
-/* Why it ended: "killed"; NULL for none, or one that is not known here. */
-const char *sandbox_reason(uint32_t reason);
 /* Adds `reason` and `endedAt` of one that ended. */
 int sandbox_add_end(json_t *o, uint32_t reason, uint64_t ended_ns) NODISCARD;
 /* What an operator is told of any sandbox: its state, since when, and why. */

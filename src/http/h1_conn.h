@@ -73,8 +73,7 @@ void h1_gone(struct h1_conn *c, const struct err *why, unsigned int status);
 
 void h1_request_free(struct h1_request *rq);
 void h1_refuse(struct h1_conn *c, unsigned int status, const char *message); /* and close */
-void h1_move_on(struct h1_conn *c, bool keep); /* the answer is complete */
-void h1_kick(struct h1_conn *c);               /* look at the input again, soon */
+void h1_kick(struct h1_conn *c); /* look at the input again, soon */
 void h1_update_reading(struct h1_conn *c);
 void h1_watch_output(struct h1_conn *c); /* after every write: does the client take it? */
 

@@ -141,7 +141,8 @@ static size_t h1_queued(struct http_request *base)
 	return http_out_queued(&of(base)->conn->out);
 }
 
-void h1_move_on(struct h1_conn *c, bool keep)
+/* The answer is complete. */
+static void move_on(struct h1_conn *c, bool keep)
 {
 	struct h1_request *rq = c->rq;
 
@@ -171,7 +172,7 @@ static void h1_finish(struct http_request *base)
 	if (!c->feeding || c->view.len == 0) /* else the next answers may leave with it */
 		http_out_flush(&c->out);
 	h1_watch_output(c);
-	h1_move_on(c, rq->keep && rq->out.kind != HTTP1_BODY_CLOSE);
+	move_on(c, rq->keep && rq->out.kind != HTTP1_BODY_CLOSE);
 }
 
 static void h1_abort(struct http_request *base)

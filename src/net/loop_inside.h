@@ -26,4 +26,3 @@ struct loop {
 };
 
 void turn_ends_run(struct loop *l);
-void timers_fire(struct loop *l); /* those due now, in order */

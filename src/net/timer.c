@@ -83,6 +83,8 @@ static void heap_remove(struct loop *l, struct timer *t)
 	t->child = t->next = t->prev = NULL;
 }
 
+static void timers_fire(struct loop *l);
+
 static void on_clock(uv_timer_t *t)
 {
 	timers_fire(CONTAINER_OF(t, struct loop, clock));
@@ -159,7 +161,8 @@ void timer_stop(struct timer *t)
 	rearm(t->loop);
 }
 
-void timers_fire(struct loop *l)
+/* Those due now, in order. */
+static void timers_fire(struct loop *l)
 {
 	uint64_t now = uv_now(&l->uv), end = l->timer_seq;
 

@@ -270,7 +270,8 @@ void snapshots_close(struct node *n)
 
 /* --- what gateways ask -------------------------------------------------------------------- */
 
-json_t *snapshot_json(const struct snapshot *p)
+/* {"snapshotID", "name"?, "tag", ...}; NULL: no memory. */
+static json_t *snapshot_json(const struct snapshot *p)
 {
 	const struct journal_snapshot *r = &p->row;
 	char created[32], at[RFC3339_SIZE];

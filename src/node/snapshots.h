@@ -80,5 +80,3 @@ void snapshots_delete(struct node *n, struct door_asked *a, const struct node_re
 /* snapshot_why.c: what keeps it, as texts for people; the ids of some sandboxes that do. */
 json_t *snapshot_why(const struct snapshot *p);
 json_t *snapshot_kept_by(const struct snapshot *p);
-/* {"snapshotID", "name"?, "tag", ...}; NULL: no memory. */
-json_t *snapshot_json(const struct snapshot *p);

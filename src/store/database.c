@@ -76,7 +76,8 @@ static int fail(struct database *d, int rc, struct err *err)
 		       d->handle ? sqlite3_errmsg(d->handle) : sqlite3_errstr(rc));
 }
 
-int database_run(struct database *d, const char *text, struct err *err)
+/* No rows come of it. */
+static int database_run(struct database *d, const char *text, struct err *err)
 {
 	int rc = sqlite3_exec(d->handle, text, NULL, NULL, NULL);
 

@@ -35,8 +35,6 @@ void sql_read_text(struct sql *q, char *ret, size_t size);
 char *sql_read_copy(struct sql *q); /* the caller's; NULL: no memory */
 uint64_t sql_read_u64(struct sql *q);
 void sql_done(struct sql *q);
-
-int database_run(struct database *d, const char *text, struct err *err) NODISCARD; /* no rows */
 int database_changed(const struct database *d); /* rows, by the last statement */
 
 /* Between them all or nothing. */

@@ -79,7 +79,7 @@ void build_ask(struct build *b, const char *command, json_t *arguments,
 		build_fail(b, &err);
 }
 
-void build_fail_with(struct build *b, const char *what)
+static void build_fail_with(struct build *b, const char *what)
 {
 	struct err err;
 

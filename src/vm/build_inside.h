@@ -35,7 +35,6 @@ void build_reached(struct build *b, const char *name);
 /* These may fail the build: b is gone then, so each is the last thing its caller does. */
 void build_ask(struct build *b, const char *command, json_t *arguments,
 	       void (*on_done)(struct qmp_call *c, const json_t *ret, const struct err *err));
-void build_fail_with(struct build *b, const char *what);
 
 /* build_commands.c: what is left to be run, then build_freeze(). */
 void build_commands(struct build *b);

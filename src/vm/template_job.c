@@ -23,7 +23,7 @@ void template_files_init(struct template_files *f)
 		f->fd[i] = -1;
 }
 
-void template_files_done(struct template_files *f)
+static void template_files_done(struct template_files *f)
 {
 	for (size_t i = 0; i < MANIFEST_FILES; i++)
 		if (f->fd[i] >= 0)

@@ -12,7 +12,6 @@ struct template_files { /* owned, read-only; -1: none */
 };
 
 void template_files_init(struct template_files *f);
-void template_files_done(struct template_files *f);
 
 /* Opens them by their names in the folder `dir`. */
 int template_files_open(struct template_files *ret, int dir, struct err *err) NODISCARD;
