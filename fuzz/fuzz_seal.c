@@ -61,7 +61,6 @@ static void must_load_or_say_why(struct bytes text)
 		MUST(!a);
 		return;
 	}
-	MUST(authority_ends_s(a) > 0);
 	authority_free(a);
 }
 
@@ -77,7 +76,6 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	must_load_or_say_why(in);
 	if (seal_key_load(in, &other, &err) < 0)
 		must_say_why(&err);
-	MUST(!seal_key_fits(in) || other);
 	seal_key_free(other);
 	seal_key_free(k);
 	return 0;

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "fuzz/must.h"
+#include "wire/http1_encode.h"
 #include "wire/http1_field.h"
 
 /* Where a simpler reader would see the end, or the first line that does not end in CRLF. */
@@ -106,4 +107,14 @@ static inline void must_be_same(const struct http1_head *a, const struct http1_h
 		MUST(bytes_eq(a->fields[i].value, b->fields[i].value));
 	}
 	MUST(bytes_eq(http1_upgrade(a), http1_upgrade(b)) || a->minor != b->minor);
+}
+
+/* After its first line: the fields of a head that was read, and its end. */
+static inline void must_put_fields(struct buf *out, const struct http1_head *h)
+{
+	struct err err = { 0 };
+
+	for (size_t i = 0; i < h->n_fields; i++)
+		MUST(http1_put_field(out, h->fields[i].name, h->fields[i].value, &err) == 0);
+	MUST(http1_put_end(out, &err) == 0);
 }

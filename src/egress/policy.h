@@ -60,9 +60,6 @@ struct policy {
 /* {"packages":[], "services":[], "allowInternetAccess":, "network":{"allowOut":[], "denyOut":[],
  * "rules":{}}}, each of which may be absent. What is unknown is passed over; known_names.h has
  * more. */
-int policy_read(struct policy *ret, const struct policy_ground *g, struct bytes text,
-		struct err *err) NODISCARD;
-/* The same in two steps, for who wants more of the text. */
 int policy_decode(struct bytes text, json_t **ret, struct err *err) NODISCARD;
 int policy_of(struct policy *ret, const struct policy_ground *g, const json_t *rules,
 	      struct err *err) NODISCARD;

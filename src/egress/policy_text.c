@@ -176,14 +176,6 @@ int policy_of(struct policy *ret, const struct policy_ground *g, const json_t *r
 	return 0;
 }
 
-int policy_read(struct policy *ret, const struct policy_ground *g, struct bytes text,
-		struct err *err)
-{
-	AUTO(json_decrefp) json_t *v = NULL;
-
-	return policy_decode(text, &v, err) < 0 ? -1 : policy_of(ret, g, v, err);
-}
-
 void policy_done(struct policy *p)
 {
 	rule_list_done(&p->packages);

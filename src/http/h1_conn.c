@@ -334,14 +334,6 @@ void h1_kick(struct h1_conn *c)
 		timer_start(&c->later, 0);
 }
 
-static void conn_quiesce(struct http_conn *conn)
-{
-	struct h1_conn *c = CONTAINER_OF(conn, struct h1_conn, conn);
-
-	if (c->state == H1_HEAD || c->state == H1_DRAIN)
-		h1_close(c, true);
-}
-
 static void conn_kill(struct http_conn *conn, const struct err *why)
 {
 	h1_gone(CONTAINER_OF(conn, struct h1_conn, conn), why, 0);
@@ -350,7 +342,7 @@ static void conn_kill(struct http_conn *conn, const struct err *why)
 int h1_conn_open(struct http_server *sv, struct stream *s, const struct addr *peer, struct err *err)
 {
 	static const struct stream_user_ops user_ops = { on_data, on_end, on_drain, on_fail };
-	static const struct http_conn_ops conn_ops = { conn_quiesce, conn_kill };
+	static const struct http_conn_ops conn_ops = { conn_kill };
 	struct h1_conn *c = calloc(1, sizeof(*c));
 
 	if (!c) {

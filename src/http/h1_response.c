@@ -69,8 +69,8 @@ static bool plan_keep(const struct h1_request *rq)
 	const struct http_server *sv = rq->conn->conn.server;
 	bool too_much = rq->body.kind == HTTP1_BODY_LENGTH && rq->body.left > sv->limits.drain_max;
 
-	return rq->base.head.minor >= 1 && http1_keep_alive(&rq->base.head) && !sv->quiet &&
-	       !rq->continue_due && (rq->started || !too_much);
+	return rq->base.head.minor >= 1 && http1_keep_alive(&rq->base.head) && !rq->continue_due &&
+	       (rq->started || !too_much);
 }
 
 static int h1_respond(struct http_request *base, const struct http_response *r, struct bytes first,
@@ -151,7 +151,7 @@ static void move_on(struct h1_conn *c, bool keep)
 	c->state = rq->body.over ? H1_HEAD : H1_DRAIN;
 	c->rq = NULL;
 	h1_request_free(rq);
-	if (!keep || c->conn.server->quiet) {
+	if (!keep) {
 		h1_close(c, true);
 		return;
 	}

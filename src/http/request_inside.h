@@ -37,7 +37,6 @@ struct http_request {
 };
 
 struct http_conn_ops {
-	void (*quiesce)(struct http_conn *c);
 	void (*kill)(struct http_conn *c, const struct err *why); /* tells the handlers */
 };
 

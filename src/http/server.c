@@ -74,17 +74,6 @@ void http_conn_leave(struct http_conn *c)
 	c->server = NULL;
 }
 
-void http_server_quiesce(struct http_server *sv)
-{
-	struct http_conn *next;
-
-	sv->quiet = true;
-	for (struct http_conn *c = sv->conns; c; c = next) {
-		next = c->next; /* an idle one leaves the list */
-		c->ops->quiesce(c);
-	}
-}
-
 void http_server_cut(struct http_server *sv, const struct http_request *keep)
 {
 	struct http_conn *c;

@@ -34,7 +34,6 @@ struct http_server { /* embedded by its owner */
 	struct http_limits limits;
 	struct http_conn *conns, *waiting, **waiting_end; /* for clients: the longest first */
 	size_t n_conns;
-	bool quiet;
 };
 
 void http_server_init(struct http_server *sv, struct loop *l, const struct http_server_ops *ops,
@@ -43,8 +42,6 @@ void http_server_init(struct http_server *sv, struct loop *l, const struct http_
 /* Serve what arrives on `s`, which is taken in any case. `peer` NULL: it does not matter who. */
 int http_server_add(struct http_server *sv, struct stream *s, const struct addr *peer,
 		    struct err *err) NODISCARD;
-/* No new requests: idle connections close, the others after their answer. */
-void http_server_quiesce(struct http_server *sv);
 /* Resets every connection; running requests get their on_gone from inside this call, the one
  * exception to the rule. Then the owner may be freed. */
 void http_server_done(struct http_server *sv);

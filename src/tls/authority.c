@@ -191,16 +191,6 @@ int authority_load(struct bytes cert_text, struct bytes key_text, struct authori
 	return 0;
 }
 
-int64_t authority_ends_s(const struct authority *a)
-{
-	int days = 0, seconds = 0;
-	AUTO(own_time) ASN1_TIME *epoch = ASN1_TIME_set(NULL, 0);
-
-	if (!epoch || ASN1_TIME_diff(&days, &seconds, epoch, X509_get0_notAfter(a->cert)) != 1)
-		return 0;
-	return (int64_t)days * 86400 + seconds;
-}
-
 static void own_identity(struct identity **p)
 {
 	identity_free(*p);

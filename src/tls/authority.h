@@ -44,8 +44,7 @@ int authority_key_text(const struct authority *a, struct buf *ret, struct err *e
 int authority_load(struct bytes cert_text, struct bytes key_text, struct authority **ret,
 		   struct err *err) NODISCARD;
 
-int64_t authority_ends_s(const struct authority *a); /* last valid second, Unix time */
-void authority_free(struct authority *a);            /* the key is wiped; NULL is fine */
+void authority_free(struct authority *a); /* the key is wiped; NULL is fine */
 
 /* What a server shows: a leaf's key, the leaf, and the branch. Valid as long as the branch. Making
  * one costs about a millisecond: keep it for the next connection to the same name. */

@@ -125,14 +125,6 @@ void seal_key_free(struct seal_key *k)
 	free(k);
 }
 
-bool seal_key_fits(struct bytes public_text)
-{
-	uint8_t half[HALF_LEN];
-	struct err ignored;
-
-	return half_read(public_text, half, &ignored) == 0;
-}
-
 /* What both sides find, each with its own half: secret for GCM, key first, then nonce. */
 static int agree(EVP_PKEY *mine, const uint8_t theirs[HALF_LEN], uint8_t ret[HALF_LEN],
 		 struct err *err)

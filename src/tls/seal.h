@@ -35,5 +35,3 @@ int seal(struct bytes public_text, struct bytes label, struct bytes value, struc
  * value's. */
 int unseal(const struct seal_key *k, struct bytes label, struct bytes text, struct buf *ret,
 	   struct err *err) NODISCARD;
-
-bool seal_key_fits(struct bytes public_text); /* is it one at all? */

@@ -174,9 +174,3 @@ int tls_accept(struct tls_context *c, struct stream *below, struct bytes first,
 	begin(t, ret);
 	return 0;
 }
-
-bool tls_ready(struct stream *s)
-{
-	assert(s->ops == &tls_stream_ops);
-	return CONTAINER_OF(s, struct tls_stream, face)->state == TLS_OPEN;
-}

@@ -60,5 +60,3 @@ struct tls_chooser { /* embedded by the server; must live until its streams are 
 int tls_accept(struct tls_context *c, struct stream *below, struct bytes first,
 	       struct tls_chooser *chooser, const char *alpn, struct stream **ret,
 	       struct err *err) NODISCARD;
-
-bool tls_ready(struct stream *s); /* of one made here: the handshake is over */

@@ -8,11 +8,6 @@ static struct restore *of(struct machine_user *u)
 	return CONTAINER_OF(u, struct restore, machine_user);
 }
 
-bool restore_running(const struct restore *r)
-{
-	return r->user != NULL;
-}
-
 static void release(struct restore *r)
 {
 	r->user = NULL;

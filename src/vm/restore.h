@@ -50,8 +50,8 @@ struct restore_spec { /* what it points to is borrowed until the restore is over
 	bool boot;  /* no state at all: the guest boots from its disk */
 };
 
-struct restore { /* embedded by the owner; all zero: nothing under way */
-	struct restore_user *user;
+struct restore {                   /* embedded by the owner; all zero: nothing under way */
+	struct restore_user *user; /* NULL: nothing is */
 	struct machine *machine;
 	struct machine_user machine_user;
 	struct restore_spec spec;
@@ -77,4 +77,3 @@ void restore_identity(struct restore *r, const struct agent_identity *id); /* af
 void restore_fail(struct restore *r, const struct err *err);
 
 void restore_cancel(struct restore *r); /* closes the machine; no callback; fine when over */
-bool restore_running(const struct restore *r);

@@ -14,11 +14,6 @@ static struct save *of(struct machine_user *u)
 	return CONTAINER_OF(u, struct save, machine_user);
 }
 
-bool save_running(const struct save *s)
-{
-	return s->user != NULL;
-}
-
 /* --- its end ------------------------------------------------------------------------------ */
 
 static void release(struct save *s)

@@ -54,8 +54,8 @@ struct save_spec { /* what it points to is borrowed until the save is over */
 	bool disk_only;        /* freeze (which writes the guest's disk back) and stop: no copy */
 };
 
-struct save { /* embedded by the owner; all zero: nothing under way */
-	struct save_user *user;
+struct save {                   /* embedded by the owner; all zero: nothing under way */
+	struct save_user *user; /* NULL: nothing is */
 	struct machine *machine;
 	struct machine_user machine_user;
 	struct machine_user *before; /* who the machine goes back to */
@@ -86,4 +86,3 @@ void save_sync(struct save *s);
 /* No callback; the guest stays as it is; fine when over. While QEMU is to answer a command the
  * machine is closed. */
 void save_cancel(struct save *s);
-bool save_running(const struct save *s);

@@ -117,16 +117,6 @@ unsigned int connect_code_status(enum connect_code code)
 	return codes[code].status;
 }
 
-bool connect_code_find(struct bytes name, enum connect_code *ret)
-{
-	for (size_t i = CONNECT_CANCELED; i < CONNECT_CODES; i++)
-		if (bytes_eq(name, bytes_str(codes[i].name))) {
-			*ret = (enum connect_code)i;
-			return true;
-		}
-	return false;
-}
-
 enum connect_code connect_code_of(enum err_code code)
 {
 	static const enum connect_code of[] = {

@@ -52,7 +52,6 @@ enum { CONNECT_MESSAGE_MAX = 1024 }; /* of an error, in bytes; the rest is cut o
 
 const char *connect_code_name(enum connect_code code);    /* "not_found" */
 unsigned int connect_code_status(enum connect_code code); /* of HTTP, for a unary call: 404 */
-bool connect_code_find(struct bytes name, enum connect_code *ret);
 enum connect_code connect_code_of(enum err_code code);
 
 /* {"code":"not_found","message":"..."}: the body of a unary call that failed. Bytes that are not

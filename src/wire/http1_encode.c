@@ -72,41 +72,6 @@ int http1_put_body(struct buf *out, enum http1_body body, uint64_t length, struc
 	abort();
 }
 
-static int put_fields(struct buf *out, const struct http1_field *fields, size_t n, struct err *err)
-{
-	if (n > HTTP1_FIELDS_MAX)
-		return err_set(err, ERR_EXHAUSTED, 0, "more than %d fields", HTTP1_FIELDS_MAX);
-	for (size_t i = 0; i < n; i++)
-		if (http1_put_field(out, fields[i].name, fields[i].value, err) < 0)
-			return -1;
-	return http1_put_end(out, err);
-}
-
-int http1_put_request(struct buf *out, struct bytes method, struct bytes target,
-		      const struct http1_field *fields, size_t n, struct err *err)
-{
-	size_t before = out->len;
-
-	if (http1_put_request_line(out, method, target, err) < 0 ||
-	    put_fields(out, fields, n, err) < 0) {
-		out->len = before;
-		return -1;
-	}
-	return 0;
-}
-
-int http1_put_response(struct buf *out, unsigned int status, const struct http1_field *fields,
-		       size_t n, struct err *err)
-{
-	size_t before = out->len;
-
-	if (http1_put_status_line(out, status, err) < 0 || put_fields(out, fields, n, err) < 0) {
-		out->len = before;
-		return -1;
-	}
-	return 0;
-}
-
 static const struct {
 	unsigned int status;
 	const char *reason;

@@ -20,11 +20,5 @@ int http1_put_end(struct buf *out, struct err *err) NODISCARD;
 int http1_put_body(struct buf *out, enum http1_body body, uint64_t length,
 		   struct err *err) NODISCARD;
 
-/* The whole head at once. The fields must describe the body: nothing is added. */
-int http1_put_request(struct buf *out, struct bytes method, struct bytes target,
-		      const struct http1_field *fields, size_t n, struct err *err) NODISCARD;
-int http1_put_response(struct buf *out, unsigned int status, const struct http1_field *fields,
-		       size_t n, struct err *err) NODISCARD;
-
 /* "Not Found"; "Unknown" for a status without a name. */
 const char *http1_reason(unsigned int status);

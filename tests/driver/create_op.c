@@ -365,7 +365,7 @@ void run_cont(struct op *o)
 		return;
 	}
 	s = sandbox_find(o->d, id);
-	if (!s || !restore_running(&s->restore) || s->machine.life.state != VM_PAUSED) {
+	if (!s || !s->restore.user || s->machine.life.state != VM_PAUSED) {
 		err_set(&err, ERR_NOT_FOUND, 0, "%s is not held", id);
 		op_fail(o, &err);
 		return;

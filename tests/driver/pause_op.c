@@ -69,7 +69,7 @@ static void ask(struct pause_op *p, struct warden_request *rq, const int *fds, s
 	snprintf(rq->id, sizeof(rq->id), "%s", p->s->id);
 	if (driver_ask(p->d, &p->call, rq, fds, n, on_done, &err) == 0)
 		return;
-	if (restore_running(&p->s->restore))
+	if (p->s->restore.user)
 		restore_fail(&p->s->restore, &err);
 	else
 		pause_fail(p, &err);

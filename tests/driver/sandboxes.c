@@ -156,7 +156,7 @@ void run_stop(struct op *o)
 		return;
 	}
 	s = sandbox_find(o->d, rq.id);
-	if (s && restore_running(&s->restore) && !s->restore.spec.hold) {
+	if (s && s->restore.user && !s->restore.spec.hold) {
 		err_set(&err, ERR_INVALID, 0, "%s is still being created", rq.id);
 		op_fail(o, &err);
 		return;

@@ -643,42 +643,6 @@ static void a_switched_connection_belongs_to_the_handler(void **state)
 	raw_close(&r);
 }
 
-static void a_quiet_server_finishes_what_it_began(void **state)
-{
-	const struct http_limits lim = HTTP_LIMITS;
-	struct raw busy, idle;
-
-	(void)state;
-	raw_open(&idle, &lim, 0);
-	raw_say(&idle, BYTES_LIT("GET /hello HTTP/1.1\r\n" HOST "\r\n"));
-	RUN_UNTIL(idle.l, idle.client.got.len > 0);
-	http_server_quiesce(&idle.sv.http);
-	RUN_UNTIL(idle.l, idle.client.ends == 1);
-	raw_close(&idle);
-
-	raw_open(&busy, &lim, 0);
-	raw_say(&busy, BYTES_LIT("GET /hold HTTP/1.1\r\n" HOST "\r\n"));
-	RUN_UNTIL(busy.l, busy.sv.jobs);
-	http_server_quiesce(&busy.sv.http);
-	some_turns(busy.l, 5);
-	assert_int_equal(busy.client.ends, 0);
-	job_answer_text(busy.sv.jobs, "last");
-	RUN_UNTIL(busy.l, busy.client.ends == 1);
-	assert_string_equal(heard(&busy), FINAL("4", "last"));
-	raw_close(&busy);
-
-	raw_open(&busy, &lim, 0); /* one whose head, already sent, promised to go on */
-	raw_say(&busy, BYTES_LIT("GET /hold HTTP/1.1\r\n" HOST "\r\n"));
-	RUN_UNTIL(busy.l, busy.sv.jobs);
-	job_respond(busy.sv.jobs, 200, 0);
-	http_server_quiesce(&busy.sv.http);
-	http_finish(busy.sv.jobs->rq);
-	job_free(busy.sv.jobs);
-	RUN_UNTIL(busy.l, busy.client.ends == 1);
-	assert_string_equal(heard(&busy), OK("0", ""));
-	raw_close(&busy);
-}
-
 static void a_server_that_goes_tells_its_handlers(void **state)
 {
 	const struct http_limits lim = HTTP_LIMITS;
@@ -714,7 +678,6 @@ int main(void)
 		cmocka_unit_test(a_half_closed_client_gets_its_answers_if_allowed),
 		cmocka_unit_test(an_answer_that_breaks_off_is_not_taken_for_whole),
 		cmocka_unit_test(a_switched_connection_belongs_to_the_handler),
-		cmocka_unit_test(a_quiet_server_finishes_what_it_began),
 		cmocka_unit_test(a_server_that_goes_tells_its_handlers),
 	};
 

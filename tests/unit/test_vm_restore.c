@@ -142,7 +142,7 @@ static void it_is_loaded_seen_paused_then_run(void **state)
 			fail_msg("no time for %s", steps[i]);
 	assert_int_equal(s.machine.life.state, VM_RUNNING);
 	assert_int_equal(s.machine.qemu_major, 10);
-	assert_false(restore_running(&s.restore));
+	assert_null(s.restore.user);
 	scene_end();
 }
 
@@ -305,7 +305,7 @@ static void without_an_identity_it_runs_and_waits(void **state)
 	assert_int_equal(s.done, 1);
 	assert_int_equal(s.err.code, ERR_NONE);
 	assert_string_equal(s.agent.log[asked], "POST /control/identity");
-	assert_false(restore_running(&s.restore));
+	assert_null(s.restore.user);
 	scene_end();
 }
 

@@ -39,7 +39,7 @@ static void it_is_frozen_stopped_copied_and_durable(void **state)
 	assert_int_equal(s.result.copied.pages, 20);
 	assert_int_equal(s.machine.life.state, VM_PAUSED);
 	assert_ptr_equal(s.machine.user, &s.owner);
-	assert_false(save_running(&s.save));
+	assert_null(s.save.user);
 	scene_end();
 }
 
@@ -348,7 +348,7 @@ static void it_may_be_cancelled_at_any_time(void **state)
 		timer_start(&s.later, ms);
 		loop_run(s.loop);
 		assert_int_equal(s.done, 0);
-		assert_false(save_running(&s.save));
+		assert_null(s.save.user);
 		scene_end();
 	}
 }

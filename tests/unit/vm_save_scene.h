@@ -80,7 +80,7 @@ static inline void copier_say(const struct copier_reply *r)
 
 	memcpy(room, r, sizeof(*r));
 	if (send(s.copier_fd, room, n, MSG_NOSIGNAL) != (ssize_t)n)
-		assert_false(save_running(&s.save)); /* it was cancelled meanwhile */
+		assert_null(s.save.user); /* it was cancelled meanwhile */
 }
 
 static inline void on_request(struct watch *w, unsigned int events)
