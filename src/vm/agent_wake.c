@@ -19,17 +19,6 @@ bool agent_clock_read(const struct agent_answer *a, struct agent_clock *ret)
 	return true;
 }
 
-int64_t agent_clock_skew(const struct agent_answer *a, uint64_t *ret_uncertainty_ns)
-{
-	uint64_t half = (a->got_wall_ns - a->sent_wall_ns) / 2;
-	int64_t skew;
-
-	*ret_uncertainty_ns = half;
-	if (__builtin_sub_overflow(a->realtime_ns, (int64_t)(a->sent_wall_ns + half), &skew))
-		return INT64_MAX;
-	return skew;
-}
-
 void agent_wake_cancel(struct agent_wake *w)
 {
 	w->on_done = NULL;

@@ -62,6 +62,3 @@ void agent_wake_tell(struct agent_wake *w, const struct agent_identity *id);
 
 /* What one answer says about the clock. False when the answer makes no sense. */
 bool agent_clock_read(const struct agent_answer *a, struct agent_clock *ret);
-
-/* How far the guest's real time is ahead of the host's, known to +-*ret_uncertainty_ns. */
-int64_t agent_clock_skew(const struct agent_answer *a, uint64_t *ret_uncertainty_ns);

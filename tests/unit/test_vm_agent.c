@@ -5,7 +5,6 @@
 
 #include "vm/agent_dial.h"
 #include "vm/agent_exec.h"
-#include "vm/agent_files.h"
 #include "vm/agent_wake.h"
 
 enum { GUARD_MS = 20000, MS = 5000 };
@@ -17,7 +16,6 @@ static struct scene {
 	struct agent_dial dial;
 	struct agent_wake wake;
 	struct agent_exec exec;
-	struct agent_files files;
 	struct agent_identity identity;
 	struct steps steps;
 	struct stream *stream;
@@ -598,62 +596,6 @@ static void a_process_cut_by_its_deadline_is_a_timeout(void **state)
 	scene_end();
 }
 
-/* --- files -------------------------------------------------------------------------------- */
-
-static void on_file(struct agent_files *f, struct bytes content, const struct err *err)
-{
-	(void)f;
-	assert_true(bytes_to_str(content, s.out, sizeof(s.out)));
-	finished(err);
-}
-
-static void files_are_read_and_written(void **state)
-{
-	static const struct mock_route routes[] = {
-		{ .request = "GET /files", .answer = "HTTP/1.1 200 OK\r\n" MOCK_LENGTH("2") "hi" },
-		{ .request = "POST /files", .answer = "HTTP/1.1 200 OK\r\n" MOCK_LENGTH("2") "[]" },
-	};
-	const struct agent_file file = { BYTES_LIT("/a b/\xc3\xa9&?"), BYTES_LIT("user"),
-					 BYTES_LIT("secret") };
-	struct err err;
-
-	(void)state;
-	scene_open(routes, COUNT(routes));
-	assert_int_equal(agent_files_read(&s.files, dial(), &file, 100, MS, on_file, &err), 0);
-	loop_run(s.loop);
-	assert_string_equal(s.out, "hi");
-	assert_string_equal(s.agent.log[0], "GET /files?path=/a%20b/%C3%A9%26%3F&username=user");
-	assert_int_equal(
-		agent_files_write(&s.files, dial(), &file, BYTES_LIT("abc"), MS, on_file, &err), 0);
-	loop_run(s.loop);
-	assert_int_equal(s.err.code, ERR_NONE);
-	assert_true(bytes_eq(buf_view(&s.agent.body), BYTES_LIT("abc")));
-	scene_end();
-}
-
-static void a_file_too_large_is_refused(void **state)
-{
-	static const struct mock_route routes[] = {
-		{ .request = "GET /files",
-		  .answer = "HTTP/1.1 200 OK\r\n" MOCK_LENGTH("5") "hello" },
-	};
-	const struct agent_file file = { .path = BYTES_LIT("/x") };
-	static uint8_t large[AGENT_WRITE_MAX + 1];
-	struct err err;
-
-	(void)state;
-	scene_open(routes, COUNT(routes));
-	assert_int_equal(agent_files_read(&s.files, dial(), &file, 4, MS, on_file, &err), 0);
-	loop_run(s.loop);
-	assert_int_equal(s.err.code, ERR_EXHAUSTED);
-	assert_int_equal(agent_files_write(&s.files, dial(), &file,
-					   (struct bytes){ large, sizeof(large) }, MS, on_file,
-					   &err),
-			 -1);
-	assert_int_equal(err.code, ERR_EXHAUSTED);
-	scene_end();
-}
-
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -675,8 +617,6 @@ int main(void)
 		cmocka_unit_test(a_detached_process_is_left_when_it_runs),
 		cmocka_unit_test(a_hostile_stream_fails_the_exec),
 		cmocka_unit_test(a_process_cut_by_its_deadline_is_a_timeout),
-		cmocka_unit_test(files_are_read_and_written),
-		cmocka_unit_test(a_file_too_large_is_refused),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -13,7 +13,6 @@
 #include "base/clock.h"
 #include "net/fd_stream.h"
 #include "vm/agent_exec.h"
-#include "vm/agent_files.h"
 #include "vm/agent_wake.h"
 
 enum {
@@ -159,8 +158,6 @@ static void add_true_answer(struct buf *b, struct bytes request)
 		add_clock(b);
 	else if (asks(request, "/process.Process/Start"))
 		add_process(b);
-	else if (asks(request, "/files"))
-		add_answer(b, BYTES_LIT("[{\"path\":\"/x\"}]"));
 	else
 		add_text(b, heads[1]);
 }
@@ -411,30 +408,6 @@ static void run_command(void)
 	agent_exec_cancel(&x);
 }
 
-static void on_file(struct agent_files *f, struct bytes content, const struct err *err)
-{
-	(void)f;
-	assert_true(content.len <= AGENT_READ_MAX);
-	finished(err);
-}
-
-static void move_file(void)
-{
-	struct agent_file file = { .path = BYTES_LIT("/x") };
-	struct agent_files f = { 0 };
-	struct err err;
-	int rc;
-
-	if (roll(2))
-		rc = agent_files_read(&f, meet(), &file, 1 + roll(8192), QUESTION_MS, on_file,
-				      &err);
-	else
-		rc = agent_files_write(&f, meet(), &file, BYTES_LIT("data"), QUESTION_MS, on_file,
-				       &err);
-	see_it_end(rc);
-	agent_files_cancel(&f);
-}
-
 /* --- all of them -------------------------------------------------------------------------- */
 
 static uint64_t from_environment(const char *name, uint64_t otherwise)
@@ -459,7 +432,7 @@ static size_t count_fds(void)
 
 static void agents_that_lie(void **state)
 {
-	static void (*const questions[])(void) = { question, wake, run_command, move_file };
+	static void (*const questions[])(void) = { question, wake, run_command };
 	uint64_t first = from_environment("HOTCELL_SEED", 1);
 	uint64_t seeds = from_environment("HOTCELL_SEEDS", SEEDS);
 	size_t held;

@@ -1,5 +1,5 @@
 /* agent_files.c - GET and POST of /files. */
-#include "vm/agent_files.h"
+#include "tests/driver/agent_files.h"
 
 #include <assert.h>
 
