@@ -15,7 +15,7 @@ SOURCES = pathlib.Path(__file__).resolve().parents[2] / "src"
 
 def steps_of(folder):
     """The named steps of a daemon."""
-    found = {name for path in (SOURCES / folder).glob("*.c")
+    found = {name for path in (SOURCES / folder).rglob("*.c")
              for call in re.findall(r'\bstep\(([^;]*"[^;]*)\);', path.read_text())
              for name in re.findall(r'"([\w.]+)"', call)}
     shared = {name for name in found if "." not in name}  # STEP_OF: on the way of each of these

@@ -23,7 +23,7 @@ from warden import cgroup_trees, is_alive, sizes, wait_for
 from warden_fixtures import Watched
 
 SOURCES = pathlib.Path(__file__).resolve().parents[2] / "src/warden"
-STEPS = sorted({name for path in SOURCES.glob("*.c")
+STEPS = sorted({name for path in SOURCES.rglob("*.c")
                 for name in re.findall(r'\bstep\("([\w.]+)"\)', path.read_text())})
 WITNESS = "witness"
 BUILD_SECONDS = 5
