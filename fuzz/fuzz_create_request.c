@@ -2,8 +2,8 @@
  * JSON that means the same when read again. The first byte chooses the version.
  */
 #include "fuzz/must.h"
-#include "gateway/create_request.h"
-#include "gateway/network_request.h"
+#include "gateway/parse/create_request.h"
+#include "gateway/parse/network_request.h"
 #include "wire/json.h"
 
 static void must_be_strings(const json_t *text, const char *name)

@@ -2,7 +2,7 @@
  * is the same cursor.
  */
 #include "fuzz/must.h"
-#include "gateway/list_query.h"
+#include "gateway/parse/list_query.h"
 
 enum { LIMIT = 100 };
 

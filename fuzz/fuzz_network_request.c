@@ -1,8 +1,8 @@
 /* fuzz_network_request.c - promises of the body of PUT .../network and of a key's services: within
  * limits, and what was accepted is accepted again as the same. */
 #include "fuzz/must.h"
-#include "gateway/key_services.h"
-#include "gateway/network_request.h"
+#include "gateway/parse/key_services.h"
+#include "gateway/parse/network_request.h"
 
 enum { DEPTH_MAX = 16, TEXT_MAX = 1024 * 1024 };
 

@@ -2,7 +2,7 @@
  * ask for can be. The first byte chooses which.
  */
 #include "fuzz/must.h"
-#include "gateway/record_query.h"
+#include "gateway/parse/record_query.h"
 
 static const struct {
 	int (*parse)(struct bytes query, struct record_query *ret, struct err *err);

@@ -1,6 +1,6 @@
 /* fuzz_secret_request.c - promises of secret_request.h: limits hold, ids and names do not mix. */
 #include "fuzz/must.h"
-#include "gateway/secret_request.h"
+#include "gateway/parse/secret_request.h"
 
 static void must_keep_limits(struct bytes in, bool named)
 {

@@ -7,7 +7,7 @@
 #include <sys/socket.h>
 
 #include "fuzz/must.h"
-#include "gateway/relay.h"
+#include "gateway/relay/relay.h"
 
 struct node_link {
 	struct node_call *calls;

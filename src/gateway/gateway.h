@@ -5,7 +5,7 @@
  */
 #pragma once
 
-#include "gateway/address_rates.h"
+#include "gateway/relay/address_rates.h"
 #include "gateway/node_link.h"
 #include "http/server.h"
 

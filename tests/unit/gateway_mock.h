@@ -9,7 +9,7 @@
 #include <sys/stat.h>
 
 #include "base/folder.h"
-#include "gateway/api.h"
+#include "gateway/api/api.h"
 #include "http/call.h"
 #include "node/gateway_door.h"
 

@@ -7,7 +7,7 @@
 
 #include "tests/unit/test_http_service.h"
 
-#include "gateway/relay.h"
+#include "gateway/relay/relay.h"
 #include "net/listen.h"
 
 enum node_mood {

@@ -3,7 +3,7 @@
  */
 #include "tests/unit/gateway_world.h"
 
-#include "gateway/crowd.h"
+#include "gateway/relay/crowd.h"
 
 enum { MAX = 64, RESERVE = MAX / CROWD_RESERVE, MANY = 2 * MAX };
 

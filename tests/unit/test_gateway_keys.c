@@ -1,7 +1,7 @@
 /* test_gateway_keys.c - teams and keys: born, shown, renamed, dead at once; and the admin door. */
 #include "tests/unit/gateway_mock.h"
 
-#include "gateway/admin_door.h"
+#include "gateway/api/admin_door.h"
 #include "net/dial.h"
 
 static void a_key_knows_its_team(void **state)

@@ -2,7 +2,7 @@
  * one for one that runs; what an operator is told; services of keys. */
 #include "tests/unit/gateway_mock.h"
 
-#include "gateway/network_request.h"
+#include "gateway/parse/network_request.h"
 
 static int take(const char *text, json_t **ret, struct err *err)
 {

@@ -1,10 +1,10 @@
 /* test_gateway_parse.c - the body of a create, template references, list tokens, the key cache. */
 #include "tests/unit/check.h"
 
-#include "gateway/create_request.h"
-#include "gateway/key_cache.h"
-#include "gateway/list_query.h"
-#include "gateway/template_ref.h"
+#include "gateway/parse/create_request.h"
+#include "gateway/api/key_cache.h"
+#include "gateway/parse/list_query.h"
+#include "gateway/parse/template_ref.h"
 
 static void creates_are_read(void **state)
 {

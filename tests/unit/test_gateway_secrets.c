@@ -3,7 +3,7 @@
  */
 #include "tests/unit/gateway_mock.h"
 
-#include "gateway/secret_request.h"
+#include "gateway/parse/secret_request.h"
 #include "tls/seal.h"
 
 struct vault { /* what the opener would hold */

@@ -1,0 +1,321 @@
+/* admin_routes.c - teams, and how this host is; by the admin door only. */
+#include "gateway/api/handlers.h"
+
+#include "gateway/api/limits_json.h"
+#include "wire/rfc3339.h"
+
+enum { TIME_DIGITS = 6, HEALTH_MS = 3000, STATUS_DEPTH_MAX = 16 };
+
+static json_t *team_json(const struct store_team *t)
+{
+	char created[RFC3339_SIZE];
+
+	rfc3339_put(t->created_ns, TIME_DIGITS, created);
+	return json_pack("{s:s, s:s, s:s, s:s, s:o}", "teamID", t->id, "name", t->name, "slug",
+			 t->slug, "createdAt", created, "limits", limits_json(&t->limits));
+}
+
+static void on_teams(struct store_call *call, const struct store_result *ret, const struct err *err)
+{
+	struct api_call *c = CONTAINER_OF(call, struct api_call, store);
+	json_t *all;
+
+	if (err) {
+		api_fail_err(c, err);
+		return;
+	}
+	all = json_array();
+	for (size_t i = 0; i < ret->n_teams; i++)
+		json_array_append_new(all, team_json(&ret->teams[i]));
+	api_answer(c, 200, all);
+}
+
+void admin_team_list(struct api_call *c)
+{
+	const struct store_request rq = { .verb = STORE_TEAM_LIST };
+
+	api_ask_store(c, &rq, on_teams);
+}
+
+static bool is_letter_or_digit(char ch)
+{
+	return (ch >= '0' && ch <= '9') || (ch >= 'a' && ch <= 'z') || (ch >= 'A' && ch <= 'Z');
+}
+
+static bool team_name_ok(const char *name)
+{
+	for (size_t i = 0; name[i]; i++)
+		if (!is_letter_or_digit(name[i]) && (i == 0 || !strchr("-_. ", name[i])))
+			return false;
+	return true;
+}
+
+/* "My Team_2" becomes "my-team-2". */
+static void make_slug(const char *name, char ret[static STORE_NAME_SIZE])
+{
+	size_t n = 0;
+
+	for (; *name; name++) {
+		if (*name >= 'A' && *name <= 'Z')
+			ret[n++] = (char)(*name - 'A' + 'a');
+		else if (is_letter_or_digit(*name))
+			ret[n++] = *name;
+		else if (ret[n - 1] != '-') /* a name begins with a letter or digit */
+			ret[n++] = '-';
+	}
+	ret[n] = '\0';
+}
+
+static void on_team_added(struct store_call *call, const struct store_result *ret,
+			  const struct err *err)
+{
+	struct api_call *c = CONTAINER_OF(call, struct api_call, store);
+
+	if (err)
+		api_fail_err(c, err);
+	else
+		api_answer(c, 201, team_json(&ret->teams[0]));
+}
+
+void admin_team_add(struct api_call *c)
+{
+	AUTO(json_decrefp) json_t *body = NULL;
+	struct store_request rq = { .verb = STORE_TEAM_ADD };
+
+	if (api_body(c, &body) < 0 || api_name(c, body, rq.team.name) < 0)
+		return;
+	if (!team_name_ok(rq.team.name)) {
+		api_fail(c, 400,
+			 "a team's name has letters, digits, '-', '_', '.' and spaces, and begins "
+			 "with a letter or digit");
+		return;
+	}
+	make_slug(rq.team.name, rq.team.slug);
+	api_ask_store(c, &rq, on_team_added);
+}
+
+/* The team named in the path, by its id or its name. */
+static void find_team(struct api_call *c,
+		      void (*on_done)(struct store_call *call, const struct store_result *ret,
+				      const struct err *err))
+{
+	struct store_request rq = { .verb = STORE_TEAM_FIND };
+	struct bytes given = bytes_str(c->params[0]);
+	bool is_id = given.len == STORE_ID_SIZE - 1 && given.ptr[8] == '-' && given.ptr[13] == '-';
+
+	if (!bytes_to_str(given, is_id ? rq.team.id : rq.team.name,
+			  is_id ? sizeof(rq.team.id) : sizeof(rq.team.name)))
+		api_fail(c, 404, "no such team");
+	else
+		api_ask_store(c, &rq, on_done);
+}
+
+/* True: c->team is the team. Answered already when not. */
+static bool team_found(struct api_call *c, const struct store_result *ret, const struct err *err)
+{
+	if (err) {
+		api_fail_err(c, err);
+		return false;
+	}
+	c->team = ret->teams[0];
+	return true;
+}
+
+static void on_team_removed(struct store_call *call, const struct store_result *ret,
+			    const struct err *err)
+{
+	struct api_call *c = CONTAINER_OF(call, struct api_call, store);
+
+	(void)ret;
+	if (err) {
+		api_fail_err(c, err);
+		return;
+	}
+	key_cache_drop_team(c->g->api->keys, c->team.id);
+	api_answer(c, 204, NULL);
+}
+
+static void on_team_sandboxes(struct node_call *call, const struct node_reply *reply,
+			      struct bytes after, int *fds, size_t n_fds, const struct err *err)
+{
+	struct api_call *c = CONTAINER_OF(call, struct api_call, node);
+	struct store_request rq = { .verb = STORE_TEAM_REMOVE, .team = c->team };
+
+	(void)after;
+	(void)fds;
+	(void)n_fds;
+	if (err)
+		api_fail_err(c, err);
+	else if (reply->count > 0)
+		api_fail(c, 409, "the team has sandboxes: kill them first");
+	else
+		api_ask_store(c, &rq, on_team_removed);
+}
+
+static void on_team_to_remove(struct store_call *call, const struct store_result *ret,
+			      const struct err *err)
+{
+	struct api_call *c = CONTAINER_OF(call, struct api_call, store);
+	struct node_request rq = { .verb = NODE_LIST };
+
+	if (!team_found(c, ret, err))
+		return;
+	snprintf(rq.team, sizeof(rq.team), "%s", c->team.id);
+	api_ask_node(c, &rq, (struct bytes){ 0 }, API_NODE_MS, on_team_sandboxes);
+}
+
+void admin_team_remove(struct api_call *c)
+{
+	find_team(c, on_team_to_remove);
+}
+
+/* In force from the next create on. */
+static void on_team_limited(struct store_call *call, const struct store_result *ret,
+			    const struct err *err)
+{
+	struct api_call *c = CONTAINER_OF(call, struct api_call, store);
+
+	if (err) {
+		api_fail_err(c, err);
+		return;
+	}
+	key_cache_drop_team(c->g->api->keys, c->team.id);
+	api_answer(c, 200, team_json(&ret->teams[0]));
+}
+
+static void on_team_to_limit(struct store_call *call, const struct store_result *ret,
+			     const struct err *err)
+{
+	struct api_call *c = CONTAINER_OF(call, struct api_call, store);
+	AUTO(json_decrefp) json_t *body = NULL;
+	struct store_request rq = { .verb = STORE_TEAM_LIMIT };
+	struct err why;
+
+	if (!team_found(c, ret, err) || api_body(c, &body) < 0)
+		return;
+	rq.team = c->team;
+	if (limits_read(body, &rq.team.limits, &why) < 0)
+		api_fail(c, 400, "%s", why.msg);
+	else
+		api_ask_store(c, &rq, on_team_limited);
+}
+
+void admin_team_limits(struct api_call *c)
+{
+	find_team(c, on_team_to_limit);
+}
+
+static void on_team_to_list(struct store_call *call, const struct store_result *ret,
+			    const struct err *err)
+{
+	struct api_call *c = CONTAINER_OF(call, struct api_call, store);
+
+	if (team_found(c, ret, err))
+		key_list(c);
+}
+
+void admin_key_list(struct api_call *c)
+{
+	find_team(c, on_team_to_list);
+}
+
+static void on_team_to_add(struct store_call *call, const struct store_result *ret,
+			   const struct err *err)
+{
+	struct api_call *c = CONTAINER_OF(call, struct api_call, store);
+
+	if (team_found(c, ret, err))
+		key_add(c);
+}
+
+void admin_key_add(struct api_call *c)
+{
+	find_team(c, on_team_to_add);
+}
+
+static void on_status(struct node_call *call, const struct node_reply *reply, struct bytes after,
+		      int *fds, size_t n_fds, const struct err *err)
+{
+	struct api_call *c = CONTAINER_OF(call, struct api_call, node);
+	struct api *a = c->g->api;
+	json_t *node = NULL;
+	struct err why;
+
+	(void)reply;
+	(void)fds;
+	(void)n_fds;
+	if (err || json_decode(after, NODE_TEXT_MAX, STATUS_DEPTH_MAX, &node, &why) < 0)
+		node = json_null();
+	api_answer(c, 200,
+		   json_pack("{s:{s:I, s:I}, s:o}", "gateway", "connections",
+			     (json_int_t)(a->public ? a->public->n_conns : 0), "calls",
+			     (json_int_t)a->n_calls, "node", node));
+}
+
+void admin_status(struct api_call *c)
+{
+	const struct node_request rq = { .verb = NODE_STATUS };
+
+	api_ask_node(c, &rq, (struct bytes){ 0 }, HEALTH_MS, on_status);
+}
+
+static void on_lost(struct node_call *call, const struct node_reply *reply, struct bytes after,
+		    int *fds, size_t n_fds, const struct err *err)
+{
+	struct api_call *c = CONTAINER_OF(call, struct api_call, node);
+
+	(void)after;
+	(void)fds;
+	(void)n_fds;
+	if (err)
+		api_fail_err(c, err);
+	else
+		api_answer(c, 200, json_pack("{s:I}", "sandboxes", (json_int_t)reply->count));
+}
+
+void admin_confirm_lost(struct api_call *c)
+{
+	const struct node_request rq = { .verb = NODE_CONFIRM_LOST };
+
+	api_ask_node(c, &rq, (struct bytes){ 0 }, API_NODE_MS, on_lost);
+}
+
+static void on_health_store(struct store_call *call, const struct store_result *ret,
+			    const struct err *err)
+{
+	struct api_call *c = CONTAINER_OF(call, struct api_call, store);
+	bool node = c->params[0][0] == 'u', store = !err;
+
+	(void)ret;
+	api_answer(c, node && store ? 200 : 503,
+		   json_pack("{s:s, s:s, s:s}", "status", node && store ? "ok" : "degraded", "node",
+			     node ? "up" : "down", "store", store ? "up" : "down"));
+}
+
+static void ask_health_store(struct api_call *c, bool node)
+{
+	const struct store_request rq = { .verb = STORE_TEAM_LIST };
+
+	snprintf(c->params[0], sizeof(c->params[0]), "%s", node ? "up" : "down");
+	api_ask_store(c, &rq, on_health_store);
+}
+
+static void on_health_node(struct node_call *call, const struct node_reply *reply,
+			   struct bytes after, int *fds, size_t n_fds, const struct err *err)
+{
+	(void)reply;
+	(void)after;
+	(void)fds;
+	(void)n_fds;
+	ask_health_store(CONTAINER_OF(call, struct api_call, node), !err);
+}
+
+void admin_health(struct api_call *c)
+{
+	const struct node_request rq = { .verb = NODE_STATUS };
+	struct err err;
+
+	if (node_link_call(c->g->node, &c->node, &rq, (struct bytes){ 0 }, HEALTH_MS,
+			   on_health_node, &err) < 0)
+		ask_health_store(c, false);
+}

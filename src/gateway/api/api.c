@@ -1,0 +1,193 @@
+/* api.c - a request's way through the control plane, up to its handler. */
+#include "gateway/api/api.h"
+
+#include "gateway/api/secret_fill.h"
+
+int api_open(struct gateway *g, struct store *s, struct err *err)
+{
+	struct api *a = calloc(1, sizeof(*a));
+	struct key_cache *keys = calloc(1, sizeof(*keys));
+
+	if (!a || !keys) {
+		free(a);
+		free(keys);
+		return err_set(err, ERR_EXHAUSTED, 0, "no memory for the API");
+	}
+	*a = (struct api){ .g = g, .store = s, .keys = keys };
+	g->api = a;
+	return 0;
+}
+
+void api_close(struct api *a)
+{
+	if (!a)
+		return;
+	while (a->calls)
+		api_call_free(a->calls);
+	store_forget(&a->used_call);
+	free(a->keys);
+	free(a);
+}
+
+void api_call_free(struct api_call *c)
+{
+	struct api *a = c->g->api;
+
+	node_call_cancel(&c->node);
+	store_forget(&c->store);
+	list_job_free(c->list);
+	record_job_free(c->record);
+	ended_job_free(c->ended);
+	fill_job_free(c->fill);
+	secret_job_free(c->secret);
+	a->body_bytes -= c->body.len;
+	a->n_calls--;
+	*c->prev = c->next;
+	if (c->next)
+		c->next->prev = c->prev;
+	buf_done(&c->body);
+	buf_done(&c->out);
+	explicit_bzero(c->key, sizeof(c->key));
+	free(c);
+}
+
+static void on_body(struct http_handler *h, struct bytes piece)
+{
+	struct api_call *c = CONTAINER_OF(h, struct api_call, handler);
+	struct api *a = c->g->api;
+	struct err err;
+
+	if (a->body_bytes + piece.len > API_BODIES_MAX) {
+		api_fail(c, 503, "too many requests at once");
+		return;
+	}
+	if (buf_add(&c->body, piece, &err) < 0) {
+		api_fail(c, 413, "the body is larger than %d bytes", API_BODY_MAX);
+		return;
+	}
+	a->body_bytes += piece.len;
+}
+
+static void on_body_end(struct http_handler *h)
+{
+	struct api_call *c = CONTAINER_OF(h, struct api_call, handler);
+
+	c->route->run(c);
+}
+
+static void on_drain(struct http_handler *h)
+{
+	struct api_call *c = CONTAINER_OF(h, struct api_call, handler);
+
+	if (c->out_sent < c->out.len)
+		api_send_more(c);
+}
+
+static void on_gone(struct http_handler *h, const struct err *err)
+{
+	struct api_call *c = CONTAINER_OF(h, struct api_call, handler);
+
+	(void)err;
+	c->rq = NULL;
+	if (!c->store.job && !c->outlives)
+		api_call_free(c);
+}
+
+static struct api_call *call_new(struct gateway *g, struct http_request *rq)
+{
+	static const struct http_handler_ops ops = { on_body, on_body_end, on_drain, on_gone };
+	struct api *a = g->api;
+	struct api_call *c = calloc(1, sizeof(*c));
+
+	if (!c)
+		return NULL;
+	*c = (struct api_call){ .handler = { &ops },
+				.rq = rq,
+				.g = g,
+				.next = a->calls,
+				.prev = &a->calls,
+				.body = BUF_MAX(API_BODY_MAX) };
+	if (a->calls)
+		a->calls->prev = &c->next;
+	a->calls = c;
+	a->n_calls++;
+	return c;
+}
+
+void api_proceed(struct api_call *c)
+{
+	if (!c->rq)
+		api_call_free(c);
+	else if (c->route->has_body)
+		http_body_start(c->rq, API_BODY_MAX);
+	else
+		c->route->run(c);
+}
+
+static void no_route(struct http_request *rq, const char *allow, const struct err *err)
+{
+	if (err->code)
+		api_refuse(rq, 400, err->msg, NULL);
+	else if (allow[0])
+		api_refuse(rq, 405, "method not allowed", allow);
+	else
+		api_refuse(rq, 404, "no such route", NULL);
+}
+
+static void begin(struct gateway *g, struct http_request *rq, bool admin)
+{
+	const struct http1_head *head = http_request_head(rq);
+	struct api_call *c = call_new(g, rq);
+	struct err err = { 0 };
+	struct target target;
+	char allow[ROUTE_ALLOW_SIZE] = "";
+
+	if (!c) {
+		api_refuse(rq, 503, "no memory", NULL);
+		return;
+	}
+	if (target_split(head->target, &target, &err) == 0)
+		c->route = route_find(head->method, target.path, admin, c->params, allow, &err);
+	if (!c->route) {
+		api_call_free(c);
+		no_route(rq, allow, &err);
+		return;
+	}
+	http_request_take(rq, &c->handler);
+	if (c->route->secret) {
+		c->body.secret = true;
+		http_request_secret(rq);
+	}
+	auth_start(c);
+}
+
+void api_request(struct gateway *g, struct http_request *rq)
+{
+	if (bytes_eq(http_request_head(rq)->method, BYTES_LIT("OPTIONS")))
+		api_preflight(rq);
+	else
+		begin(g, rq, false);
+}
+
+void admin_request(struct gateway *g, struct http_request *rq)
+{
+	begin(g, rq, true);
+}
+
+int api_body(struct api_call *c, json_t **ret)
+{
+	struct bytes body = c->body.len > 0 ? buf_view(&c->body) : BYTES_LIT("{}");
+	struct err err;
+
+	if (json_decode(body, API_BODY_MAX, API_DEPTH_MAX, ret, &err) < 0) {
+		api_fail(c, 400, "%s", err.msg);
+		return -1;
+	}
+	if (!json_is_object(*ret)) {
+		json_decref(*ret);
+		*ret = NULL;
+		api_fail(c, 400, "the body must be a JSON object");
+		return -1;
+	}
+	return 0;
+}

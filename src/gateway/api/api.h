@@ -1,0 +1,120 @@
+/* api.h - the control plane from inside: one object per request, from its head to its answer.
+ *
+ *	route found -> key checked -> body read -> handler -> node or store asked -> answered
+ *
+ * A call ends by one of the answers below, after which it does not exist. When the client goes
+ * first, what was asked of the store is still waited for, so that a key revoked by it is also
+ * forgotten here.
+ */
+#pragma once
+
+#include "gateway/gateway.h"
+#include "gateway/api/key_cache.h"
+#include "wire/json.h"
+#include "wire/target.h"
+
+enum {
+	API_BODY_MAX = 64 * 1024,
+	API_BODIES_MAX = 64 * 1024 * 1024, /* of all calls together, in bytes */
+	API_ANSWER_MAX = 16 * 1024 * 1024, /* of one answer */
+	API_DEPTH_MAX = 16,                /* of a body's JSON */
+	API_PARAMS_MAX = 2,                /* in a path */
+	API_KEY_DIGITS = 40,               /* after e2b_ */
+	API_KEY_SIZE = 4 + API_KEY_DIGITS + 1,
+	API_NODE_MS = 30 * 1000,
+	API_CREATE_MS = 120 * 1000, /* and of whatever else may have to wait for a VM */
+	API_PAUSE_MS = 330 * 1000,  /* longer than a copier may take */
+};
+
+enum api_auth {
+	AUTH_NONE,
+	AUTH_KEY,    /* X-API-KEY */
+	AUTH_EITHER, /* or the same key as a bearer token */
+	AUTH_ADMIN,  /* came in by the admin door */
+};
+
+struct api_call;
+struct list_job;
+struct record_job;
+struct ended_job;
+struct fill_job;
+struct secret_job;
+struct route {
+	const char *method, *path; /* "/sandboxes/{sandboxID}" */
+	enum api_auth auth;
+	void (*run)(struct api_call *c);
+	bool has_body, secret; /* secret: the body is */
+};
+
+struct api {
+	struct gateway *g;
+	struct store *store;
+	struct key_cache *keys;
+	struct store_call used_call; /* telling the store that a key is in use */
+	struct api_call *calls;
+	size_t n_calls, body_bytes;
+	struct http_server *public; /* for its number of connections; may be NULL */
+};
+
+struct api_call {
+	struct http_handler handler;
+	struct http_request *rq; /* NULL: the client is gone */
+	struct gateway *g;
+	const struct route *route;
+	char params[API_PARAMS_MAX][TARGET_SEGMENT_MAX + 1]; /* decoded */
+	char key[API_KEY_SIZE];
+	uint8_t hash[SHA256_SIZE]; /* of the key */
+	char key_id[STORE_ID_SIZE], family[STORE_ID_SIZE];
+	struct store_limits limits; /* of the family */
+	char services[STORE_SERVICES_SIZE];
+	struct store_team team; /* whose key it is */
+	uint32_t retry_s;       /* for Retry-After; 0: nobody knows */
+	uint32_t seconds;       /* of a refresh; of a list of snapshots how many at most */
+	bool outlives;          /* its client: what node answers is dealt with all the same */
+	struct buf body;
+	struct node_call node;
+	struct store_call store;
+	struct list_job *list;
+	struct record_job *record;
+	struct ended_job *ended;
+	struct fill_job *fill;
+	struct secret_job *secret;
+	struct buf out; /* an answer that leaves in pieces */
+	size_t out_sent;
+	struct api_call *next, **prev;
+};
+
+int api_open(struct gateway *g, struct store *s, struct err *err) NODISCARD; /* sets g->api */
+void api_close(struct api *a); /* after the servers; NULL is fine */
+void admin_request(struct gateway *g, struct http_request *rq); /* takes or answers it */
+
+/* routes.c. NULL: none; *ret_allow then lists the methods of that path, empty when there is no such
+ * path. `params` are those of the route found. */
+enum { ROUTE_ALLOW_SIZE = 64 };
+const struct route *route_find(struct bytes method, struct bytes path, bool admin,
+			       char params[static API_PARAMS_MAX][TARGET_SEGMENT_MAX + 1],
+			       char ret_allow[static ROUTE_ALLOW_SIZE], struct err *err);
+void routes_print(FILE *out);
+
+void auth_start(struct api_call *c);  /* ends in api_proceed() or a refusal */
+void api_proceed(struct api_call *c); /* who it is, is known */
+void api_call_free(struct api_call *c);
+void list_job_free(struct list_job *j);     /* sandbox_list.c; NULL is fine */
+void record_job_free(struct record_job *j); /* sandbox_record.c; NULL is fine */
+void ended_job_free(struct ended_job *j);   /* ended_list.c; NULL is fine */
+
+/* answer.c: each ends the call. `body` is taken; NULL for none. */
+void api_answer(struct api_call *c, unsigned int status, json_t *body);
+void api_answer_with(struct api_call *c, unsigned int status, json_t *body,
+		     const struct http1_field *extra, size_t n_extra);
+void api_fail(struct api_call *c, unsigned int status, const char *fmt, ...) PRINTF(3, 4);
+void api_fail_err(struct api_call *c, const struct err *err); /* of node or store */
+void api_fail_reply(struct api_call *c, const struct node_reply *reply, const struct err *err);
+unsigned int api_status_of(enum err_code code); /* what api_fail_err() answers with */
+void api_refuse(struct http_request *rq, unsigned int status, const char *message,
+		const char *allow); /* before there is a call */
+void api_preflight(struct http_request *rq);
+void api_send_more(struct api_call *c);
+
+/* The body as a JSON object; an empty one is {}. Answered already when this fails. */
+int api_body(struct api_call *c, json_t **ret) NODISCARD;

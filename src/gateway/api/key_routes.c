@@ -1,0 +1,301 @@
+/* key_routes.c - a team and its keys, seen by whoever holds one of them. */
+#include "gateway/api/handlers.h"
+
+#include "base/random.h"
+#include "gateway/parse/key_services.h"
+#include "gateway/api/limits_json.h"
+#include "wire/rfc3339.h"
+
+enum { TIME_DIGITS = 6, HEAD_SHOWN = 2, TAIL_SHOWN = 4 };
+
+void api_ask_store(struct api_call *c, const struct store_request *rq,
+		   void (*on_done)(struct store_call *call, const struct store_result *ret,
+				   const struct err *err))
+{
+	struct err err;
+
+	if (store_ask(c->g->api->store, &c->store, rq, on_done, &err) < 0)
+		api_fail(c, 503, "%s", err.msg);
+}
+
+int api_name(struct api_call *c, const json_t *body, char ret[static STORE_NAME_SIZE])
+{
+	struct bytes name;
+	struct err err;
+	bool ok;
+
+	if (json_want_string(body, "name", &name, &err) < 0) {
+		api_fail(c, 400, "%s", err.msg);
+		return -1;
+	}
+	ok = name.len > 0 && bytes_to_str(name, ret, STORE_NAME_SIZE);
+	for (size_t i = 0; ok && i < name.len; i++)
+		ok = name.ptr[i] >= ' ' && name.ptr[i] != 127;
+	if (!ok) {
+		api_fail(c, 400, "name must be 1 to %d bytes of text", STORE_NAME_SIZE - 1);
+		return -1;
+	}
+	return 0;
+}
+
+/* The team of the key, which is all that a key can know. */
+void team_list(struct api_call *c)
+{
+	api_answer(c, 200,
+		   json_pack("[{s:s, s:s, s:s, s:b}]", "teamID", c->team.id, "name", c->team.name,
+			     "apiKey", c->key, "isDefault", 1));
+}
+
+static json_t *time_json(uint64_t ns)
+{
+	char text[RFC3339_SIZE];
+
+	if (ns == 0)
+		return json_null();
+	rfc3339_put(ns, TIME_DIGITS, text);
+	return json_string(text);
+}
+
+/* `key` is NULL but at its birth. Who made it is shown to the operator. */
+static json_t *key_json(const struct api_call *c, const struct store_key *k, const char *key)
+{
+	bool admin = c->route->auth == AUTH_ADMIN;
+	json_t *mask =
+		json_pack("{s:s, s:i, s:s, s:s}", "prefix", "e2b_", "valueLength", API_KEY_DIGITS,
+			  "maskedValuePrefix", k->head, "maskedValueSuffix", k->tail);
+	json_t *o =
+		json_pack("{s:s, s:o, s:o, s:o, s:n, s:o}", "id", k->id, "name",
+			  json_text(bytes_str(k->name)), "mask", mask, "createdAt",
+			  time_json(k->created_ns), "createdBy", "lastUsed", time_json(k->used_ns));
+
+	if (o && (json_object_set_new(o, "limits", limits_json(&k->limits)) < 0 ||
+		  json_object_set_new(o, "services", key_services_json(k->services)) < 0 ||
+		  (admin &&
+		   json_object_set_new(o, "maker",
+				       k->maker[0] ? json_string(k->maker) : json_null()) < 0) ||
+		  (key && json_object_set_new(o, "key", json_string(key)) < 0))) {
+		json_decref(o);
+		return NULL;
+	}
+	return o;
+}
+
+static void on_keys(struct store_call *call, const struct store_result *ret, const struct err *err)
+{
+	struct api_call *c = CONTAINER_OF(call, struct api_call, store);
+	json_t *all;
+
+	if (err) {
+		api_fail_err(c, err);
+		return;
+	}
+	all = json_array();
+	for (size_t i = 0; i < ret->n_keys; i++)
+		json_array_append_new(all, key_json(c, &ret->keys[i], NULL));
+	api_answer(c, 200, all);
+}
+
+void key_list(struct api_call *c)
+{
+	struct store_request rq = { .verb = STORE_KEY_LIST };
+
+	memcpy(rq.key.team_id, c->team.id, sizeof(rq.key.team_id));
+	api_ask_store(c, &rq, on_keys);
+}
+
+static void on_key_added(struct store_call *call, const struct store_result *ret,
+			 const struct err *err)
+{
+	struct api_call *c = CONTAINER_OF(call, struct api_call, store);
+
+	if (err)
+		api_fail_err(c, err);
+	else
+		api_answer(c, 201, key_json(c, &ret->keys[0], c->key));
+}
+
+/* A new key in c->key, and what is kept of it. */
+static void make_key(struct api_call *c, struct store_key *ret)
+{
+	char digits[API_KEY_DIGITS + 1];
+
+	random_hex(digits, API_KEY_DIGITS / 2);
+	snprintf(c->key, sizeof(c->key), "e2b_%s", digits);
+	sha256_hex_of(bytes_str(c->key), ret->hash);
+	snprintf(ret->head, sizeof(ret->head), "%.*s", HEAD_SHOWN, digits);
+	snprintf(ret->tail, sizeof(ret->tail), "%s", digits + API_KEY_DIGITS - TAIL_SHOWN);
+	explicit_bzero(digits, sizeof(digits));
+}
+
+/* Its maker is the key that asks; the admin door has none. */
+void key_add(struct api_call *c)
+{
+	AUTO(json_decrefp) json_t *body = NULL;
+	struct store_request rq = { .verb = STORE_KEY_ADD };
+
+	if (api_body(c, &body) < 0 || api_name(c, body, rq.key.name) < 0)
+		return;
+	make_key(c, &rq.key);
+	memcpy(rq.key.team_id, c->team.id, sizeof(rq.key.team_id));
+	memcpy(rq.key.maker, c->key_id, sizeof(rq.key.maker));
+	api_ask_store(c, &rq, on_key_added);
+}
+
+static void on_renamed(struct store_call *call, const struct store_result *ret,
+		       const struct err *err)
+{
+	struct api_call *c = CONTAINER_OF(call, struct api_call, store);
+
+	(void)ret;
+	if (err)
+		api_fail_err(c, err);
+	else
+		api_answer(c, 200, NULL);
+}
+
+/* The key named in the path. False: no such key can exist, and it was answered so. */
+static bool take_key_id(struct api_call *c, struct store_request *rq)
+{
+	if (!bytes_to_str(bytes_str(c->params[0]), rq->key.id, sizeof(rq->key.id))) {
+		api_fail(c, 404, "no such key");
+		return false;
+	}
+	memcpy(rq->key.team_id, c->team.id, sizeof(rq->key.team_id));
+	return true;
+}
+
+void key_rename(struct api_call *c)
+{
+	AUTO(json_decrefp) json_t *body = NULL;
+	struct store_request rq = { .verb = STORE_KEY_RENAME };
+
+	if (api_body(c, &body) < 0 || api_name(c, body, rq.key.name) < 0 || !take_key_id(c, &rq))
+		return;
+	api_ask_store(c, &rq, on_renamed);
+}
+
+/* Forgotten here before the answer leaves: whoever reads it knows that the key is dead. The keys
+ * that it made are among its team's. */
+static void on_removed(struct store_call *call, const struct store_result *ret,
+		       const struct err *err)
+{
+	struct api_call *c = CONTAINER_OF(call, struct api_call, store);
+
+	if (err) {
+		api_fail_err(c, err);
+		return;
+	}
+	key_cache_drop_team(c->g->api->keys, ret->keys[0].team_id);
+	api_answer(c, 204, NULL);
+}
+
+/* By the admin door, which has no team, a key of any. */
+void key_remove(struct api_call *c)
+{
+	struct store_request rq = { .verb = STORE_KEY_REMOVE };
+
+	if (take_key_id(c, &rq))
+		api_ask_store(c, &rq, on_removed);
+}
+
+static void on_rotated(struct store_call *call, const struct store_result *ret,
+		       const struct err *err)
+{
+	struct api_call *c = CONTAINER_OF(call, struct api_call, store);
+
+	if (err) {
+		api_fail_err(c, err);
+		return;
+	}
+	key_cache_drop_team(c->g->api->keys, ret->keys[0].team_id);
+	api_answer(c, 201, key_json(c, &ret->keys[0], c->key));
+}
+
+void admin_key_rotate(struct api_call *c)
+{
+	struct store_request rq = { .verb = STORE_KEY_ROTATE };
+
+	if (!take_key_id(c, &rq))
+		return;
+	make_key(c, &rq.key);
+	api_ask_store(c, &rq, on_rotated);
+}
+
+/* --- limits and services -------------------------------------------------------------------- */
+
+static void on_shown(struct store_call *call, const struct store_result *ret, const struct err *err)
+{
+	struct api_call *c = CONTAINER_OF(call, struct api_call, store);
+
+	if (err)
+		api_fail_err(c, err);
+	else
+		api_answer(c, 200, key_json(c, &ret->keys[0], NULL));
+}
+
+static void show_key(struct api_call *c)
+{
+	struct store_request rq = { .verb = STORE_KEY_GET };
+
+	if (take_key_id(c, &rq))
+		api_ask_store(c, &rq, on_shown);
+}
+
+/* In force from the next create on, by any key that has the same limits. */
+static void on_changed(struct store_call *call, const struct store_result *ret,
+		       const struct err *err)
+{
+	struct api_call *c = CONTAINER_OF(call, struct api_call, store);
+
+	if (!err)
+		key_cache_drop_team(c->g->api->keys, ret->keys[0].team_id);
+	on_shown(call, ret, err);
+}
+
+static void on_to_limit(struct store_call *call, const struct store_result *ret,
+			const struct err *err)
+{
+	struct api_call *c = CONTAINER_OF(call, struct api_call, store);
+	AUTO(json_decrefp) json_t *body = NULL;
+	struct store_request rq = { .verb = STORE_KEY_LIMIT };
+	struct err why;
+
+	if (err) {
+		api_fail_err(c, err);
+		return;
+	}
+	rq.key = ret->keys[0];
+	if (api_body(c, &body) < 0)
+		return;
+	if (limits_read(body, &rq.key.limits, &why) < 0)
+		api_fail(c, 400, "%s", why.msg);
+	else
+		api_ask_store(c, &rq, on_changed);
+}
+
+void admin_key_limits(struct api_call *c)
+{
+	struct store_request rq = { .verb = STORE_KEY_GET };
+
+	if (take_key_id(c, &rq))
+		api_ask_store(c, &rq, on_to_limit);
+}
+
+/* In force for the next create and the next change of a network. Absent: as they were. */
+void admin_key_services(struct api_call *c)
+{
+	AUTO(json_decrefp) json_t *body = NULL;
+	struct store_request rq = { .verb = STORE_KEY_SERVICES };
+	json_t *names = NULL;
+	struct err err;
+
+	if (api_body(c, &body) < 0)
+		return;
+	if (json_may_array(body, "services", &names, &err) < 0 ||
+	    key_services_read(names, rq.key.services, &err) < 0)
+		api_fail(c, 400, "%s", err.msg);
+	else if (!names)
+		show_key(c);
+	else if (take_key_id(c, &rq))
+		api_ask_store(c, &rq, on_changed);
+}

@@ -1,0 +1,90 @@
+/* lost_routes.c - node's list of what is lost, passed on. */
+#include "gateway/api/lost_routes.h"
+
+#include <inttypes.h>
+
+#include "gateway/api/api.h"
+#include "gateway/api/handlers.h"
+
+enum { LOST_DEPTH_MAX = 4, LOST_PAGE = 200 }; /* as many as node tells at once */
+
+static void on_list(struct node_call *call, const struct node_reply *reply, struct bytes after,
+		    int *fds, size_t n_fds, const struct err *err)
+{
+	struct api_call *c = CONTAINER_OF(call, struct api_call, node);
+	json_t *all = NULL;
+	char next[24];
+	struct err why;
+
+	(void)fds, (void)n_fds;
+	if (err) {
+		api_fail_reply(c, reply, err);
+		return;
+	}
+	if (json_decode(after, NODE_MESSAGE_MAX, LOST_DEPTH_MAX, &all, &why) < 0 ||
+	    !json_is_array(all)) {
+		json_decref(all);
+		api_fail(c, 500, "node's list cannot be read");
+		return;
+	}
+	snprintf(next, sizeof(next), "%zu", (size_t)c->seconds + json_array_size(all));
+	api_answer_with(c, 200, all,
+			&(struct http1_field){ BYTES_LIT("X-Next-Token"), bytes_str(next) },
+			json_array_size(all) == LOST_PAGE);
+}
+
+void admin_lost_list(struct api_call *c)
+{
+	AUTO(buf_done) struct buf text = BUF_MAX(24);
+	struct node_request rq = { .verb = NODE_LOST_LIST };
+	struct target target;
+	bool found = false;
+	uint64_t from = 0;
+	struct err err;
+
+	if (target_split(http_request_head(c->rq)->target, &target, &err) < 0 ||
+	    target_find_param(target.query, "nextToken", &text, &found, &err) < 0) {
+		api_fail(c, 400, "%s", err.msg);
+		return;
+	}
+	if (found && (!bytes_to_u64(buf_view(&text), &from) || from > UINT32_MAX)) {
+		api_fail(c, 400, "nextToken is not valid");
+		return;
+	}
+	rq.count = (uint32_t)from;
+	c->seconds = rq.count;
+	api_ask_node(c, &rq, (struct bytes){ 0 }, API_NODE_MS, on_list);
+}
+
+static void on_done(struct node_call *call, const struct node_reply *reply, struct bytes after,
+		    int *fds, size_t n_fds, const struct err *err)
+{
+	struct api_call *c = CONTAINER_OF(call, struct api_call, node);
+
+	(void)after, (void)fds, (void)n_fds;
+	if (err)
+		api_fail_reply(c, reply, err);
+	else
+		api_answer(c, 204, NULL);
+}
+
+static void ask(struct api_call *c, enum node_verb verb)
+{
+	struct node_request rq = { .verb = verb };
+
+	if (!bytes_to_str(bytes_str(c->params[0]), rq.id, sizeof(rq.id))) {
+		api_fail(c, 404, "nothing lost has this id");
+		return;
+	}
+	api_ask_node(c, &rq, (struct bytes){ 0 }, API_NODE_MS, on_done);
+}
+
+void admin_lost_restore(struct api_call *c)
+{
+	ask(c, NODE_LOST_RESTORE);
+}
+
+void admin_lost_drop(struct api_call *c)
+{
+	ask(c, NODE_LOST_DROP);
+}

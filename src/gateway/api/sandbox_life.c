@@ -1,0 +1,190 @@
+/* sandbox_life.c - how long a sandbox lives: timeout, refreshes, pause, resume, connect. */
+#include "base/clock.h"
+#include "gateway/parse/create_request.h"
+#include "gateway/api/handlers.h"
+#include "gateway/api/sandbox_json.h"
+
+enum {
+	REFRESH_LEAST_S = 15,
+	REFRESH_MOST_S = 3600,
+	CONNECT_DEFAULT_S = 300,
+	RESUME_DEFAULT_S = 15,
+	ADMIN_RESUME_S = 300,
+};
+
+/* The member `name` of a body. Answered already when this fails. */
+static bool take_seconds(struct api_call *c, const json_t *body, const char *name, bool required,
+			 int64_t *ret)
+{
+	struct err err;
+	int rc;
+
+	if (required)
+		rc = json_want_int(body, name, INT64_MIN, INT64_MAX, ret, &err);
+	else
+		rc = json_may_int(body, name, INT64_MIN, INT64_MAX, ret, &err);
+	if (rc < 0)
+		api_fail(c, 400, "%s", err.msg);
+	return rc == 0;
+}
+
+/* NODE_NO_MEMORY for `"memory": false`. Answered already when this fails. */
+static bool take_memory(struct api_call *c, const json_t *body, uint32_t *ret)
+{
+	bool memory = true;
+	struct err err;
+
+	if (json_may_bool(body, "memory", &memory, &err) < 0) {
+		api_fail(c, 400, "%s", err.msg);
+		return false;
+	}
+	*ret = memory ? 0 : NODE_NO_MEMORY;
+	return true;
+}
+
+void sandbox_timeout(struct api_call *c)
+{
+	AUTO(json_decrefp) json_t *body = NULL;
+	struct node_request rq = { .verb = NODE_TIMEOUT };
+	int64_t seconds = 0;
+
+	if (!sandbox_take_id(c) || api_body(c, &body) < 0 ||
+	    !take_seconds(c, body, "timeout", true, &seconds))
+		return;
+	if (seconds < 0) {
+		api_fail(c, 400, "Timeout must not be negative");
+		return;
+	}
+	/* capped, not refused: node knows what is allowed */
+	rq.timeout_s = (uint32_t)(seconds < NODE_TIMEOUT_MAX_S ? seconds : NODE_TIMEOUT_MAX_S);
+	sandbox_ask(c, &rq, API_NODE_MS, sandbox_on_no_content);
+}
+
+/* A refresh resumes nothing and shortens nothing, so how things stand comes first. */
+static void on_to_refresh(struct node_call *call, const struct node_reply *reply,
+			  struct bytes after, int *fds, size_t n_fds, const struct err *err)
+{
+	struct api_call *c = CONTAINER_OF(call, struct api_call, node);
+	struct node_request rq = { .verb = NODE_TIMEOUT, .timeout_s = c->seconds };
+
+	(void)after;
+	(void)fds;
+	(void)n_fds;
+	if (err)
+		sandbox_fail(c, reply, err);
+	else if (reply->sandbox.state != NODE_RUNNING)
+		api_fail(c, 409, "Sandbox \"%s\" is not running", c->params[0]);
+	else if (reply->sandbox.end_ns >= clock_wall_ns() + c->seconds * NSEC_PER_SEC)
+		api_answer(c, 204, NULL);
+	else
+		sandbox_ask(c, &rq, API_NODE_MS, sandbox_on_no_content);
+}
+
+void sandbox_refresh(struct api_call *c)
+{
+	AUTO(json_decrefp) json_t *body = NULL;
+	int64_t seconds = REFRESH_LEAST_S;
+
+	if (!sandbox_take_id(c) || api_body(c, &body) < 0 ||
+	    !take_seconds(c, body, "duration", false, &seconds))
+		return;
+	if (seconds < 0 || seconds > REFRESH_MOST_S) {
+		api_fail(c, 400, "duration must be between 0 and %d", REFRESH_MOST_S);
+		return;
+	}
+	c->seconds = (uint32_t)(seconds > REFRESH_LEAST_S ? seconds : REFRESH_LEAST_S);
+	sandbox_ask(c, &(struct node_request){ .verb = NODE_GET }, API_NODE_MS, on_to_refresh);
+}
+
+/* Asked again by a link that came back, it finds what it did itself. */
+static void on_paused(struct node_call *call, const struct node_reply *reply, struct bytes after,
+		      int *fds, size_t n_fds, const struct err *err)
+{
+	bool done = err && err->code == ERR_EXISTS && call->n_sends > 1;
+
+	sandbox_on_no_content(call, reply, after, fds, n_fds, done ? NULL : err);
+}
+
+void sandbox_pause(struct api_call *c)
+{
+	AUTO(json_decrefp) json_t *body = NULL;
+	struct node_request rq = { .verb = NODE_PAUSE };
+
+	sandbox_limit(c, &rq);
+	if (sandbox_take_id(c) && api_body(c, &body) == 0 && take_memory(c, body, &rq.flags))
+		sandbox_ask(c, &rq, API_PAUSE_MS, on_paused);
+}
+
+static void on_connected(struct node_call *call, const struct node_reply *reply, struct bytes after,
+			 int *fds, size_t n_fds, const struct err *err)
+{
+	struct api_call *c = CONTAINER_OF(call, struct api_call, node);
+
+	(void)after;
+	(void)fds;
+	(void)n_fds;
+	if (err)
+		sandbox_fail(c, reply, err);
+	else
+		api_answer(c, reply->resumed ? 201 : 200,
+			   sandbox_json(&reply->sandbox, c->g->domain));
+}
+
+static void ask_to_run(struct api_call *c, enum node_verb verb, int64_t seconds, uint32_t flags)
+{
+	struct node_request rq = { .verb = verb, .flags = flags };
+	struct err err;
+
+	sandbox_limit(c, &rq);
+	if (timeout_check(seconds, 0, &rq.timeout_s, &err) < 0)
+		api_fail_err(c, &err);
+	else
+		sandbox_ask(c, &rq, API_CREATE_MS, on_connected);
+}
+
+static void connect_to(struct api_call *c, enum api_version version)
+{
+	AUTO(json_decrefp) json_t *body = NULL;
+	int64_t seconds = CONNECT_DEFAULT_S;
+	uint32_t flags = 0;
+
+	if (sandbox_take_id(c) && api_body(c, &body) == 0 && take_memory(c, body, &flags) &&
+	    take_seconds(c, body, "timeout", version == API_V1, &seconds))
+		ask_to_run(c, NODE_CONNECT, seconds, flags);
+}
+
+void sandbox_connect_v1(struct api_call *c)
+{
+	connect_to(c, API_V1);
+}
+
+void sandbox_connect_v2(struct api_call *c)
+{
+	connect_to(c, API_V2);
+}
+
+static void resume(struct api_call *c, int64_t seconds)
+{
+	AUTO(json_decrefp) json_t *body = NULL;
+	bool pauses = false; /* also as it was made to */
+	uint32_t flags = 0;
+	struct err err;
+
+	if (!sandbox_take_id(c) || api_body(c, &body) < 0 || !take_memory(c, body, &flags) ||
+	    !take_seconds(c, body, "timeout", false, &seconds))
+		return;
+	if (json_may_bool(body, "autoPause", &pauses, &err) < 0)
+		api_fail(c, 400, "%s", err.msg);
+	else
+		ask_to_run(c, NODE_RESUME, seconds, flags | (pauses ? NODE_AUTO_PAUSE : 0u));
+}
+
+void sandbox_resume(struct api_call *c)
+{
+	resume(c, RESUME_DEFAULT_S);
+}
+
+void admin_sandbox_resume(struct api_call *c)
+{
+	resume(c, ADMIN_RESUME_S);
+}

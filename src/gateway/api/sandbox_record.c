@@ -1,0 +1,301 @@
+/* sandbox_record.c - what is recorded of a sandbox: metrics and logs. */
+#include "base/clock.h"
+#include "gateway/api/handlers.h"
+#include "gateway/parse/record_query.h"
+#include "gateway/api/sandbox_json.h"
+#include "wire/rfc3339.h"
+
+enum {
+	RECORD_DEPTH_MAX = 16,
+	LOGS_PARTS_MAX = 64, /* asked of node for one answer; then it is shorter */
+	LATEST_S = 60,       /* a sandbox without a metric for so long has none */
+};
+
+struct record_job {
+	struct record_query q;
+	struct node_request rq;
+	json_t *found; /* an array of entries, or an object of metrics by id */
+	unsigned int n_parts;
+	struct buf ids;    /* that are still to be asked about */
+	struct bytes rest; /* of them */
+};
+
+void record_job_free(struct record_job *j)
+{
+	if (!j)
+		return;
+	json_decref(j->found);
+	buf_done(&j->ids);
+	free(j);
+}
+
+/* The job of a call, and the query. Answered already when this fails. */
+static struct record_job *begin(struct api_call *c, json_t *found, struct bytes *ret_query)
+{
+	struct record_job *j = calloc(1, sizeof(*j));
+	struct target target;
+	struct err err;
+
+	c->record = j;
+	if (!j || !found) {
+		json_decref(found);
+		api_fail(c, 503, "no memory");
+		return NULL;
+	}
+	j->found = found;
+	j->ids = BUF_MAX(RECORD_IDS_MAX * (NODE_ID_MAX + 1));
+	if (target_split(http_request_head(c->rq)->target, &target, &err) < 0) {
+		api_fail(c, 400, "%s", err.msg);
+		return NULL;
+	}
+	*ret_query = target.query;
+	return j;
+}
+
+/* The same for a list of one sandbox's records. */
+static struct record_job *begin_one(struct api_call *c, enum node_verb verb,
+				    int (*parse)(struct bytes, struct record_query *, struct err *))
+{
+	struct record_job *j;
+	struct bytes query;
+	struct err err;
+
+	if (!sandbox_take_id(c))
+		return NULL;
+	j = begin(c, json_array(), &query);
+	if (!j)
+		return NULL;
+	if (parse(query, &j->q, &err) < 0) {
+		api_fail(c, 400, "%s", err.msg);
+		return NULL;
+	}
+	j->rq = (struct node_request){ .verb = verb,
+				       .after_ns = j->q.after_ns,
+				       .until_ns = j->q.until_ns,
+				       .count = j->q.limit,
+				       .flags = j->q.newest ? NODE_NEWEST : 0 };
+	return j;
+}
+
+/* Node's array, or NULL. */
+static json_t *array_of(struct bytes text)
+{
+	json_t *v = NULL;
+	struct err err;
+
+	if (json_decode(text, NODE_MESSAGE_MAX, RECORD_DEPTH_MAX, &v, &err) < 0)
+		return NULL;
+	if (!json_is_array(v)) {
+		json_decref(v);
+		return NULL;
+	}
+	return v;
+}
+
+static void on_metrics(struct node_call *call, const struct node_reply *reply, struct bytes after,
+		       int *fds, size_t n_fds, const struct err *err)
+{
+	struct api_call *c = CONTAINER_OF(call, struct api_call, node);
+	json_t *points;
+
+	(void)fds;
+	(void)n_fds;
+	if (err) {
+		sandbox_fail(c, reply, err);
+		return;
+	}
+	points = array_of(after);
+	if (points)
+		api_answer(c, 200, points);
+	else
+		api_fail(c, 500, "node's metrics cannot be read");
+}
+
+void sandbox_metrics(struct api_call *c)
+{
+	const struct record_job *j = begin_one(c, NODE_METRICS, record_query_metrics);
+
+	if (j)
+		sandbox_ask(c, &j->rq, API_NODE_MS, on_metrics);
+}
+
+/* --- the newest metric of several ---------------------------------------------------------- */
+
+static void ask_next(struct api_call *c);
+
+static void on_latest(struct node_call *call, const struct node_reply *reply, struct bytes after,
+		      int *fds, size_t n_fds, const struct err *err)
+{
+	struct api_call *c = CONTAINER_OF(call, struct api_call, node);
+	AUTO(json_decrefp) json_t *points = NULL;
+	size_t n;
+
+	(void)fds;
+	(void)n_fds;
+	if (err && err->code != ERR_NOT_FOUND) {
+		sandbox_fail(c, reply, err);
+		return;
+	}
+	points = err ? NULL : array_of(after);
+	n = json_array_size(points);
+	if (n > 0 &&
+	    json_object_set(c->record->found, c->params[0], json_array_get(points, n - 1)) < 0)
+		api_fail(c, 503, "no memory");
+	else
+		ask_next(c);
+}
+
+static void ask_next(struct api_call *c)
+{
+	struct record_job *j = c->record;
+	struct bytes one;
+
+	if (!bytes_next(&j->rest, ',', &one)) {
+		api_answer(c, 200, json_pack("{s:O}", "sandboxes", j->found));
+		return;
+	}
+	if (++j->n_parts > RECORD_IDS_MAX)
+		api_fail(c, 400, "at most %d sandboxes at once", RECORD_IDS_MAX);
+	else if (!bytes_to_str(one, c->params[0], sizeof(c->params[0])))
+		api_fail(c, 400, "Invalid sandbox ID");
+	else if (sandbox_take_id(c))
+		sandbox_ask(c, &j->rq, API_NODE_MS, on_latest);
+}
+
+void sandboxes_metrics(struct api_call *c)
+{
+	struct bytes query;
+	struct record_job *j = begin(c, json_object(), &query);
+	struct err err;
+
+	if (!j)
+		return;
+	if (record_query_ids(query, &j->ids, &err) < 0) {
+		api_fail(c, 400, "%s", err.msg);
+		return;
+	}
+	j->rest = buf_view(&j->ids);
+	j->rq.verb = NODE_METRICS;
+	j->rq.after_ns = clock_wall_ns() - LATEST_S * NSEC_PER_SEC;
+	ask_next(c);
+}
+
+/* --- logs ---------------------------------------------------------------------------------- */
+
+/* The CLI reads `line` as JSON with these three. */
+static json_t *line_of(const json_t *entry)
+{
+	AUTO(buf_done) struct buf text = BUF_MAX(NODE_TEXT_MAX);
+	AUTO(json_decrefp) json_t *line = json_deep_copy(json_object_get(entry, "fields"));
+	json_t *level = json_object_get(entry, "level"),
+	       *time = json_object_get(entry, "timestamp");
+	json_t *message = json_object_get(entry, "message");
+	struct err err;
+
+	if (!line)
+		line = json_object();
+	if (json_object_set_new(line, "logger", json_string("hotcell")) < 0 ||
+	    json_object_set(line, "level", level) < 0 ||
+	    json_object_set(line, "message", message) < 0 || json_encode(line, &text, &err) < 0)
+		return NULL;
+	return json_pack("{s:O, s:o}", "timestamp", time, "line", json_text(buf_view(&text)));
+}
+
+static json_t *v1_json(json_t *entries)
+{
+	AUTO(json_decrefp) json_t *lines = json_array();
+	json_t *entry;
+	size_t i;
+
+	json_array_foreach(entries, i, entry)
+	{
+		if (json_array_append_new(lines, line_of(entry)) < 0)
+			return NULL;
+	}
+	return json_pack("{s:O, s:O}", "logs", lines, "logEntries", entries);
+}
+
+static void answer_logs(struct api_call *c)
+{
+	json_t *found = c->record->found;
+	bool v1 = c->route->path[1] != 'v';
+	json_t *body = v1 ? v1_json(found) : json_pack("{s:O}", "logs", found);
+
+	if (body)
+		api_answer(c, 200, body);
+	else
+		api_fail(c, 500, "node's logs cannot be read");
+}
+
+/* Where the next part begins: behind this entry. */
+static int pass(struct record_job *j, const json_t *entry, struct err *err)
+{
+	const json_t *time = json_object_get(entry, "timestamp");
+	uint64_t ns = 0;
+
+	if (!json_is_string(time) || rfc3339_parse(json_bytes(time), &ns, err) < 0)
+		return err_set(err, ERR_INTERNAL, 0, "node's logs cannot be read");
+	*(j->q.newest ? &j->rq.until_ns : &j->rq.after_ns) = ns;
+	return 0;
+}
+
+static int add_logs(struct record_job *j, const json_t *part, struct err *err)
+{
+	json_t *entry;
+	size_t i;
+
+	json_array_foreach(part, i, entry)
+	{
+		if (pass(j, entry, err) < 0)
+			return -1;
+		if (json_array_size(j->found) < j->q.limit && record_query_matches(&j->q, entry) &&
+		    json_array_append(j->found, entry) < 0)
+			return err_set(err, ERR_EXHAUSTED, 0, "no memory");
+	}
+	return 0;
+}
+
+static void on_logs(struct node_call *call, const struct node_reply *reply, struct bytes after,
+		    int *fds, size_t n_fds, const struct err *err)
+{
+	struct api_call *c = CONTAINER_OF(call, struct api_call, node);
+	struct record_job *j = c->record;
+	AUTO(json_decrefp) json_t *part = NULL;
+	struct err why;
+
+	(void)fds;
+	(void)n_fds;
+	if (err) {
+		sandbox_fail(c, reply, err);
+		return;
+	}
+	part = array_of(after);
+	if (!part)
+		api_fail(c, 500, "node's logs cannot be read");
+	else if (add_logs(j, part, &why) < 0)
+		api_fail_err(c, &why);
+	else if (json_array_size(part) == 0 || json_array_size(j->found) >= j->q.limit ||
+		 ++j->n_parts >= LOGS_PARTS_MAX)
+		answer_logs(c);
+	else
+		sandbox_ask(c, &j->rq, API_NODE_MS, on_logs);
+}
+
+static void ask_logs(struct api_call *c,
+		     int (*parse)(struct bytes, struct record_query *, struct err *))
+{
+	const struct record_job *j = begin_one(c, NODE_LOGS, parse);
+
+	if (j)
+		sandbox_ask(c, &j->rq, API_NODE_MS, on_logs);
+}
+
+void sandbox_logs_v1(struct api_call *c)
+{
+	ask_logs(c, record_query_logs_v1);
+}
+
+void sandbox_logs_v2(struct api_call *c)
+{
+	ask_logs(c, record_query_logs_v2);
+}

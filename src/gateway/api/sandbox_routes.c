@@ -1,0 +1,168 @@
+/* sandbox_routes.c - create, get, kill, and why one is no more. */
+#include "gateway/parse/create_request.h"
+#include "gateway/api/handlers.h"
+#include "gateway/parse/key_services.h"
+#include "gateway/api/sandbox_json.h"
+#include "gateway/api/secret_fill.h"
+
+enum { IDEMPOTENCY_MAX = 255, IDEMPOTENCY_DIGITS = 48 };
+
+void health_get(struct api_call *c)
+{
+	api_answer(c, 204, NULL);
+}
+
+void not_built(struct api_call *c)
+{
+	api_fail(c, 501, "%s %s is not there yet", c->route->method, c->route->path);
+}
+
+static void on_created(struct node_call *call, const struct node_reply *reply, struct bytes after,
+		       int *fds, size_t n_fds, const struct err *err)
+{
+	struct api_call *c = CONTAINER_OF(call, struct api_call, node);
+
+	(void)after;
+	(void)fds;
+	(void)n_fds;
+	if (err)
+		api_fail_reply(c, reply, err);
+	else
+		api_answer(c, 201, sandbox_json(&reply->sandbox, c->g->domain));
+}
+
+/* Whatever it looks like, node keeps a hash of it, which is nobody else's. */
+static bool take_idempotency(struct api_call *c, char ret[static NODE_ID_MAX + 1])
+{
+	AUTO(buf_done) struct buf whole = BUF_MAX(IDEMPOTENCY_MAX + STORE_ID_SIZE + 1);
+	char hash[2 * SHA256_SIZE + 1];
+	struct bytes key = { 0 };
+	struct err err;
+	size_t n = http1_find(http_request_head(c->rq), "Idempotency-Key", &key);
+
+	if (n == 0)
+		return true;
+	if (n > 1 || key.len == 0 || key.len > IDEMPOTENCY_MAX) {
+		api_fail(c, 400, "Idempotency-Key must be given once, with 1 to %d bytes",
+			 IDEMPOTENCY_MAX);
+		return false;
+	}
+	if (buf_printf(&whole, &err, "%s\n", c->team.id) < 0 || buf_add(&whole, key, &err) < 0) {
+		api_fail_err(c, &err);
+		return false;
+	}
+	sha256_hex_of(buf_view(&whole), hash);
+	snprintf(ret, NODE_ID_MAX + 1, "%.*s", IDEMPOTENCY_DIGITS, hash);
+	return true;
+}
+
+static uint32_t flags_of(const struct create_request *want)
+{
+	return (want->secure ? NODE_SECURE : 0u) | (want->auto_pause ? NODE_AUTO_PAUSE : 0u) |
+	       (want->pause_memory ? 0u : NODE_NO_MEMORY) |
+	       (want->auto_resume ? NODE_AUTO_RESUME : 0u) | (want->boot ? NODE_BOOT : 0u) |
+	       (want->private ? NODE_PRIVATE : 0u) | (want->ingress ? NODE_INGRESS : 0u);
+}
+
+/* What was asked for, and what the key adds to it. */
+static void ask_create(struct api_call *c, struct node_request *rq, struct create_request *want)
+{
+	AUTO(buf_done) struct buf text = { 0 };
+	struct err err;
+
+	if (template_ref_check(&want->template, c->team.slug, &err) < 0 ||
+	    (c->services[0] && key_services_add(c->services, want->text, &err) < 0) ||
+	    create_request_text(want, &text, &err) < 0) {
+		api_fail_err(c, &err);
+		return;
+	}
+	snprintf(rq->team, sizeof(rq->team), "%s", c->team.id);
+	memcpy(rq->template_id, want->template.name, sizeof(rq->template_id));
+	memcpy(rq->template_tag, want->template.tag, sizeof(rq->template_tag));
+	memcpy(c->params[0], want->template.name, sizeof(want->template.name));
+	rq->timeout_s = want->timeout_s;
+	rq->flags = flags_of(want);
+	sandbox_limit(c, rq);
+	secret_fill(c, rq, buf_view(&text), API_CREATE_MS, on_created);
+}
+
+static void create(struct api_call *c, enum api_version version)
+{
+	struct node_request rq = { .verb = NODE_CREATE };
+	struct create_request want;
+	struct err err;
+
+	if (!take_idempotency(c, rq.idempotency))
+		return;
+	if (create_request_parse(buf_view(&c->body), version, &want, &err) < 0) {
+		api_fail_err(c, &err);
+		return;
+	}
+	ask_create(c, &rq, &want);
+	create_request_done(&want);
+}
+
+void sandbox_create_v1(struct api_call *c)
+{
+	create(c, API_V1);
+}
+
+void sandbox_create_v2(struct api_call *c)
+{
+	create(c, API_V2);
+}
+
+static void on_got(struct node_call *call, const struct node_reply *reply, struct bytes after,
+		   int *fds, size_t n_fds, const struct err *err)
+{
+	struct api_call *c = CONTAINER_OF(call, struct api_call, node);
+	AUTO(json_decrefp) json_t *text = NULL;
+
+	(void)fds;
+	(void)n_fds;
+	if (err) {
+		sandbox_fail(c, reply, err);
+		return;
+	}
+	text = sandbox_text(after);
+	api_answer(c, 200, sandbox_detail_json(&reply->sandbox, text, c->g->domain));
+}
+
+void sandbox_get(struct api_call *c)
+{
+	if (sandbox_take_id(c))
+		sandbox_ask(c, &(struct node_request){ .verb = NODE_GET }, API_NODE_MS, on_got);
+}
+
+void sandbox_kill(struct api_call *c)
+{
+	if (sandbox_take_id(c))
+		sandbox_ask(c, &(struct node_request){ .verb = NODE_KILL }, API_CREATE_MS,
+			    sandbox_on_no_content);
+}
+
+void admin_sandbox_kill(struct api_call *c)
+{
+	sandbox_kill(c);
+}
+
+/* For an operator: what it is, or what became of it. */
+static void on_why(struct node_call *call, const struct node_reply *reply, struct bytes after,
+		   int *fds, size_t n_fds, const struct err *err)
+{
+	struct api_call *c = CONTAINER_OF(call, struct api_call, node);
+
+	(void)after;
+	(void)fds;
+	(void)n_fds;
+	if (err && (err->code != ERR_NOT_FOUND || !reply || !reply->sandbox.reason))
+		sandbox_fail(c, reply, err);
+	else
+		api_answer(c, 200, sandbox_why_json(&reply->sandbox, c->params[0]));
+}
+
+void admin_sandbox_why(struct api_call *c)
+{
+	if (sandbox_take_id(c))
+		sandbox_ask(c, &(struct node_request){ .verb = NODE_GET }, API_NODE_MS, on_why);
+}

@@ -1,0 +1,102 @@
+/* secret_fill.c - which secrets a text names, and putting them beside the rules. */
+#include "gateway/api/secret_fill.h"
+
+#include "gateway/api/handlers.h"
+#include "wire/placeholder.h"
+#include "wire/rule_secrets.h"
+
+enum { TEXT_DEPTH_MAX = 32, NAMES_MAX = STORE_SECRETS_FOUND_MAX };
+
+struct fill_job {
+	struct node_request rq;
+	json_t *text;
+	uint64_t deadline_ms;
+	void (*on_done)(struct node_call *call, const struct node_reply *reply, struct bytes after,
+			int *fds, size_t n_fds, const struct err *err);
+};
+
+void fill_job_free(struct fill_job *j)
+{
+	if (!j)
+		return;
+	json_decref(j->text);
+	free(j);
+}
+
+static void on_found(struct store_call *call, const struct store_result *ret, const struct err *err)
+{
+	struct api_call *c = CONTAINER_OF(call, struct api_call, store);
+	AUTO(buf_done) struct buf text = BUF_MAX(NODE_TEXT_MAX);
+	struct fill_job *j = c->fill;
+	json_t *sealed = json_object();
+	struct err why;
+
+	for (size_t i = 0; ret && i < ret->n_secrets; i++)
+		json_object_set_new(sealed, ret->secrets[i].name,
+				    json_string(ret->secrets[i].sealed));
+	json_object_set_new(j->text, "sealed", sealed);
+	if (!c->rq) /* nobody waits for it any more, and nothing was begun */
+		api_call_free(c);
+	else if (err)
+		api_fail_err(c, err);
+	else if (json_encode(j->text, &text, &why) < 0)
+		api_fail(c, 400, "the network and the secrets it names are larger than %d KiB",
+			 NODE_TEXT_MAX / 1024);
+	else
+		api_ask_node(c, &j->rq, buf_view(&text), j->deadline_ms, j->on_done);
+}
+
+/* NULL: no memory, or too many. */
+static struct store_secret *question(const struct api_call *c, json_t *names)
+{
+	AUTO(buf_done) struct buf list = BUF_MAX((size_t)NAMES_MAX * (SECRET_NAME_MAX + 1) + 1);
+	struct store_secret *s = store_secret_new(c->team.id);
+	const char *name;
+	json_t *unused;
+	struct err err;
+
+	json_object_foreach(names, name, unused)
+	{
+		if (buf_printf(&list, &err, "%s%s", list.len > 0 ? " " : "", name) < 0)
+			break;
+	}
+	if (s && json_object_size(names) <= NAMES_MAX && list.len > 0)
+		s->names = strndup((const char *)list.ptr, list.len);
+	if (s && s->names)
+		return s;
+	store_secret_free(s);
+	return NULL;
+}
+
+static bool names_any(struct bytes text)
+{
+	struct bytes mark = BYTES_LIT("${e2b.secrets.");
+
+	return text.len > 0 && memmem(text.ptr, text.len, mark.ptr, mark.len);
+}
+
+void secret_fill(struct api_call *c, const struct node_request *rq, struct bytes text,
+		 uint64_t deadline_ms,
+		 void (*on_done)(struct node_call *call, const struct node_reply *reply,
+				 struct bytes after, int *fds, size_t n_fds, const struct err *err))
+{
+	AUTO(json_decrefp) json_t *v = NULL, *names = NULL;
+	struct store_request ask = { .verb = STORE_SECRET_FIND };
+	struct err err;
+
+	if (names_any(text) && json_decode(text, NODE_TEXT_MAX, TEXT_DEPTH_MAX, &v, &err) == 0)
+		names = rule_secrets(v);
+	if (json_object_size(names) == 0) {
+		api_ask_node(c, rq, text, deadline_ms, on_done);
+		return;
+	}
+	ask.secret = question(c, names);
+	c->fill = calloc(1, sizeof(*c->fill));
+	if (!ask.secret || !c->fill) {
+		store_secret_free(ask.secret);
+		api_fail(c, 503, "no memory");
+		return;
+	}
+	*c->fill = (struct fill_job){ *rq, TAKE(v), deadline_ms, on_done };
+	api_ask_store(c, &ask, on_found);
+}

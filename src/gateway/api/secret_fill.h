@@ -1,0 +1,19 @@
+/* secret_fill.h - the secrets that rules name go along with them, sealed.
+ *
+ * What names one is the text of a create or of a new network: in the values of the headers of
+ * network.rules. One that does not exist is no mistake yet: requests that need it are refused, by
+ * name, until it does.
+ */
+#pragma once
+
+#include "gateway/api/api.h"
+
+/* As api_ask_node(), with "sealed":{"name":"<base64>"} in the text where its rules name secrets. */
+void secret_fill(struct api_call *c, const struct node_request *rq, struct bytes text,
+		 uint64_t deadline_ms,
+		 void (*on_done)(struct node_call *call, const struct node_reply *reply,
+				 struct bytes after, int *fds, size_t n_fds,
+				 const struct err *err));
+
+void fill_job_free(struct fill_job *j);     /* NULL is fine, as for the next */
+void secret_job_free(struct secret_job *j); /* secret_routes.c */

@@ -1,0 +1,354 @@
+/* snapshot_routes.c - snapshots: take, list, delete; and forks of a running sandbox.
+ *
+ * To a client a snapshot is a template: `<id>:default`, or `<team>/<name>:<tag>` when it has a
+ * name.
+ */
+#include <inttypes.h>
+
+#include "gateway/parse/create_request.h"
+#include "gateway/api/handlers.h"
+#include "gateway/api/sandbox_json.h"
+#include "gateway/parse/template_ref.h"
+
+enum {
+	SNAPSHOTS_LIMIT_MAX = 100,
+	SNAPSHOT_TEXT_DEPTH = 8,
+	SNAPSHOT_NAME_MAX = 2 * (NODE_ID_MAX + 1) + STORE_NAME_SIZE,
+	FORK_DEFAULT_S = 15,
+	ADMIN_FORK_S = 300,
+};
+
+static const char *text_of(const json_t *o, const char *name)
+{
+	const char *s = json_string_value(json_object_get(o, name));
+
+	return s ? s : "";
+}
+
+/* As E2B's clients want it. */
+static json_t *info_json(const struct api_call *c, const json_t *s)
+{
+	const char *name = text_of(s, "name"), *tag = text_of(s, "tag");
+
+	if (!name[0])
+		return json_pack("{s:o, s:[]}", "snapshotID",
+				 json_sprintf("%s:%s", text_of(s, "snapshotID"), tag), "names");
+	return json_pack("{s:o, s:[o]}", "snapshotID",
+			 json_sprintf("%s/%s:%s", c->team.slug, name, tag), "names",
+			 json_sprintf("%s/%s", c->team.slug, name));
+}
+
+/* What node says, or NULL: answered already. */
+static json_t *take_text(struct api_call *c, const struct node_reply *reply, struct bytes after,
+			 const struct err *err)
+{
+	json_t *v = NULL;
+	struct err why;
+
+	if (err) {
+		sandbox_fail(c, reply, err);
+		return NULL;
+	}
+	if (json_decode(after, NODE_MESSAGE_MAX, SNAPSHOT_TEXT_DEPTH, &v, &why) < 0) {
+		api_fail(c, 500, "node's snapshots cannot be read");
+		return NULL;
+	}
+	return v;
+}
+
+/* --- take --------------------------------------------------------------------------------- */
+
+static void on_taken(struct node_call *call, const struct node_reply *reply, struct bytes after,
+		     int *fds, size_t n_fds, const struct err *err)
+{
+	struct api_call *c = CONTAINER_OF(call, struct api_call, node);
+	AUTO(json_decrefp) json_t *s = take_text(c, reply, after, err);
+
+	(void)fds;
+	(void)n_fds;
+	if (s)
+		api_answer(c, 201, info_json(c, s));
+}
+
+/* A reference of the caller's own team. Answered already when this fails. */
+static bool take_ref(struct api_call *c, struct bytes in, struct node_request *rq)
+{
+	struct template_ref ref;
+	struct err err;
+
+	if (template_ref_parse(in, &ref, &err) < 0 ||
+	    template_ref_check(&ref, c->team.slug, &err) < 0) {
+		api_fail_err(c, &err);
+		return false;
+	}
+	memcpy(rq->template_id, ref.name, sizeof(rq->template_id));
+	memcpy(rq->template_tag, ref.tag, sizeof(rq->template_tag));
+	return true;
+}
+
+/* What clients know as "not offered": they offer a whole one instead. */
+static void refuse_disk_alone(struct api_call *c)
+{
+	api_answer(c, 400,
+		   json_pack("{s:i, s:s, s:s}", "code", 400, "message",
+			     "snapshots of the file system alone are not there yet", "error_code",
+			     "snapshot_filesystem_only_disabled"));
+}
+
+/* Ours, not E2B's: a paused one may be copied, too. */
+static int take_paused(const json_t *body, bool unless, uint32_t *ret_flags, struct err *err)
+{
+	bool may = unless;
+
+	if (json_may_bool(body, "allowPaused", &may, err) < 0)
+		return -1;
+	*ret_flags = may ? NODE_ALSO_PAUSED : 0;
+	return 0;
+}
+
+void snapshot_take(struct api_call *c)
+{
+	AUTO(json_decrefp) json_t *body = NULL;
+	struct node_request rq = { .verb = NODE_SNAPSHOT };
+	struct bytes name = { 0 };
+	bool memory = true;
+	struct err err;
+
+	if (!sandbox_take_id(c) || api_body(c, &body) < 0)
+		return;
+	if (json_may_string(body, "name", &name, &err) < 0 ||
+	    json_may_bool(body, "memory", &memory, &err) < 0 ||
+	    take_paused(body, false, &rq.flags, &err) < 0) {
+		api_fail(c, 400, "%s", err.msg);
+		return;
+	}
+	if (!memory) {
+		refuse_disk_alone(c);
+		return;
+	}
+	if (name.len == 0 || take_ref(c, name, &rq))
+		sandbox_ask(c, &rq, API_PAUSE_MS, on_taken);
+}
+
+/* --- list --------------------------------------------------------------------------------- */
+
+static bool find_param(struct api_call *c, struct bytes query, const char *name, struct buf *out)
+{
+	bool found = false;
+	struct err err;
+
+	if (target_find_param(query, name, out, &found, &err) == 0)
+		return true;
+	api_fail(c, 400, "%s", err.msg);
+	return false;
+}
+
+static bool take_number(struct api_call *c, struct bytes query, const char *name, uint64_t least,
+			uint64_t most, uint64_t *ret)
+{
+	AUTO(buf_done) struct buf text = BUF_MAX(SNAPSHOT_NAME_MAX);
+
+	if (!find_param(c, query, name, &text))
+		return false;
+	if (text.len == 0 || (bytes_to_u64(buf_view(&text), ret) && *ret >= least && *ret <= most))
+		return true;
+	api_fail(c, 400, "%s is not valid", name);
+	return false;
+}
+
+static bool take_filters(struct api_call *c, struct bytes query, struct node_request *rq)
+{
+	AUTO(buf_done) struct buf id = BUF_MAX(SNAPSHOT_NAME_MAX);
+	AUTO(buf_done) struct buf name = BUF_MAX(SNAPSHOT_NAME_MAX);
+	uint64_t limit = SNAPSHOTS_LIMIT_MAX;
+
+	if (!find_param(c, query, "sandboxID", &id) || !find_param(c, query, "name", &name) ||
+	    !take_number(c, query, "limit", 1, SNAPSHOTS_LIMIT_MAX, &limit) ||
+	    !take_number(c, query, "nextToken", 1, UINT64_MAX, &rq->after_ns))
+		return false;
+	if (id.len > 0 && !bytes_to_str(buf_view(&id), rq->id, sizeof(rq->id))) {
+		api_fail(c, 400, "Invalid sandbox ID");
+		return false;
+	}
+	rq->count = (uint32_t)limit;
+	return name.len == 0 || take_ref(c, buf_view(&name), rq);
+}
+
+/* One more was asked for than is shown: then there is another page. */
+static void answer_page(struct api_call *c, const json_t *all,
+			json_t *(*show)(const struct api_call *c, const json_t *s))
+{
+	size_t n = json_array_size(all), shown = n < c->seconds ? n : c->seconds;
+	const json_t *last = json_array_get(all, shown ? shown - 1 : 0);
+	const struct http1_field next = { BYTES_LIT("X-Next-Token"),
+					  bytes_str(text_of(last, "createdNs")) };
+	json_t *out = json_array();
+
+	for (size_t i = 0; i < shown; i++)
+		if (json_array_append_new(out, show(c, json_array_get(all, i))) < 0) {
+			json_decref(out);
+			out = NULL;
+			break;
+		}
+	api_answer_with(c, 200, out, &next, n > shown);
+}
+
+static void on_list(struct node_call *call, const struct node_reply *reply, struct bytes after,
+		    int *fds, size_t n_fds, const struct err *err)
+{
+	struct api_call *c = CONTAINER_OF(call, struct api_call, node);
+	AUTO(json_decrefp) json_t *all = take_text(c, reply, after, err);
+
+	(void)fds;
+	(void)n_fds;
+	if (all)
+		answer_page(c, all, info_json);
+}
+
+/* As node has it: an operator wants to know why each is kept. */
+static json_t *whole_json(const struct api_call *c, const json_t *s)
+{
+	(void)c;
+	return json_deep_copy(s);
+}
+
+static void on_admin_list(struct node_call *call, const struct node_reply *reply,
+			  struct bytes after, int *fds, size_t n_fds, const struct err *err)
+{
+	struct api_call *c = CONTAINER_OF(call, struct api_call, node);
+	AUTO(json_decrefp) json_t *all = take_text(c, reply, after, err);
+
+	(void)fds;
+	(void)n_fds;
+	if (all)
+		answer_page(c, all, whole_json);
+}
+
+static void ask_list(struct api_call *c,
+		     void (*on_done)(struct node_call *call, const struct node_reply *reply,
+				     struct bytes after, int *fds, size_t n_fds,
+				     const struct err *err))
+{
+	struct node_request rq = { .verb = NODE_SNAPSHOTS };
+	struct target target;
+	struct err err;
+
+	if (target_split(http_request_head(c->rq)->target, &target, &err) < 0) {
+		api_fail(c, 400, "%s", err.msg);
+		return;
+	}
+	if (!take_filters(c, target.query, &rq))
+		return;
+	c->seconds = rq.count++; /* of a page */
+	snprintf(rq.team, sizeof(rq.team), "%s", c->team.id);
+	api_ask_node(c, &rq, (struct bytes){ 0 }, API_NODE_MS, on_done);
+}
+
+void snapshot_list(struct api_call *c)
+{
+	ask_list(c, on_list);
+}
+
+void admin_snapshot_list(struct api_call *c)
+{
+	ask_list(c, on_admin_list);
+}
+
+/* --- delete ------------------------------------------------------------------------------- */
+
+static void on_deleted(struct node_call *call, const struct node_reply *reply, struct bytes after,
+		       int *fds, size_t n_fds, const struct err *err)
+{
+	struct api_call *c = CONTAINER_OF(call, struct api_call, node);
+
+	(void)after;
+	(void)fds;
+	(void)n_fds;
+	if (err)
+		api_fail_reply(c, reply, err);
+	else
+		api_answer(c, 204, NULL);
+}
+
+void snapshot_delete(struct api_call *c)
+{
+	struct node_request rq = { .verb = NODE_SNAPSHOT_DELETE };
+
+	if (!take_ref(c, bytes_str(c->params[0]), &rq))
+		return;
+	snprintf(rq.team, sizeof(rq.team), "%s", c->team.id);
+	api_ask_node(c, &rq, (struct bytes){ 0 }, API_NODE_MS, on_deleted);
+}
+
+/* --- fork --------------------------------------------------------------------------------- */
+
+static json_t *forked_json(const struct api_call *c, const struct node_forked *f)
+{
+	if (f->code == ERR_NONE)
+		return json_pack("{s:o}", "sandbox", sandbox_json(&f->sandbox, c->g->domain));
+	return json_pack("{s:{s:i, s:o}}", "error", "code",
+			 (int)api_status_of((enum err_code)f->code), "message",
+			 json_text(bytes_str(f->msg)));
+}
+
+static void on_forked(struct node_call *call, const struct node_reply *reply, struct bytes after,
+		      int *fds, size_t n_fds, const struct err *err)
+{
+	struct api_call *c = CONTAINER_OF(call, struct api_call, node);
+	struct node_forked f;
+	json_t *all;
+
+	(void)fds;
+	(void)n_fds;
+	if (err) {
+		sandbox_fail(c, reply, err);
+		return;
+	}
+	all = json_array();
+	while (node_forked_next(&after, &f))
+		if (json_array_append_new(all, forked_json(c, &f)) < 0) {
+			json_decref(all);
+			all = NULL;
+			break;
+		}
+	explicit_bzero(&f, sizeof(f));
+	api_answer(c, 201, all);
+}
+
+static void ask_fork(struct api_call *c, int64_t seconds, bool paused)
+{
+	AUTO(json_decrefp) json_t *body = NULL;
+	struct node_request rq = { .verb = NODE_FORK };
+	int64_t count = 1;
+	struct err err;
+
+	if (!sandbox_take_id(c) || api_body(c, &body) < 0)
+		return;
+	if (json_may_int(body, "timeout", INT64_MIN, INT64_MAX, &seconds, &err) < 0 ||
+	    json_may_int(body, "count", INT64_MIN, INT64_MAX, &count, &err) < 0 ||
+	    take_paused(body, paused, &rq.flags, &err) < 0) {
+		api_fail(c, 400, "%s", err.msg);
+		return;
+	}
+	if (count < 1 || count > NODE_FORK_MAX) {
+		api_fail(c, 400, "count must be between 1 and %d", NODE_FORK_MAX);
+		return;
+	}
+	if (timeout_check(seconds, 0, &rq.timeout_s, &err) < 0) {
+		api_fail_err(c, &err);
+		return;
+	}
+	rq.count = (uint32_t)count;
+	sandbox_limit(c, &rq);
+	sandbox_ask(c, &rq, API_PAUSE_MS, on_forked);
+}
+
+void sandbox_fork(struct api_call *c)
+{
+	ask_fork(c, FORK_DEFAULT_S, false);
+}
+
+void admin_sandbox_fork(struct api_call *c)
+{
+	ask_fork(c, ADMIN_FORK_S, true);
+}

@@ -1,0 +1,180 @@
+/* template_routes.c - which templates there are. They belong to the host and are for all teams. */
+#include "gateway/api/handlers.h"
+#include "gateway/api/sandbox_json.h"
+#include "gateway/parse/template_ref.h"
+#include "wire/rfc3339.h"
+
+enum { TEMPLATES_TEXT_MAX = NODE_MESSAGE_MAX, TEMPLATES_DEPTH_MAX = 8 };
+
+/* Templates have one build, which E2B's clients want a UUID of. */
+#define NO_BUILD "00000000-0000-0000-0000-000000000000"
+
+static void ask_templates(struct api_call *c,
+			  void (*on_done)(struct node_call *call, const struct node_reply *reply,
+					  struct bytes after, int *fds, size_t n_fds,
+					  const struct err *err))
+{
+	const struct node_request rq = { .verb = NODE_TEMPLATES };
+
+	api_ask_node(c, &rq, (struct bytes){ 0 }, API_NODE_MS, on_done);
+}
+
+/* Node's array. Answered already when this fails. */
+static json_t *take_array(struct api_call *c, struct bytes after, const struct err *err)
+{
+	json_t *v = NULL;
+	struct err why;
+
+	if (err) {
+		api_fail_err(c, err);
+		return NULL;
+	}
+	if (json_decode(after, TEMPLATES_TEXT_MAX, TEMPLATES_DEPTH_MAX, &v, &why) < 0 ||
+	    !json_is_array(v)) {
+		json_decref(v);
+		api_fail(c, 500, "node's templates cannot be read");
+		return NULL;
+	}
+	return v;
+}
+
+static const char *text_of(const json_t *t, const char *name)
+{
+	const char *s = json_string_value(json_object_get(t, name));
+
+	return s ? s : "";
+}
+
+static json_t *number_of(const json_t *t, const char *name)
+{
+	return json_integer(json_integer_value(json_object_get(t, name)));
+}
+
+static json_t *names_of(const json_t *t)
+{
+	const char *alias = text_of(t, "alias");
+
+	return alias[0] ? json_pack("[s]", alias) : json_array();
+}
+
+static json_t *time_of(const json_t *t)
+{
+	const char *given = text_of(t, "createdAt");
+	char text[RFC3339_SIZE];
+
+	if (given[0])
+		return json_string(given);
+	rfc3339_put(0, 0, text);
+	return json_string(text);
+}
+
+/* Those without an alias are damaged or gone: of interest to operators alone. */
+static json_t *template_json(const json_t *t)
+{
+	const char *status = text_of(t, "buildStatus");
+
+	return json_pack("{s:s, s:s, s:o, s:o, s:o, s:b, s:o, s:o, s:o, s:o, s:n, s:n, s:i, s:i, "
+			 "s:s, s:s}",
+			 "templateID", text_of(t, "templateID"), "buildID", NO_BUILD, "cpuCount",
+			 number_of(t, "cpuCount"), "memoryMB", number_of(t, "memoryMB"),
+			 "diskSizeMB", number_of(t, "diskSizeMB"), "public", 1, "aliases",
+			 names_of(t), "names", names_of(t), "createdAt", time_of(t), "updatedAt",
+			 time_of(t), "createdBy", "lastSpawnedAt", "spawnCount", 0, "buildCount", 1,
+			 "envdVersion", SANDBOX_ENVD_VERSION, "buildStatus",
+			 status[0] ? status : "ready");
+}
+
+static void on_list(struct node_call *call, const struct node_reply *reply, struct bytes after,
+		    int *fds, size_t n_fds, const struct err *err)
+{
+	struct api_call *c = CONTAINER_OF(call, struct api_call, node);
+	AUTO(json_decrefp) json_t *all = take_array(c, after, err);
+	json_t *out, *t;
+	size_t i;
+
+	(void)reply;
+	(void)fds;
+	(void)n_fds;
+	if (!all)
+		return;
+	out = json_array();
+	json_array_foreach(all, i, t)
+	{
+		if (!text_of(t, "alias")[0])
+			continue;
+		if (json_array_append_new(out, template_json(t)) < 0) {
+			json_decref(out);
+			api_fail(c, 500, "node's templates cannot be read");
+			return;
+		}
+	}
+	api_answer(c, 200, out);
+}
+
+void template_list(struct api_call *c)
+{
+	ask_templates(c, on_list);
+}
+
+static void on_alias(struct node_call *call, const struct node_reply *reply, struct bytes after,
+		     int *fds, size_t n_fds, const struct err *err)
+{
+	struct api_call *c = CONTAINER_OF(call, struct api_call, node);
+	AUTO(json_decrefp) json_t *all = take_array(c, after, err);
+	json_t *t;
+	size_t i;
+
+	(void)reply;
+	(void)fds;
+	(void)n_fds;
+	if (!all)
+		return;
+	json_array_foreach(all, i, t)
+	{
+		if (!text_of(t, "alias")[0] ||
+		    (strcmp(text_of(t, "alias"), c->params[0]) != 0 &&
+		     strcmp(text_of(t, "templateID"), c->params[0]) != 0))
+			continue;
+		api_answer(c, 200,
+			   json_pack("{s:s, s:b}", "templateID", text_of(t, "templateID"), "public",
+				     1));
+		return;
+	}
+	api_fail(c, 404, "template '%s' not found", c->params[0]);
+}
+
+void template_alias(struct api_call *c)
+{
+	struct template_ref ref;
+	struct err err;
+
+	if (template_ref_parse(bytes_str(c->params[0]), &ref, &err) < 0 ||
+	    template_ref_check(&ref, c->team.slug, &err) < 0) {
+		api_fail_err(c, &err);
+		return;
+	}
+	if (ref.tag[0] && strcmp(ref.tag, "default") != 0) { /* they have one build */
+		api_fail(c, 404, "tag '%s' does not exist for template '%s'", ref.tag, ref.name);
+		return;
+	}
+	memcpy(c->params[0], ref.name, sizeof(ref.name));
+	ask_templates(c, on_alias);
+}
+
+static void on_admin_list(struct node_call *call, const struct node_reply *reply,
+			  struct bytes after, int *fds, size_t n_fds, const struct err *err)
+{
+	struct api_call *c = CONTAINER_OF(call, struct api_call, node);
+	json_t *all = take_array(c, after, err);
+
+	(void)reply;
+	(void)fds;
+	(void)n_fds;
+	if (all)
+		api_answer(c, 200, all);
+}
+
+void admin_template_list(struct api_call *c)
+{
+	ask_templates(c, on_admin_list);
+}

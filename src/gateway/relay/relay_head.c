@@ -1,0 +1,110 @@
+/* relay_head.c - heads as they are passed on. */
+#include <arpa/inet.h>
+
+#include "gateway/relay/relay.h"
+#include "wire/target.h"
+
+/* All that came, and those added below. */
+static_assert((int)HTTP_FIELDS_OUT_MAX >= (int)HTTP1_FIELDS_MAX + 4, "fields must fit");
+
+static void add(struct relay_fields *f, struct bytes name, struct bytes value)
+{
+	f->at[f->n++] = (struct http1_field){ name, value };
+}
+
+/* Written anew by our client or server, or settled between us and the client: what lets a client in
+ * is not for those whom it visits. */
+static bool is_ours(struct bytes name)
+{
+	static const char *const names[] = { "host", "content-length", "expect",
+					     RELAY_TRAFFIC_TOKEN };
+
+	for (size_t i = 0; i < COUNT(names); i++)
+		if (bytes_eq_nocase(name, bytes_str(names[i])))
+			return true;
+	return false;
+}
+
+static void copy(const struct http1_head *head, struct relay_fields *ret)
+{
+	struct http1_hops hops;
+
+	http1_hops_cut(head, &hops);
+	ret->n = 0;
+	for (size_t i = 0; i < head->n_fields; i++)
+		if (!is_ours(head->fields[i].name) &&
+		    !http1_is_hop_field(&hops, head->fields[i].name))
+			add(ret, head->fields[i].name, head->fields[i].value);
+}
+
+/* The address without its port; false for a client that has none. */
+static bool peer_text(const struct addr *a, char ret[static RELAY_PEER_MAX])
+{
+	if (!a)
+		return false;
+	/* SAFETY: sockaddr_storage is made to be seen as the address of its family */
+	if (a->at.ss_family == AF_INET)
+		return inet_ntop(AF_INET, &((const struct sockaddr_in *)&a->at)->sin_addr, ret,
+				 RELAY_PEER_MAX);
+	if (a->at.ss_family == AF_INET6)
+		return inet_ntop(AF_INET6, &((const struct sockaddr_in6 *)&a->at)->sin6_addr, ret,
+				 RELAY_PEER_MAX);
+	return false;
+}
+
+/* Who stands before us and ends TLS says more than we know, so what came is kept. */
+void relay_request_fields(const struct http_request *rq, struct relay_fields *ret)
+{
+	const struct http1_head *head = http_request_head(rq);
+	struct bytes value, host = { 0 };
+
+	copy(head, ret);
+	if (peer_text(http_request_peer(rq), ret->peer))
+		add(ret, BYTES_LIT("X-Forwarded-For"), bytes_str(ret->peer));
+	if (http1_find(head, "x-forwarded-proto", &value) == 0)
+		add(ret, BYTES_LIT("X-Forwarded-Proto"), BYTES_LIT("http"));
+	if (http1_find(head, "x-forwarded-host", &value) == 0 &&
+	    http1_find(head, "host", &host) > 0)
+		add(ret, BYTES_LIT("X-Forwarded-Host"), host);
+}
+
+void relay_answer_fields(const struct relay *r, const struct http1_head *head,
+			 struct relay_fields *ret)
+{
+	struct bytes value;
+
+	copy(head, ret);
+	if (!relay_is_agent(r) || http1_find(http_request_head(r->rq), "origin", &value) == 0 ||
+	    http1_find(head, "access-control-allow-origin", &value) > 0)
+		return;
+	add(ret, BYTES_LIT("access-control-allow-origin"), BYTES_LIT("*"));
+	add(ret, BYTES_LIT("access-control-expose-headers"), BYTES_LIT("*"));
+}
+
+struct bytes relay_host(const struct relay *r, struct relay_fields *f)
+{
+	const struct ingress *in = &r->user.guest->ingress;
+	struct bytes host = { 0 };
+
+	if (in->mask_host[0] != '\0' && !relay_is_agent(r))
+		return ingress_host(in, r->to.port, f->host);
+	(void)http1_find(http_request_head(r->rq), "host", &host);
+	return host;
+}
+
+int relay_target(const struct http1_head *head, struct buf *room, struct bytes *ret,
+		 struct err *err)
+{
+	struct target t;
+
+	*ret = head->target;
+	if (head->form != HTTP1_ABSOLUTE)
+		return 0;
+	if (target_split(head->target, &t, err) < 0 || buf_add(room, t.path, err) < 0)
+		return -1;
+	if (t.query.len > 0 &&
+	    (buf_add(room, BYTES_LIT("?"), err) < 0 || buf_add(room, t.query, err) < 0))
+		return -1;
+	*ret = buf_view(room);
+	return 0;
+}
