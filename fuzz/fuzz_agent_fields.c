@@ -3,8 +3,8 @@
  */
 #include <stdio.h>
 
-#include "agent/file_metadata.h"
-#include "agent/range.h"
+#include "agent/files/file_metadata.h"
+#include "agent/files/range.h"
 #include "agent/user_path.h"
 #include "fuzz/must.h"
 #include "http/date.h"

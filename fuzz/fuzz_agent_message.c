@@ -1,7 +1,7 @@
 /* fuzz_agent_message.c - promises of what reads the messages of process.Process. */
 #include <signal.h>
 
-#include "agent/start_request.h"
+#include "agent/process/start_request.h"
 #include "fuzz/must.h"
 #include "wire/base64.h"
 

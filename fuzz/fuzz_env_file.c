@@ -1,5 +1,5 @@
 /* fuzz_env_file.c - promises about /etc/environment, which is the guest's to write. */
-#include "agent/env_file.h"
+#include "agent/machine/env_file.h"
 #include "fuzz/must.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)

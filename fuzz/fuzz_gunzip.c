@@ -1,5 +1,5 @@
 /* fuzz_gunzip.c - promises of the gzip stream; the first byte says how the input is split. */
-#include "agent/gunzip.h"
+#include "agent/files/gunzip.h"
 #include "fuzz/must.h"
 
 enum { LIMIT = 4 * 1024 * 1024 }; /* of content: a small body may hold a lot */

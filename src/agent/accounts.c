@@ -3,7 +3,7 @@
 
 #include <errno.h>
 
-#include "agent/files_small.h"
+#include "agent/machine/files_small.h"
 
 enum { PASSWD_FIELDS = 7, GROUP_FIELDS = 4, PATH_TEXT_MAX = 512 };
 

@@ -1,13 +1,13 @@
 /* agent.h - the server inside the guest, and what its routes share. */
 #pragma once
 
-#include "agent/cgroup.h"
-#include "agent/command_groups.h"
+#include "agent/machine/cgroup.h"
+#include "agent/machine/command_groups.h"
 #include "agent/doors.h"
-#include "agent/identity.h"
-#include "agent/metrics.h"
+#include "agent/machine/identity.h"
+#include "agent/machine/metrics.h"
 #include "agent/options.h"
-#include "agent/processes.h"
+#include "agent/process/processes.h"
 #include "agent/tunnel.h"
 #include "http/server.h"
 #include "net/signals.h"

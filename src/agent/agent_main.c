@@ -3,7 +3,7 @@
 #include <sys/stat.h>
 
 #include "agent/agent.h"
-#include "agent/init.h"
+#include "agent/machine/init.h"
 #include "base/log.h"
 
 enum { AGENT_UMASK = 022 };

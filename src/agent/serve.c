@@ -4,8 +4,8 @@
 #include <signal.h>
 
 #include "agent/agent.h"
-#include "agent/files_small.h"
-#include "agent/watchers.h"
+#include "agent/machine/files_small.h"
+#include "agent/filesystem/watchers.h"
 #include "base/log.h"
 #include "base/open_files.h"
 

@@ -3,7 +3,7 @@
 
 #include <errno.h>
 
-#include "agent/files_small.h"
+#include "agent/machine/files_small.h"
 #include "base/log.h"
 #include "base/random.h"
 

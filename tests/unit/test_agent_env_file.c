@@ -4,7 +4,7 @@
 #include <fcntl.h>
 #include <sys/stat.h>
 
-#include "agent/env_file.h"
+#include "agent/machine/env_file.h"
 
 static void lines_become_variables(void **state)
 {

@@ -1,9 +1,9 @@
 /* test_agent_files.c - gzip, ranges, metadata: what /files is made of. */
 #include "tests/unit/check.h"
 
-#include "agent/file_metadata.h"
-#include "agent/gunzip.h"
-#include "agent/range.h"
+#include "agent/files/file_metadata.h"
+#include "agent/files/gunzip.h"
+#include "agent/files/range.h"
 #include "http/date.h"
 
 /* --- gzip ----------------------------------------------------------------------------------- */

@@ -4,7 +4,7 @@
 #include <fcntl.h>
 #include <sys/stat.h>
 
-#include "agent/command_groups.h"
+#include "agent/machine/command_groups.h"
 #include "base/folder.h"
 
 struct tree {

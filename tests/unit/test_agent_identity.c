@@ -4,8 +4,8 @@
 #include <ftw.h>
 #include <sys/stat.h>
 
-#include "agent/files_small.h"
-#include "agent/identity.h"
+#include "agent/machine/files_small.h"
+#include "agent/machine/identity.h"
 
 #define ENTROPY                                                            \
 	"AAECAwQFBgcICQoLDA0ODxAREhMUFRYXGBkaGxwdHh8gISIjJCUmJygpKissLS4v" \

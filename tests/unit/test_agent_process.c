@@ -6,7 +6,7 @@
 #include <signal.h>
 #include <sys/wait.h>
 
-#include "agent/processes.h"
+#include "agent/process/processes.h"
 
 enum { LIFE_MS = 4000 }; /* of a process that is killed: long enough to start on a busy machine */
 

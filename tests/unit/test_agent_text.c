@@ -4,10 +4,10 @@
 #include <signal.h>
 
 #include "agent/access.h"
-#include "agent/content_disposition.h"
+#include "agent/files/content_disposition.h"
 #include "agent/options.h"
-#include "agent/process_event.h"
-#include "agent/start_request.h"
+#include "agent/process/process_event.h"
+#include "agent/process/start_request.h"
 #include "agent/user_path.h"
 
 static void paths_mean_what_users_expect(void **state)

@@ -5,13 +5,13 @@
 #include <fcntl.h>
 #include <sys/stat.h>
 
-#include "agent/account_names.h"
-#include "agent/dirs.h"
-#include "agent/entry.h"
-#include "agent/metrics.h"
-#include "agent/tree_remove.h"
-#include "agent/tree_walk.h"
-#include "agent/watched_dirs.h"
+#include "agent/filesystem/account_names.h"
+#include "agent/files/dirs.h"
+#include "agent/filesystem/entry.h"
+#include "agent/machine/metrics.h"
+#include "agent/filesystem/tree_remove.h"
+#include "agent/filesystem/tree_walk.h"
+#include "agent/filesystem/watched_dirs.h"
 
 static char root[64];
 

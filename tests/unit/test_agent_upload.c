@@ -7,8 +7,8 @@
 #include <sys/inotify.h>
 #include <sys/stat.h>
 
-#include "agent/files_small.h"
-#include "agent/upload.h"
+#include "agent/machine/files_small.h"
+#include "agent/files/upload.h"
 
 struct place {
 	char root[64];

@@ -1,0 +1,169 @@
+/* rpc_start.c - process.Process/Start: a process, and all that it says, as a stream. */
+#include <errno.h>
+#include <sys/stat.h>
+
+#include "agent/access.h"
+#include "agent/machine/env_file.h"
+#include "agent/process/rpc_feed.h"
+#include "agent/process/start_request.h"
+#include "agent/user_path.h"
+
+enum { TEXT_MAX = 1024, USERNAME_TEXT_MAX = 512 };
+
+static const char search_path[] = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
+
+struct wish { /* the request with everything looked up */
+	struct start_request request;
+	struct account who;
+	struct strings env;
+	char cwd[USER_PATH_MAX];
+	uint64_t timeout_ms;
+	enum connect_code code; /* if it cannot be fulfilled */
+	char why[TEXT_MAX + USER_PATH_MAX];
+};
+
+static void wish_done(struct wish *w)
+{
+	start_request_done(&w->request);
+	strings_done(&w->env);
+}
+
+static bool refuse(struct wish *w, enum connect_code code, const char *why)
+{
+	w->code = code;
+	snprintf(w->why, sizeof(w->why), "%s", why);
+	return false;
+}
+
+static bool find_user(struct rpc_feed *f, struct wish *w)
+{
+	AUTO(buf_done) struct buf name = BUF_MAX(USERNAME_TEXT_MAX);
+	struct err err;
+
+	w->code = CONNECT_UNAUTHENTICATED;
+	if (access_user(http_request_head(f->stream.rq), &name, &err) < 0)
+		return refuse(w, CONNECT_UNAUTHENTICATED, err.msg);
+	if (agent_account(f->agent, buf_view(&name), &w->who, &err) == 0)
+		return true;
+	if (name.len > 0)
+		snprintf(w->why, sizeof(w->why), "invalid username: '%.*s'", (int)name.len,
+			 (const char *)name.ptr);
+	else
+		snprintf(w->why, sizeof(w->why), "invalid default user: '%s'",
+			 f->agent->session.default_user);
+	return false;
+}
+
+static bool find_cwd(struct rpc_feed *f, struct wish *w)
+{
+	struct stat st;
+	struct err err;
+
+	if (user_path(w->request.cwd, &w->who, f->agent->session.workdir, w->cwd, &err) < 0)
+		return refuse(w, CONNECT_INVALID_ARGUMENT, err.msg);
+	if (stat(w->cwd, &st) == 0 || (errno != ENOENT && errno != ENOTDIR))
+		return true; /* whether the user may enter it, exec will tell */
+	w->code = CONNECT_INVALID_ARGUMENT;
+	snprintf(w->why, sizeof(w->why), "cwd '%s' does not exist", w->cwd);
+	return false;
+}
+
+static int env_of_image(struct rpc_feed *f, struct strings *env, struct err *err)
+{
+	char path[USER_PATH_MAX];
+
+	snprintf(path, sizeof(path), "%s/etc/environment", f->agent->options->root);
+	return env_file_add(path, env, err);
+}
+
+/* The later wins: what the image has, what every user has, what the sandbox has, what the client
+ * asks for. */
+static int build_env(struct rpc_feed *f, struct wish *w, struct err *err)
+{
+	const struct {
+		struct bytes name;
+		const char *value;
+	} base[] = {
+		{ BYTES_LIT("HOME"), w->who.home },
+		{ BYTES_LIT("USER"), w->who.name },
+		{ BYTES_LIT("LOGNAME"), w->who.name },
+	};
+
+	if (w->request.has_pty &&
+	    strings_set_env(&w->env, BYTES_LIT("TERM"), BYTES_LIT("xterm-256color"), err) < 0)
+		return -1;
+	if (strings_set_env(&w->env, BYTES_LIT("PATH"), bytes_str(search_path), err) < 0 ||
+	    env_of_image(f, &w->env, err) < 0)
+		return -1;
+	for (size_t i = 0; i < COUNT(base); i++)
+		if (strings_set_env(&w->env, base[i].name, bytes_str(base[i].value), err) < 0)
+			return -1;
+	if (env_add_all(&w->env, f->agent->session.env, err) < 0)
+		return -1;
+	return env_add_all(&w->env, w->request.envs, err);
+}
+
+static bool understand(struct rpc_feed *f, struct bytes json, struct wish *w)
+{
+	struct err err;
+
+	if (!find_user(f, w))
+		return false;
+	if (rpc_timeout(f->stream.rq, &w->timeout_ms, &err) < 0 ||
+	    start_request_parse(json, RPC_REQUEST_MAX, &w->request, &err) < 0)
+		return refuse(w, CONNECT_INVALID_ARGUMENT, err.msg);
+	start_request_text(&w->request, f->command, sizeof(f->command));
+	if (!find_cwd(f, w))
+		return false;
+	if (build_env(f, w, &err) < 0)
+		return refuse(w, CONNECT_INVALID_ARGUMENT, err.msg);
+	return true;
+}
+
+static bool start(struct rpc_feed *f, struct wish *w)
+{
+	AUTO(buf_done) struct buf config = BUF_MAX(2 * RPC_REQUEST_MAX);
+	struct process_spec spec = {
+		.order = {
+			.argv = &w->request.argv,
+			.env = &w->env,
+			.cwd = w->cwd,
+			.who = &w->who,
+			.cgroup = -1,
+		},
+		.groups = &f->agent->groups,
+		.stdio = {
+			.has_stdin = w->request.has_stdin,
+			.has_pty = w->request.has_pty,
+			.size = w->request.pty,
+			.owner = w->who.uid,
+		},
+		.deadline_ms = w->timeout_ms,
+		.tag = w->request.tag,
+		.has_tag = w->request.has_tag,
+	};
+	struct process *p;
+	struct err err;
+
+	if (start_request_config(&w->request, &config, &err) < 0)
+		return refuse(w, connect_code_of(err.code), err.msg);
+	spec.config = buf_view(&config);
+	if (processes_start(&f->agent->processes, &spec, &p, &err) < 0)
+		return refuse(w, connect_code_of(err.code), err.msg);
+	rpc_feed_listen(f, p);
+	return true;
+}
+
+static void on_message(struct rpc_feed *f, struct bytes json)
+{
+	AUTO(wish_done) struct wish w = { 0 };
+
+	f->overdue = true;
+	if (!understand(f, json, &w) || !start(f, &w))
+		rpc_feed_fail(f, w.code, w.why);
+}
+
+void route_start(struct agent *a, struct http_request *rq)
+{
+	rpc_feed_open(a, rq, on_message);
+}
