@@ -1,7 +1,7 @@
 /* fuzz_console.c - the last words of a guest: whatever they are, they mean one of four things, and
  * what is said last counts. */
 #include "fuzz/must.h"
-#include "node/console.h"
+#include "node/record/console.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {

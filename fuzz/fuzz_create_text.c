@@ -1,6 +1,6 @@
 /* fuzz_create_text.c - promises about taking a create's text apart. */
 #include "fuzz/must.h"
-#include "node/create_text.h"
+#include "node/life/create_text.h"
 #include "node/protocol.h"
 
 static void must_be_env(json_t *env)

@@ -3,7 +3,7 @@
  *
  * The input is two texts with a NUL between them: what a sandbox has, and what is said now. */
 #include "fuzz/must.h"
-#include "node/network_text.h"
+#include "node/network/network_text.h"
 #include "node/protocol.h"
 #include "wire/rule_secrets.h"
 

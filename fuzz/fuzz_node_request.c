@@ -1,6 +1,6 @@
 /* fuzz_node_request.c - promises of node's door: what is let through is safe to use as it is. */
 #include "fuzz/must.h"
-#include "node/request_check.h"
+#include "node/door/request_check.h"
 
 static void must_be_plain(const char *s, size_t size)
 {

@@ -4,7 +4,7 @@
 #include "base/crc32c.h"
 #include "base/folder.h"
 #include "fuzz/must.h"
-#include "node/row_file.h"
+#include "node/journal/row_file.h"
 
 static bool same_text(const char *a, const char *b)
 {

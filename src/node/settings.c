@@ -1,8 +1,8 @@
 /* settings.c - the table behind node's configuration file and its --help. */
 #include "node/settings.h"
 
-#include "node/ended.h"
-#include "node/lease.h"
+#include "node/record/ended.h"
+#include "node/life/lease.h"
 #include "warden/protocol.h"
 
 enum { NODE_ID_LENGTH_MAX = 8 };

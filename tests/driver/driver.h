@@ -6,7 +6,7 @@
 #pragma once
 
 #include "net/stream.h"
-#include "node/template_build.h"
+#include "node/template/template_build.h"
 #include "vm/agent_dial.h"
 #include "vm/agent_identity.h"
 #include "vm/manifest_check.h"

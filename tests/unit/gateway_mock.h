@@ -11,7 +11,7 @@
 #include "base/folder.h"
 #include "gateway/api/api.h"
 #include "http/call.h"
-#include "node/gateway_door.h"
+#include "node/door/gateway_door.h"
 
 enum { MOCK_SANDBOXES_MAX = 300, MOCK_ANSWER_MAX = 16 * 1024 * 1024 };
 

@@ -13,7 +13,7 @@
 #include "jail/fdmsg.h"
 #include "net/addr.h"
 #include "node/node.h"
-#include "node/start.h"
+#include "node/life/start.h"
 
 enum { GUARD_MS = 100000 };
 

@@ -5,7 +5,7 @@
 
 #include <sys/resource.h>
 
-#include "node/gateway_door.h"
+#include "node/door/gateway_door.h"
 
 static size_t open_count(void)
 {

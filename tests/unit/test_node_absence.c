@@ -1,7 +1,7 @@
 /* test_node_absence.c - when one whose VM is not to be seen is taken for lost. */
 #include "tests/unit/check.h"
 
-#include "node/absence.h"
+#include "node/recovery/absence.h"
 
 enum { FIRST_MS = 5000, MINUTE_MS = FIRST_MS + ABSENT_AGAIN_MS };
 

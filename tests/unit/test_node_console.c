@@ -1,7 +1,7 @@
 /* test_node_console.c - what the last words of a guest mean. */
 #include "tests/unit/check.h"
 
-#include "node/console.h"
+#include "node/record/console.h"
 
 static void lines_of_linux_are_told_apart(void **state)
 {

@@ -1,7 +1,7 @@
 /* test_node_creates.c - whose turn it is, how much one may have, and the same create twice. */
 #include "tests/unit/node_scene.h"
 
-#include "node/limits.h"
+#include "node/life/limits.h"
 
 enum { MANY = 40 };
 

@@ -11,8 +11,8 @@
 #include "base/clock.h"
 #include "jail/fdmsg.h"
 #include "net/timer.h"
-#include "node/gateway_door.h"
-#include "node/letter_box.h"
+#include "node/door/gateway_door.h"
+#include "node/door/letter_box.h"
 
 enum { GUARD_MS = 60000, ASKED_MAX = DOOR_ASKED_MAX + 64 };
 

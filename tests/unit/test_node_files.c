@@ -8,11 +8,11 @@
 #include "base/crc32c.h"
 #include "base/folder.h"
 #include "net/loop.h"
-#include "node/files_work.h"
-#include "node/lost.h"
-#include "node/row_file.h"
-#include "node/sandbox_files.h"
-#include "node/turns.h"
+#include "node/files/files_work.h"
+#include "node/files/lost.h"
+#include "node/journal/row_file.h"
+#include "node/files/sandbox_files.h"
+#include "node/life/turns.h"
 
 enum { TURNS_MAX = 10000, MANY = 40, DESCRIPTORS = 256, NO_ROOM_MIB = 1024 * 1024 * 1024 };
 #define STATE "device state"

@@ -3,7 +3,7 @@
 
 #include <stdlib.h>
 
-#include "node/host_text.h"
+#include "node/files/host_text.h"
 
 static const struct manifest_facts away = { .vmm_version = "QEMU emulator version 11",
 					    .cpu_model = "qemu64",

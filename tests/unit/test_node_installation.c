@@ -8,7 +8,7 @@
 
 #include "base/folder.h"
 #include "net/loop.h"
-#include "node/installation.h"
+#include "node/recovery/installation.h"
 
 enum { TURNS_MAX = 10000 };
 

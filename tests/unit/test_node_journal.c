@@ -12,7 +12,7 @@
 #include "base/clock.h"
 #include "base/folder.h"
 #include "net/timer.h"
-#include "node/journal.h"
+#include "node/journal/journal.h"
 
 enum { GUARD_MS = 100000, MANY = 10000, RESERVED = 700 };
 

@@ -2,7 +2,7 @@
 #include "tests/unit/check.h"
 
 #include "base/clock.h"
-#include "node/lease.h"
+#include "node/life/lease.h"
 
 enum { MAX_S = 3600 };
 

@@ -6,8 +6,8 @@
 #include <fcntl.h>
 
 #include "jail/fdmsg.h"
-#include "node/apply.h"
-#include "node/slots.h"
+#include "node/life/apply.h"
+#include "node/network/slots.h"
 
 enum { GUARD_MS = 20000, WAITS = 3, HEARD_MAX = 64 };
 

@@ -9,8 +9,8 @@
 #include "base/clock.h"
 #include "base/folder.h"
 #include "node/node.h"
-#include "node/row_file.h"
-#include "node/sweep_rows.h"
+#include "node/journal/row_file.h"
+#include "node/recovery/sweep_rows.h"
 
 #define NOON 1794830400000000000ull /* 2026-11-16T12:00:00Z */
 

@@ -9,11 +9,11 @@
 #include <sys/stat.h>
 
 #include "base/folder.h"
-#include "node/lost.h"
-#include "node/lost_disks.h"
-#include "node/rebuild.h"
-#include "node/row_file.h"
-#include "node/sandbox_files.h"
+#include "node/files/lost.h"
+#include "node/files/lost_disks.h"
+#include "node/journal/rebuild.h"
+#include "node/journal/row_file.h"
+#include "node/files/sandbox_files.h"
 
 enum { NO_ROOM_MIB = 1024 * 1024 * 1024, SMALL_MIB = 64, DISK_MIB = 16 };
 

@@ -1,8 +1,8 @@
 /* test_node_memory.c - how much memory may be promised, and what is refused for it. */
 #include "tests/unit/node_scene.h"
 
-#include "node/admission.h"
-#include "node/resume.h"
+#include "node/life/admission.h"
+#include "node/life/resume.h"
 
 enum { RESERVE = 512, GIB = 1024 };
 

@@ -1,8 +1,8 @@
 /* test_node_network.c - from what was said about a sandbox to the rules of its network. */
 #include "tests/unit/check.h"
 
-#include "node/network_secrets.h"
-#include "node/network_text.h"
+#include "node/network/network_secrets.h"
+#include "node/network/network_text.h"
 
 enum { TEXT_MAX = 48 * 1024 };
 

@@ -1,7 +1,7 @@
 /* test_node_once.c - a request that is sent again is done once, and what is for nobody ends. */
 #include "tests/unit/node_scene.h"
 
-#include "node/adopt.h"
+#include "node/recovery/adopt.h"
 
 enum { SOON_MS = 200, LONG_MS = 100000 };
 

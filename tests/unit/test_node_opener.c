@@ -7,7 +7,7 @@
 
 #include "base/memory_file.h"
 #include "jail/fdmsg.h"
-#include "node/opener_keep.h"
+#include "node/links/opener_keep.h"
 
 enum { GUARD_MS = 20000, HEARD_MAX = 32 };
 

@@ -2,9 +2,9 @@
 #include "tests/unit/check.h"
 
 #include "base/clock.h"
-#include "node/events.h"
-#include "node/history.h"
-#include "node/metrics.h"
+#include "node/record/events.h"
+#include "node/record/history.h"
+#include "node/record/metrics.h"
 #include "wire/json.h"
 #include "wire/rfc3339.h"
 

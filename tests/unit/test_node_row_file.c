@@ -8,10 +8,10 @@
 
 #include "base/folder.h"
 #include "net/timer.h"
-#include "node/columns.h"
-#include "node/journal_inside.h"
-#include "node/rebuild.h"
-#include "node/row_file.h"
+#include "node/journal/columns.h"
+#include "node/journal/journal_inside.h"
+#include "node/journal/rebuild.h"
+#include "node/journal/row_file.h"
 
 enum { GUARD_MS = 100000 };
 

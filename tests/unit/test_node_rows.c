@@ -8,7 +8,7 @@
 
 #include "base/bytes.h"
 #include "base/folder.h"
-#include "node/journal_db.h"
+#include "node/journal/journal_db.h"
 
 enum { MANY = 3000, ODD_MAX = 8, FILE_MAX = 16 * 1024 * 1024 };
 

@@ -10,7 +10,7 @@
 
 #include "base/memory_file.h"
 #include "jail/fdmsg.h"
-#include "node/network_secrets.h"
+#include "node/network/network_secrets.h"
 #include "node/node.h"
 
 enum { GUARD_MS = 60000, SLOT = 3, WAITS_MAX = 8 };

@@ -1,7 +1,7 @@
 /* test_node_signed.c - the sandbox that signed a URL is found among many, and no other. */
 #include "tests/unit/check.h"
 
-#include "node/signed.h"
+#include "node/life/signed.h"
 
 enum { BOXES = 3 * SIGNED_SLICE + 7 };
 

@@ -8,9 +8,9 @@
 #include "base/crc32c.h"
 #include "base/folder.h"
 #include "copier/pages.h"
-#include "node/files_work.h"
+#include "node/files/files_work.h"
 #include "node/node.h"
-#include "node/row_file.h"
+#include "node/journal/row_file.h"
 #include "vm/template_job.h"
 
 enum { PAGES = 16, MEMORY = PAGES * PAGES_BYTES, TEMPLATE_CRC = 0x1234 /* as it says */ };

@@ -1,10 +1,10 @@
 /* test_node_table.c - sandboxes by id, by team and in order; their states; a create's text. */
 #include "tests/unit/check.h"
 
-#include "node/create_text.h"
-#include "node/memory_watch.h"
+#include "node/life/create_text.h"
+#include "node/record/memory_watch.h"
 #include "node/protocol.h"
-#include "node/sandbox_table.h"
+#include "node/life/sandbox_table.h"
 
 enum { MANY = 3000 };
 

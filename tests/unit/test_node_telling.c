@@ -7,7 +7,7 @@
 
 #include "base/memory_file.h"
 #include "jail/fdmsg.h"
-#include "node/network_text.h"
+#include "node/network/network_text.h"
 #include "node/node.h"
 
 enum { GUARD_MS = 20000, SLOT = 3 };

@@ -9,8 +9,8 @@
 #include "base/bytes.h"
 #include "base/folder.h"
 #include "net/timer.h"
-#include "node/journal_meta.h"
-#include "node/journal_snapshots.h"
+#include "node/journal/journal_meta.h"
+#include "node/journal/journal_snapshots.h"
 
 enum { GUARD_MS = 100000 };
 

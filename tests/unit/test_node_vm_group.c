@@ -3,7 +3,7 @@
 #include "tests/unit/check.h"
 
 #include "base/bytes.h"
-#include "node/vm_group.h"
+#include "node/record/vm_group.h"
 
 static void numbers_are_found_by_name(void **state)
 {

@@ -7,7 +7,7 @@
 #include <sys/un.h>
 
 #include "jail/fdmsg.h"
-#include "node/warden_link.h"
+#include "node/links/warden_link.h"
 
 enum { GUARD_MS = 20000, CALLS = 8, MS = 10000 };
 

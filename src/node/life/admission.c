@@ -1,0 +1,208 @@
+/* admission.c - may there be one more? What this host has, what a key may have, what it is made of.
+ */
+#include "node/life/admission.h"
+
+#include <errno.h>
+#include <inttypes.h>
+
+#include "node/life/create_text.h"
+#include "node/life/limits.h"
+#include "node/node.h"
+
+enum { MIB = 1024 * 1024 };
+
+/* Sandboxes that are somebody's and have a VM, or are promised to somebody. */
+size_t admission_owned(const struct node *n)
+{
+	const size_t *in = n->table.in_state;
+
+	return in[SANDBOX_RUNNING] + in[SANDBOX_PAUSING] + in[SANDBOX_WAKING] + n->n_resuming +
+	       n->creates.claimed + n->creates.n;
+}
+
+size_t admission_starting(const struct node *n)
+{
+	const size_t *in = n->table.in_state;
+
+	return in[SANDBOX_NOTED] + in[SANDBOX_SLOT] + in[SANDBOX_STARTING] + in[SANDBOX_RESTORING] -
+	       n->n_resuming - n->creates.bound;
+}
+
+/* What keeps this host's processors busy: claims too, and they go first. */
+size_t admission_busy(const struct node *n)
+{
+	return admission_starting(n) + n->creates.claimed + n->resumes.n;
+}
+
+static int admit_one(const struct node *n, struct err *err)
+{
+	if (n->stopping)
+		return err_set(err, ERR_UNAVAILABLE, 0, "node is being stopped");
+	if (admission_owned(n) >= n->set[SET_SANDBOXES_MAX].number)
+		return err_set(err, ERR_EXHAUSTED, 0, "this host holds %zu sandboxes, as it may",
+			       admission_owned(n));
+	return 0;
+}
+
+/* --- memory ------------------------------------------------------------------------------- */
+
+/* What those take at first that cannot be measured yet. Those begun are not all there, those who
+ * wait are not begun. */
+static uint64_t unmeasured_mib(const struct node *n)
+{
+	size_t waiting = n->creates.n, begun = admission_starting(n);
+
+	return ((waiting > begun ? waiting : begun) + n->creates.bound) * MEMORY_SANDBOX_MIB +
+	       n->resuming_mib;
+}
+
+/* Of those who wait and for whom nothing is begun. */
+static uint64_t waiting_mib(const struct node *n)
+{
+	size_t begun = n->table.in_state[SANDBOX_WAITING] + admission_starting(n);
+	uint64_t mib = 0;
+
+	for (const struct create *c = n->creates.first; c; c = c->next)
+		if (c->snapshot)
+			mib += c->snapshot->row.memory_mib;
+		else if (begun > 0)
+			begun--;
+		else
+			mib += n->sizes.memory_mib;
+	return mib;
+}
+
+uint64_t admission_promised_mib(const struct node *n)
+{
+	return n->table.guest_mib + waiting_mib(n);
+}
+
+uint64_t admission_promise_max_mib(const struct node *n)
+{
+	return memory_promise_max(&n->memory, n->set[SET_MEMORY_OVERCOMMIT].number);
+}
+
+/* One more guest with `guest_mib`, of which it takes `mib` at first. */
+static int allow_memory(const struct node *n, uint64_t guest_mib, uint64_t mib, struct err *err)
+{
+	uint64_t promised = admission_promised_mib(n), max = admission_promise_max_mib(n);
+
+	if (promised + guest_mib > max)
+		return err_set(err, ERR_EXHAUSTED, 0,
+			       "%" PRIu64 " MiB of memory are promised to sandboxes, %" PRIu64
+			       " more are asked for, and this host may promise %" PRIu64
+			       " (memory_overcommit = %" PRIu64 ")",
+			       promised, guest_mib, max, n->set[SET_MEMORY_OVERCOMMIT].number);
+	return memory_watch_allow(&n->memory, unmeasured_mib(n) + mib, err);
+}
+
+bool admission_pool(const struct node *n)
+{
+	struct err unused;
+
+	return allow_memory(n, n->sizes.memory_mib, MEMORY_SANDBOX_MIB, &unused) == 0;
+}
+
+int admission_resume(const struct sandbox *s, bool memory, uint64_t *ret_mib, struct err *err)
+{
+	*ret_mib = MEMORY_SANDBOX_MIB + (memory ? (s->saved_bytes + MIB - 1) / MIB : 0);
+	if (admit_one(s->node, err) < 0)
+		return -1;
+	return allow_memory(s->node, s->info.memory_mib, *ret_mib, err);
+}
+
+/* --- creates ------------------------------------------------------------------------------ */
+
+static int admit(const struct create *c, struct err *err)
+{
+	const struct node *n = c->node;
+	size_t waiting = n->creates.n, pooled = n->table.in_state[SANDBOX_WAITING];
+	uint64_t guest_mib = n->sizes.memory_mib;
+
+	if (admit_one(n, err) < 0)
+		return -1;
+	if (waiting >= CREATES_MAX)
+		return err_set(err, ERR_EXHAUSTED, 0, "%zu creates wait already", waiting);
+	if (files_room(n->files, 0, err) < 0)
+		return -1;
+	if (n->base.state == BASE_FAILED)
+		return err_set(err, ERR_UNAVAILABLE, 0, "template %s: %.200s", BASE_ALIAS,
+			       n->base.why.msg);
+	if (pooled > waiting && !c->snapshot)
+		return 0; /* it is there, promised and measured */
+	if (c->snapshot)
+		guest_mib = c->snapshot->row.memory_mib;
+	else if (pooled + admission_starting(n) > waiting)
+		guest_mib = 0; /* of one that is begun, and promised with it */
+	return allow_memory(n, guest_mib, MEMORY_SANDBOX_MIB, err);
+}
+
+/* What its key and its team may have, of sandboxes and of the queue. It is not counted yet. */
+static int allow(struct create *c, const struct node_request *rq, struct err *err)
+{
+	size_t waiting = creates_waiting(&c->node->creates, c);
+
+	if (limits_allow(c->node, rq->team, rq, err) < 0 ||
+	    limits_allow_paused(c->node, rq->team, rq, err) < 0) {
+		c->limited = true;
+		return -1;
+	}
+	if (waiting >= CREATES_KEY_MAX)
+		return err_set(err, ERR_EXHAUSTED, 0, "%zu of your creates wait already", waiting);
+	return 0;
+}
+
+static int find_template(struct create *c, const struct node_request *rq, struct err *err)
+{
+	struct snapshot *p;
+
+	if (base_is(c->node, rq->template_id) &&
+	    (!rq->template_tag[0] || strcmp(rq->template_tag, SNAPSHOT_TAG) == 0))
+		return 0;
+	p = snapshots_find(c->node, rq->team, rq->template_id, rq->template_tag, err);
+	if (!p)
+		return -1;
+	c->snapshot = snapshot_hold(p);
+	return 0;
+}
+
+int admission_create(struct create *c, const struct node_request *rq, struct bytes text,
+		     struct err *err)
+{
+	if (find_template(c, rq, err) < 0)
+		return -1;
+	memcpy(c->team, rq->team, sizeof(c->team));
+	memcpy(c->key_id, rq->key_id, sizeof(c->key_id));
+	memcpy(c->token, rq->token, sizeof(c->token));
+	if (lease_check(rq->timeout_s, c->node->set[SET_TIMEOUT_MAX_S].number, err) < 0 ||
+	    allow(c, rq, err) < 0 || admit(c, err) < 0)
+		return -1;
+	c->timeout_s = rq->timeout_s;
+	c->flags = rq->flags & (NODE_SECURE | NODE_AUTO_PAUSE | NODE_AUTO_RESUME | NODE_NO_MEMORY |
+				NODE_BOOT | NODE_PRIVATE | NODE_INGRESS);
+	if (create_text_split(text, NODE_TEXT_MAX, &c->env, &c->text, err) < 0 ||
+	    network_allow(c->node, c->text, err) < 0)
+		return -1;
+	return repeats_begin(c->node, c, rq, text, err);
+}
+
+int admission_copy(struct create *c, const struct create_copy *of, struct err *err)
+{
+	const struct node_request *rq = of->request;
+
+	c->snapshot = snapshot_hold(of->snapshot);
+	c->fork = of->fork;
+	c->fork_at = of->at;
+	c->timeout_s = rq->timeout_s;
+	c->flags = of->flags;
+	memcpy(c->team, rq->team, sizeof(c->team));
+	memcpy(c->key_id, rq->key_id, sizeof(c->key_id));
+	memcpy(c->token, rq->token, sizeof(c->token));
+	if (allow(c, rq, err) < 0 || admit(c, err) < 0)
+		return -1;
+	if (of->text && !(c->text = strdup(of->text)))
+		return err_set(err, ERR_EXHAUSTED, ENOMEM, "a create");
+	if (!of->env)
+		return 0;
+	return json_decode(bytes_str(of->env), NODE_TEXT_MAX, CREATE_TEXT_DEPTH, &c->env, err);
+}

@@ -1,0 +1,449 @@
+/* creates.c - admission, the queue, and who gets which sandbox. */
+#include "node/life/admission.h"
+
+#include <assert.h>
+#include <errno.h>
+
+#include "base/log.h"
+#include "node/life/fork.h"
+#include "node/node.h"
+#include "node/life/start.h"
+
+static void turn(struct timer *t);
+
+/* --- one create --------------------------------------------------------------------------- */
+
+static void create_free(struct create *c)
+{
+	timer_stop(&c->patience);
+	if (c->all_prev)
+		*c->all_prev = c->all_next;
+	if (c->all_next)
+		c->all_next->all_prev = c->all_prev;
+	json_decref(c->env);
+	free(c->text);
+	snapshot_release(c->snapshot);
+	free(c);
+}
+
+static void answer(struct create *c, const struct node_reply *r)
+{
+	if (c->fork)
+		fork_answer(c->fork, c->fork_at, r);
+	else
+		door_answer(c->asked, r, (struct bytes){ 0 }, NULL, 0);
+}
+
+static void enqueue(struct create *c, bool first)
+{
+	creates_enqueue(&c->node->creates, c, first);
+}
+
+static void dequeue(struct create *c)
+{
+	creates_dequeue(&c->node->creates, c);
+}
+
+/* When it is worth another try; 0: nobody knows, it depends on what the caller ends. */
+static uint32_t retry_after(const struct create *c, const struct err *why)
+{
+	if (why->code != ERR_EXHAUSTED || c->limited)
+		return 0;
+	return CREATE_RETRY_S + (uint32_t)(c->node->creates.n / CREATES_PER_S);
+}
+
+static void refuse(struct create *c, const struct err *why)
+{
+	struct node_reply r = { .code = why->code, .retry_s = retry_after(c, why) };
+
+	dequeue(c);
+	repeats_failed(c, why);
+	memcpy(r.msg, why->msg, sizeof(r.msg));
+	answer(c, &r);
+	create_free(c);
+}
+
+void creates_refuse_all(struct node *n, const struct err *why)
+{
+	while (n->creates.first)
+		refuse(n->creates.first, why);
+}
+
+static bool is_wanted(const struct create *c)
+{
+	return door_wanted(c->fork ? fork_asked(c->fork) : c->asked) || repeats_awaited(c);
+}
+
+static void drop_unwanted(struct create *c)
+{
+	struct err err;
+
+	err_set(&err, ERR_TIMEOUT, 0, "no sandbox while somebody waited for it");
+	refuse(c, &err);
+}
+
+void creates_drop_unwanted(struct node *n)
+{
+	for (struct create *c = n->creates.first, *next; c; c = next) {
+		next = c->next;
+		if (!is_wanted(c))
+			drop_unwanted(c);
+	}
+}
+
+/* --- patience ----------------------------------------------------------------------------- */
+
+/* Since when the create waits for a daemon that is gone, in ms of the loop; 0: for none. */
+static uint64_t gone_since(const struct create *c)
+{
+	const struct node *n = c->node;
+	uint64_t since = 0;
+
+	if (!n->warden.up)
+		since = n->warden.down_since_ms;
+	else if (!n->egress.up)
+		since = n->egress.down_since_ms;
+	else
+		return 0;
+	return since > c->since_ms ? since : c->since_ms;
+}
+
+static void be_patient(struct create *c)
+{
+	uint64_t now = loop_now_ms(c->node->loop), gone = gone_since(c);
+	uint64_t until = (gone ? gone : now) + CREATE_LINK_MS;
+
+	timer_start(&c->patience, until > now ? until - now : 1);
+}
+
+static void on_impatient(struct timer *t)
+{
+	struct create *c = CONTAINER_OF(t, struct create, patience);
+	uint64_t now = loop_now_ms(c->node->loop), gone = gone_since(c);
+	struct err err;
+
+	if (!c->prev) /* it has its sandbox, which has limits of its own */
+		return;
+	if (gone && now - gone >= CREATE_LINK_MS) {
+		err_set(&err, ERR_UNAVAILABLE, 0, "%s is not running on this host",
+			c->node->warden.up ? "egress" : "warden");
+		refuse(c, &err);
+	} else if (now - c->since_ms >= CREATE_WAIT_MS) {
+		err_set(&err, ERR_TIMEOUT, 0, "no sandbox in %d seconds", CREATE_WAIT_MS / 1000);
+		refuse(c, &err);
+	} else {
+		be_patient(c);
+	}
+}
+
+/* --- new ones ----------------------------------------------------------------------------- */
+
+static void link_all(struct create *c)
+{
+	struct creates *q = &c->node->creates;
+
+	c->all_next = q->all;
+	c->all_prev = &q->all;
+	if (c->all_next)
+		c->all_next->all_prev = &c->all_next;
+	q->all = c;
+}
+
+static struct create *make_create(struct node *n, struct door_asked *asked)
+{
+	struct create *c = calloc(1, sizeof(*c));
+
+	if (!c)
+		return NULL;
+	c->node = n;
+	c->asked = asked;
+	c->since_ms = loop_now_ms(n->loop);
+	timer_init(&c->patience, n->loop, on_impatient);
+	return c;
+}
+
+static void begin_waiting(struct create *c)
+{
+	link_all(c);
+	enqueue(c, false);
+	be_patient(c);
+	creates_soon(c->node);
+}
+
+void creates_ask(struct node *n, struct door_asked *asked, const struct node_request *rq,
+		 struct bytes text)
+{
+	struct create *c;
+	struct err err;
+
+	if (repeats_take(n, asked, rq, text))
+		return;
+	c = make_create(n, asked);
+	if (!c) {
+		err_set(&err, ERR_EXHAUSTED, ENOMEM, "a create");
+		door_refuse(asked, &err);
+		return;
+	}
+	if (admission_create(c, rq, text, &err) < 0)
+		refuse(c, &err);
+	else
+		begin_waiting(c);
+}
+
+void creates_fork(struct node *n, const struct create_copy *of)
+{
+	struct create *c = make_create(n, NULL);
+	struct node_reply none = { .code = ERR_EXHAUSTED, .msg = "no memory for a create" };
+	struct err err;
+
+	if (!c)
+		fork_answer(of->fork, of->at, &none);
+	else if (admission_copy(c, of, &err) < 0)
+		refuse(c, &err);
+	else
+		begin_waiting(c);
+}
+
+/* --- what sandboxes report ---------------------------------------------------------------- */
+
+void creates_ready(struct sandbox *s)
+{
+	struct creates *q = &s->node->creates;
+
+	s->pool_next = NULL;
+	*q->ready_last = s;
+	q->ready_last = &s->pool_next;
+	creates_soon(s->node);
+}
+
+void creates_unready(struct sandbox *s)
+{
+	struct creates *q = &s->node->creates;
+	struct sandbox **at = &q->ready;
+
+	while (*at != s)
+		at = &(*at)->pool_next;
+	*at = s->pool_next;
+	if (!*at)
+		q->ready_last = at;
+}
+
+static void blame(struct create *c, const struct err *why)
+{
+	bool never = why->code == ERR_MISMATCH || (why->code == ERR_BASE_LOST && c->snapshot);
+
+	if (++c->tries >= CREATE_TRIES_MAX || never)
+		refuse(c, why);
+}
+
+/* Who would have had it: one begun for nobody is not for those who want a copy. */
+static struct create *first_plain(const struct creates *q)
+{
+	struct create *c = q->first;
+
+	while (c && c->snapshot)
+		c = c->next;
+	return c;
+}
+
+void creates_failed(struct sandbox *s, const struct err *why)
+{
+	struct node *n = s->node;
+	struct create *c = TAKE(s->create);
+
+	if (c) {
+		n->creates.claimed--;
+		n->creates.bound -= s->snapshot && s->state < SANDBOX_WAITING;
+		enqueue(c, true);
+		be_patient(c);
+	} else if (s->state < SANDBOX_WAITING) {
+		c = first_plain(&n->creates);
+	}
+	if (c && !is_wanted(c))
+		drop_unwanted(c);
+	else if (c && n->warden.up)
+		blame(c, why);
+	else if (!c)
+		n->creates.pool_rests_until_ms = loop_now_ms(n->loop) + CREATE_POOL_REST_MS;
+	creates_soon(n);
+}
+
+void creates_done(struct sandbox *s)
+{
+	const struct node_reply r = { .sandbox = s->info };
+	struct create *c = TAKE(s->create);
+
+	s->node->creates.claimed--;
+	repeats_done(c, s);
+	answer(c, &r);
+	create_free(c);
+	creates_soon(s->node);
+}
+
+/* --- the turn ----------------------------------------------------------------------------- */
+
+static void give_out(struct node *n)
+{
+	struct creates *q = &n->creates;
+
+	for (struct create *c, *next = q->first; q->ready && (c = next);) {
+		struct sandbox *s = q->ready;
+
+		next = c->next;
+		if (c->snapshot)
+			continue;
+
+		creates_unready(s);
+		creates_take(q, c);
+		q->claimed++;
+		sandbox_claim(s, c);
+	}
+}
+
+/* Whoever it was begun for has another, or left. */
+static void end_surplus(struct node *n)
+{
+	struct sandbox *next;
+
+	if (n->creates.n > 0)
+		return;
+	for (struct sandbox *s = n->creates.ready; s; s = next) {
+		next = s->pool_next;
+		if (n->table.in_state[SANDBOX_WAITING] > n->set[SET_POOL].number)
+			sandbox_end(s, NODE_EVICTED, "nobody needs it");
+	}
+}
+
+static void end_outdated(struct node *n)
+{
+	struct sandbox *next;
+
+	for (struct sandbox *s = n->creates.ready; s; s = next) {
+		next = s->pool_next;
+		if (strcmp(s->info.template_id, n->base.id) != 0)
+			sandbox_end(s, NODE_EVICTED, "its template was replaced");
+	}
+}
+
+void creates_bound_ready(struct sandbox *s)
+{
+	s->node->creates.bound--;
+	sandbox_claim(s, s->create);
+}
+
+static bool begin_copy(struct node *n, struct create *c)
+{
+	struct creates *q = &n->creates;
+	struct err err;
+
+	creates_take(q, c);
+	if (sandbox_begin_copy(n, c, &err)) {
+		q->claimed++;
+		q->bound++;
+		return true;
+	}
+	log_error("begin a copy of %s: %s", c->snapshot->row.id, err.msg);
+	refuse(c, &err);
+	return false;
+}
+
+static bool begin(struct node *n, bool for_pool)
+{
+	struct err err;
+
+	if (sandbox_begin(n, for_pool, &err))
+		return true;
+	log_error("begin a sandbox: %s", err.msg);
+	if (first_plain(&n->creates))
+		blame(first_plain(&n->creates), &err);
+	return false;
+}
+
+static bool pool_lacks(struct node *n)
+{
+	size_t pooled = n->table.in_state[SANDBOX_WAITING] + admission_starting(n);
+
+	/* a claim under way is somebody's waiting time: what is only for later waits, too */
+	if (n->creates.n > 0 || n->creates.claimed > 0 || n->stopping ||
+	    pooled >= n->set[SET_POOL].number ||
+	    admission_owned(n) + pooled >= n->set[SET_SANDBOXES_MAX].number)
+		return false;
+	return admission_pool(n);
+}
+
+/* In the order of the queue. One that wants a copy has it begun for itself and leaves the queue; of
+ * the others as many are begun as wait. */
+static bool start_waiting(struct node *n, uint64_t max)
+{
+	size_t plain = 0;
+
+	for (struct create *c = n->creates.first, *next; c && admission_busy(n) < max; c = next) {
+		next = c->next;
+		if (c->snapshot ? !begin_copy(n, c)
+				: ++plain > admission_starting(n) && !begin(n, false))
+			return false;
+	}
+	return true;
+}
+
+static void start_more(struct node *n)
+{
+	uint64_t max = n->set[SET_STARTS_MAX].number;
+	struct creates *q = &n->creates;
+
+	if (!start_waiting(n, max))
+		return;
+	if (loop_now_ms(n->loop) < q->pool_rests_until_ms) {
+		timer_start(&q->turn, CREATE_POOL_REST_MS);
+		return;
+	}
+	while (admission_busy(n) < max && pool_lacks(n))
+		if (!begin(n, true))
+			return;
+	/* memory may come back without a word */
+	if (admission_busy(n) < max && n->table.in_state[SANDBOX_WAITING] < n->set[SET_POOL].number)
+		timer_start(&q->turn, MEMORY_MEASURE_MS);
+}
+
+static void turn(struct timer *t)
+{
+	struct node *n = CONTAINER_OF(t, struct node, creates.turn);
+	struct err err;
+
+	if (n->base.state == BASE_READY)
+		end_outdated(n);
+	give_out(n);
+	end_surplus(n);
+	if (n->base.state == BASE_FAILED) {
+		err_set(&err, ERR_UNAVAILABLE, 0, "template %s: %.200s", BASE_ALIAS,
+			n->base.why.msg);
+		creates_refuse_all(n, &err);
+	}
+	if (node_links_up(n) && n->base.state == BASE_READY && !n->stopping)
+		start_more(n);
+}
+
+void creates_soon(struct node *n)
+{
+	timer_start(&n->creates.turn, 0);
+}
+
+void creates_open(struct node *n)
+{
+	struct creates *q = &n->creates;
+
+	*q = (struct creates){ 0 };
+	q->ready_last = &q->ready;
+	timer_init(&q->turn, n->loop, turn);
+}
+
+void creates_close(struct node *n)
+{
+	struct creates *q = &n->creates;
+
+	timer_stop(&q->turn);
+	while (q->all) { /* those whose sandbox is on its way, too */
+		dequeue(q->all);
+		create_free(q->all);
+	}
+}

@@ -1,0 +1,122 @@
+/* limits.c - counted anew each time: nothing that could be wrong later. */
+#include "node/life/limits.h"
+
+#include "node/node.h"
+
+#define YOU       "you have"
+#define YOUR_TEAM "your team has"
+
+struct use {
+	uint64_t sandboxes, vcpus, memory_mib, disk_mib;
+};
+
+static void add(struct use *u, uint32_t vcpus, uint32_t memory_mib, uint32_t disk_mib)
+{
+	u->sandboxes++;
+	u->vcpus += vcpus;
+	u->memory_mib += memory_mib;
+	u->disk_mib += disk_mib;
+}
+
+static void add_new(struct use *u, const struct node *n)
+{
+	add(u, n->sizes.vcpus, n->sizes.memory_mib, n->base.disk_mib);
+}
+
+/* NULL: of all keys of the team. */
+static bool by(const char *made_by, const char *key_id)
+{
+	return !key_id || strcmp(made_by, key_id) == 0;
+}
+
+static struct use count(const struct node *n, const char *team, const char *key_id)
+{
+	struct use u = { 0 };
+	size_t all = 0;
+	struct sandbox *const *s = table_after(&n->table, team, 0, "", &all);
+
+	for (size_t i = 0; i < all; i++)
+		if ((s[i]->info.state == NODE_RUNNING || s[i]->resuming) &&
+		    by(s[i]->key_id, key_id))
+			add(&u, s[i]->info.vcpus, s[i]->info.memory_mib, s[i]->info.disk_mib);
+	for (const struct create *c = n->creates.all; c; c = c->all_next)
+		if (by(c->key_id, key_id) && strcmp(c->team, team) == 0)
+			add_new(&u, n);
+	return u;
+}
+
+static int allow(const struct node *n, const char *team, const char *key_id,
+		 const struct node_limits *l, const char *who, struct err *err)
+{
+	struct use u;
+
+	if (!l->sandboxes && !l->vcpus && !l->memory_mib && !l->disk_mib)
+		return 0;
+	u = count(n, team, key_id);
+	add_new(&u, n);
+	if (l->sandboxes && u.sandboxes > l->sandboxes)
+		return err_set(err, ERR_EXHAUSTED, 0,
+			       "%s reached the maximum number of concurrent sandboxes (%u)", who,
+			       l->sandboxes);
+	if (l->vcpus && u.vcpus > l->vcpus)
+		return err_set(err, ERR_EXHAUSTED, 0,
+			       "%s reached the maximum number of concurrent vCPUs (%u)", who,
+			       l->vcpus);
+	if (l->memory_mib && u.memory_mib > l->memory_mib)
+		return err_set(err, ERR_EXHAUSTED, 0,
+			       "%s reached the maximum of concurrent memory (%u MiB)", who,
+			       l->memory_mib);
+	if (l->disk_mib && u.disk_mib > l->disk_mib)
+		return err_set(err, ERR_EXHAUSTED, 0,
+			       "%s reached the maximum of concurrent disk (%u MiB)", who,
+			       l->disk_mib);
+	return 0;
+}
+
+int limits_allow(const struct node *n, const char *team, const struct node_request *rq,
+		 struct err *err)
+{
+	if (allow(n, team, rq->key_id, &rq->limits, YOU, err) < 0)
+		return -1;
+	return allow(n, team, NULL, &rq->team_limits, YOUR_TEAM, err);
+}
+
+static bool is_paused(const struct sandbox *s)
+{
+	return s->state == SANDBOX_PAUSED || s->state == SANDBOX_PARKING ||
+	       s->state == SANDBOX_PAUSING;
+}
+
+static size_t count_paused(const struct node *n, const char *team, const char *key_id)
+{
+	size_t all = 0, paused = 0;
+	struct sandbox *const *s = table_after(&n->table, team, 0, "", &all);
+
+	for (size_t i = 0; i < all; i++)
+		paused += is_paused(s[i]) && by(s[i]->key_id, key_id);
+	return paused;
+}
+
+static int allow_paused(const struct node *n, const char *team, const char *key_id, uint32_t limit,
+			const char *who, struct err *err)
+{
+	if (!limit || count_paused(n, team, key_id) < limit)
+		return 0;
+	return err_set(err, ERR_EXHAUSTED, 0,
+		       "%s reached the maximum number of paused sandboxes (%u)", who, limit);
+}
+
+int limits_allow_paused(const struct node *n, const char *team, const struct node_request *rq,
+			struct err *err)
+{
+	const size_t *in = n->table.in_state;
+
+	if (in[SANDBOX_PAUSED] + in[SANDBOX_PARKING] + in[SANDBOX_PAUSING] >=
+	    n->set[SET_PAUSED_MAX].number)
+		return err_set(err, ERR_EXHAUSTED, 0,
+			       "this host holds %ju paused sandboxes, as many as it may",
+			       (uintmax_t)n->set[SET_PAUSED_MAX].number);
+	if (allow_paused(n, team, rq->key_id, rq->limits.paused, YOU, err) < 0)
+		return -1;
+	return allow_paused(n, team, NULL, rq->team_limits.paused, YOUR_TEAM, err);
+}

@@ -1,0 +1,379 @@
+/* pause.c - saving a sandbox, and what happens when that fails. */
+/* #syscalls: socketpair close */
+#include "node/life/pause_inside.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <sys/socket.h>
+
+#include "base/clock.h"
+#include "base/log.h"
+#include "node/life/monitor.h"
+#include "node/node.h"
+#include "node/life/rouse.h"
+#include "node/life/snapshot_take.h"
+#include "node/life/start.h"
+#include "node/life/step.h"
+#include "node/life/waits.h"
+
+static struct pausing *of_save(struct save_user *u)
+{
+	return CONTAINER_OF(u, struct pausing, save_user);
+}
+
+/* --- its end ------------------------------------------------------------------------------ */
+
+/* The copier ends when our end of its socket closes. */
+void pause_over(struct pausing *p)
+{
+	turn_leave(&p->turn);
+	timer_stop(&p->link);
+	files_cancel(&p->files);
+	warden_call_cancel(&p->call);
+	guest_sockets_cancel(&p->sockets);
+	save_cancel(&p->save);
+	thaw_cancel(&p->thaw);
+	pause_copy_close(p);
+	agent_identity_done(&p->identity);
+	if (p->control >= 0)
+		close(take_fd(&p->control));
+	if (p->thaw_socket >= 0)
+		close(take_fd(&p->thaw_socket));
+	p->sandbox->pausing = NULL;
+	free(p);
+}
+
+void pause_cancel(struct sandbox *s)
+{
+	struct taking *taking;
+	struct err err;
+
+	if (!s->pausing)
+		return;
+	taking = TAKE(s->pausing->taking);
+	journal_write_cancel(&s->write);
+	pause_over(s->pausing);
+	if (taking) {
+		requests_not_found(s->info.id, &err);
+		taking_failed(taking, &err);
+	}
+}
+
+struct door_asked *pause_take_asked(struct sandbox *s)
+{
+	return s->pausing ? TAKE(s->pausing->asked) : NULL;
+}
+
+bool pause_waits(const struct sandbox *s)
+{
+	return s->pausing && !s->pausing->turn.has;
+}
+
+/* Not before it goes on: the mark among them tells the next node that it may be frozen. */
+static void drop_files(const struct sandbox *s)
+{
+	struct files_order o;
+	struct err err;
+
+	sandbox_files_order(s, FILES_RUNS, &o);
+	if (files_ask(s->node->files, NULL, &o, NULL, &err) < 0)
+		log_error("%s: %s", s->info.id, err.msg);
+}
+
+void pause_undone(struct sandbox *s)
+{
+	drop_files(s);
+	sandbox_enter(&s->node->table, s, SANDBOX_RUNNING);
+	s->seen = s->node->look.number;
+	sandbox_set_deadline(s);
+	waits_serve(s);
+}
+
+void pause_fail(struct pausing *p, const struct err *why)
+{
+	struct sandbox *s = p->sandbox;
+	struct door_asked *asked = TAKE(p->asked);
+	bool begun = p->begun;
+	struct err err = *why;
+
+	if (p->taking) {
+		pause_copy_failed(p, why);
+		return;
+	}
+
+	if (err.code == ERR_EXISTS) /* of something else: it is not paused already */
+		err.code = ERR_INTERNAL;
+	files_name_room(s->node->files, &err); /* of QEMU, the copier, the journal */
+	log_warn("%s is not paused: %s", s->info.id, err.msg);
+	events_add(&s->record.events, EVENT_WARN, "pause", "Sandbox not paused: %s", err.msg);
+	if (begun)
+		s->info.end_ns = p->end_ns;
+	pause_cancel(s);
+	if (begun)
+		monitor_keep(s);
+	s->saved_bytes = 0;
+	s->disk_crc = 0;
+	s->pause_after_ns = clock_wall_ns() + PAUSE_AGAIN_MS * NSEC_PER_MSEC;
+	if (asked)
+		door_refuse(asked, &err);
+	waits_refuse(s, NODE_PAUSE, &err);
+	if (begun)
+		rouse_begin(s);
+	else
+		pause_undone(s);
+}
+
+void pause_left_over(struct sandbox *s)
+{
+	log_info("%s stands still: it goes on", s->info.id);
+	timer_stop(&s->timer);
+	s->marked = false;
+	sandbox_enter(&s->node->table, s, SANDBOX_PAUSING);
+	rouse_begin(s);
+}
+
+/* --- saving ------------------------------------------------------------------------------- */
+
+static void on_copied(struct save_user *u, const struct save_result *r)
+{
+	struct pausing *p = of_save(u);
+
+	p->stopped_ns = clock_mono_ns() - r->stopped_us * 1000;
+	if (p->taking) {
+		pause_copy_disk(p);
+		return;
+	}
+	step("pause.copied");
+	p->copied_ns = clock_mono_ns();
+	if (pause_keep(p)) /* beside the copier, which syncs what it wrote */
+		save_sync(&p->save);
+}
+
+static void on_saved(struct save_user *u, const struct save_result *r, const struct err *err)
+{
+	struct pausing *p = of_save(u);
+
+	if (err) {
+		pause_fail(p, err);
+		return;
+	}
+	p->result = *r;
+	pause_synced(p);
+}
+
+/* Whoever comes second, the copier or the beginning of the save. */
+static void give_copier(struct pausing *p)
+{
+	if (p->begun && p->copier)
+		save_copier(&p->save, take_fd(&p->control));
+}
+
+static void begin_save(struct pausing *p, int socket)
+{
+	static const struct save_user_ops ops = { on_copied, on_saved };
+	struct sandbox *s = p->sandbox;
+	const struct save_spec spec = { .agent = s->node->agent,
+					.control_token = s->control_token,
+					.save_file = WARDEN_SAVE_FILE,
+					.base_crc = sums_memory(s->base_sums),
+					.must_freeze = p->taking,
+					.disk_only = !p->memory };
+	struct err err;
+
+	p->save_user.ops = &ops;
+	p->begun = true;
+	p->begun_ns = clock_mono_ns();
+	p->end_ns = s->info.end_ns;
+	if (save_start(&p->save, &s->machine, &spec, socket, &p->save_user, &err) < 0)
+		pause_fail(p, &err);
+	else
+		give_copier(p);
+}
+
+static void on_sockets(struct guest_sockets *g, int *fds, const struct err *err)
+{
+	struct pausing *p = CONTAINER_OF(g, struct pausing, sockets);
+
+	if (err) {
+		pause_fail(p, err);
+	} else {
+		if (p->taking)
+			p->thaw_socket = take_fd(&fds[1]);
+		begin_save(p, take_fd(&fds[0]));
+	}
+}
+
+/* One to freeze it, and of a copy one ahead of time to let it go on. */
+static void ask_sockets(struct pausing *p)
+{
+	struct sandbox *s = p->sandbox;
+
+	guest_sockets_ask(&p->sockets, &s->node->warden, s->info.id, p->taking ? 2 : 1,
+			  PAUSE_SOCKET_MS, on_sockets);
+}
+
+/* --- before it: files, a monitor, a copier ------------------------------------------------ */
+
+static void on_copier(struct warden_call *c, const struct warden_reply *reply, int *fds,
+		      size_t n_fds, const struct err *err)
+{
+	struct pausing *p = CONTAINER_OF(c, struct pausing, call);
+
+	(void)reply, (void)fds, (void)n_fds;
+	if (err) {
+		pause_fail(p, err);
+		return;
+	}
+	if (!p->taking)
+		step("pause.copier");
+	p->copier = true;
+	p->copier_ns = clock_mono_ns();
+	give_copier(p);
+}
+
+void pause_start_copier(struct pausing *p, struct files_opened *got)
+{
+	struct warden_request rq = { .verb = WARDEN_COPY };
+	int ends[2], fds[COPIER_FDS];
+	struct err err;
+
+	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0, ends) < 0) {
+		err_set(&err, ERR_EXHAUSTED, errno, "a socket for the copier");
+		pause_fail(p, &err);
+		return;
+	}
+	p->control = ends[0];
+	fds[COPIER_FD_CONTROL] = ends[1];
+	fds[COPIER_FD_PAGES] = take_fd(&got->pages);
+	fds[COPIER_FD_MEMORY] = take_fd(&got->memory);
+	fds[COPIER_FD_STATE] = take_fd(&got->state);
+	memcpy(rq.id, p->sandbox->info.id, sizeof(rq.id));
+	if (warden_once_fds(&p->sandbox->node->warden, &p->call, &rq, fds, COPIER_FDS,
+			    WARDEN_CALL_MS, on_copier, &err) < 0)
+		pause_fail(p, &err);
+	else
+		ask_sockets(p); /* beside it: a guest freezes slower than a copier starts */
+}
+
+static void on_files(struct files_call *c, struct files_opened *got, const struct err *err)
+{
+	struct pausing *p = CONTAINER_OF(c, struct pausing, files);
+
+	base_learn(p->sandbox->node, p->sandbox->base_id, got);
+	if (err)
+		pause_fail(p, err);
+	else if (p->taking)
+		pause_copy_open(p, got);
+	else if (p->memory)
+		pause_start_copier(p, got);
+	else
+		ask_sockets(p);
+}
+
+static void open_files(struct pausing *p)
+{
+	struct files_order o;
+	struct err err;
+
+	if (p->taking)
+		taking_order(p->taking, FILES_SNAP_OPEN, &o);
+	else
+		sandbox_files_order(p->sandbox, FILES_SAVE, &o);
+	o.memory = p->memory;
+	o.need_mib =
+		p->memory ? vm_group_memory_mib(&p->sandbox->node->groups, p->sandbox->info.id) : 0;
+	if (files_ask(p->sandbox->node->files, &p->files, &o, on_files, &err) < 0)
+		pause_fail(p, &err);
+}
+
+static void on_monitor(struct sandbox *s, const struct err *err)
+{
+	if (err)
+		pause_fail(s->pausing, err);
+	else
+		open_files(s->pausing);
+}
+
+static void want_monitor(struct pausing *p)
+{
+	struct err err;
+	int there = monitor_want(p->sandbox, on_monitor, &err);
+
+	if (there < 0)
+		pause_fail(p, &err);
+	else if (there > 0)
+		open_files(p);
+}
+
+static void wait_for_warden(struct timer *t)
+{
+	struct pausing *p = CONTAINER_OF(t, struct pausing, link);
+	struct node *n = p->sandbox->node;
+	struct err err;
+
+	if (p->sandbox->copying) { /* an earlier copy of its disk is not whole yet */
+		p->link_until_ms = loop_now_ms(n->loop) + PAUSE_LINK_MS;
+		timer_start(&p->link, PAUSE_LOOK_MS);
+	} else if (n->warden.up) {
+		want_monitor(p);
+	} else if (loop_now_ms(n->loop) >= p->link_until_ms) {
+		err_set(&err, ERR_UNAVAILABLE, 0, "warden is not running on this host");
+		pause_fail(p, &err);
+	} else {
+		timer_start(&p->link, PAUSE_LOOK_MS);
+	}
+}
+
+static void on_turn(struct turn *t)
+{
+	struct pausing *p = CONTAINER_OF(t, struct pausing, turn);
+	struct loop *l = p->sandbox->node->loop;
+	struct err err;
+
+	if (p->sandbox->monitor.disk_full) { /* its guest cannot write back what it holds */
+		err_set(&err, ERR_NO_SPACE, 0, "the host's disk is full and the sandbox waits");
+		files_name_room(p->sandbox->node->files, &err);
+		pause_fail(p, &err);
+		return;
+	}
+	timer_init(&p->link, l, wait_for_warden);
+	p->link_until_ms = loop_now_ms(l) + PAUSE_LINK_MS;
+	wait_for_warden(&p->link);
+}
+
+struct pausing *pause_start(struct sandbox *s, struct err *err)
+{
+	struct pausing *p = calloc(1, sizeof(*p));
+
+	if (!p) {
+		err_set(err, ERR_EXHAUSTED, ENOMEM, "pause %s", s->info.id);
+		return NULL;
+	}
+	*p = (struct pausing){ .sandbox = s,
+			       .memory = true,
+			       .control = -1,
+			       .thaw_socket = -1,
+			       .opened = FILES_NONE,
+			       .asked_ns = clock_mono_ns() };
+	p->copied_ns = p->copier_ns = p->asked_ns; /* without memory nothing is copied */
+	s->pausing = p;
+	timer_stop(&s->timer);
+	sandbox_enter(&s->node->table, s, SANDBOX_PAUSING);
+	turn_take(&s->node->saves, &p->turn, on_turn);
+	return p;
+}
+
+void pause_begin(struct sandbox *s, struct door_asked *asked, bool memory)
+{
+	struct err err;
+	struct pausing *p = pause_start(s, &err);
+
+	if (!p) {
+		if (asked)
+			door_refuse(asked, &err);
+		return;
+	}
+	p->asked = asked;
+	p->memory = memory;
+	step("pause.asked");
+}

@@ -1,0 +1,355 @@
+/* snapshots.c - the table of snapshots: who may have which, and when one goes. */
+#include "node/life/snapshots.h"
+
+#include <errno.h>
+#include <inttypes.h>
+
+#include "base/log.h"
+#include "node/recovery/adopt.h"
+#include "node/node.h"
+#include "node/life/step.h"
+#include "wire/rfc3339.h"
+
+/* --- the table ---------------------------------------------------------------------------- */
+
+struct snapshot *snapshots_add(struct node *n, const struct journal_snapshot *row)
+{
+	struct snapshot **bucket = &n->snapshots.by_id[table_hash(row->id) % SNAPSHOTS_BUCKETS];
+	struct snapshot *p = calloc(1, sizeof(*p));
+
+	if (!p)
+		return NULL;
+	p->node = n;
+	p->row = *row;
+	p->row.known = row->known ? strdup(row->known) : NULL; /* it can do without */
+	p->next = n->snapshots.all;
+	if (p->next)
+		p->next->prev = &p->next;
+	p->prev = &n->snapshots.all;
+	n->snapshots.all = p;
+	n->snapshots.n++;
+	p->bucket_next = *bucket;
+	*bucket = p;
+	return p;
+}
+
+static void forget(struct snapshot *p)
+{
+	struct snapshots *t = &p->node->snapshots;
+	struct snapshot **at = &t->by_id[table_hash(p->row.id) % SNAPSHOTS_BUCKETS];
+
+	journal_write_cancel(&p->write);
+	while (*at != p)
+		at = &(*at)->bucket_next;
+	*at = p->bucket_next;
+	*p->prev = p->next;
+	if (p->next)
+		p->next->prev = p->prev;
+	t->n--;
+	free(p->row.known);
+	explicit_bzero(&p->row, sizeof(p->row));
+	free(p);
+}
+
+struct snapshot *snapshots_by_id(const struct node *n, const char *id)
+{
+	struct snapshot *p = n->snapshots.by_id[table_hash(id) % SNAPSHOTS_BUCKETS];
+
+	while (p && strcmp(p->row.id, id) != 0)
+		p = p->bucket_next;
+	return p;
+}
+
+bool snapshots_need(const struct node *n, const char *base_id)
+{
+	for (const struct snapshot *p = n->snapshots.all; p; p = p->next)
+		if (strcmp(p->row.base_id, base_id) == 0)
+			return true;
+	return false;
+}
+
+static bool named(const struct snapshot *p, const char *name, const char *tag)
+{
+	const char *want = tag[0] ? tag : SNAPSHOT_TAG;
+
+	return p->row.name[0] && strcmp(p->row.name, name) == 0 && strcmp(p->row.tag, want) == 0;
+}
+
+/* Its id has one tag. */
+static bool is_it(const struct snapshot *p, const char *name, const char *tag)
+{
+	if (strcmp(p->row.id, name) == 0)
+		return !tag[0] || strcmp(tag, SNAPSHOT_TAG) == 0 || strcmp(tag, p->row.tag) == 0;
+	return named(p, name, tag);
+}
+
+/* It may be there again: whoever mounted it need not tell us. */
+static bool has_files(struct snapshot *p, struct err *err)
+{
+	p->missing = p->missing && !files_has_snapshot(p->node->files, p->row.id);
+	if (p->missing)
+		err_set(err, ERR_NO_FILES, 0,
+			"the files of snapshot %s are not there: is %s/snapshots mounted?",
+			p->row.id, p->node->set[SET_DATA_DIR].text);
+	return !p->missing;
+}
+
+struct snapshot *snapshots_find(struct node *n, const char *team, const char *name, const char *tag,
+				struct err *err)
+{
+	bool known = base_is(n, name);
+
+	for (struct snapshot *p = n->snapshots.all; p; p = p->next) {
+		if (p->going || p->row.hidden || (team[0] && strcmp(p->row.team, team) != 0))
+			continue;
+		if (is_it(p, name, tag))
+			return has_files(p, err) ? p : NULL;
+		known |= strcmp(p->row.name, name) == 0 || strcmp(p->row.id, name) == 0;
+	}
+	if (known && tag[0])
+		err_set(err, ERR_NOT_FOUND, 0, "tag '%s' does not exist for template '%s'", tag,
+			name);
+	else if (!aside_tells(n, LOST_SNAPSHOT, team, name, err))
+		err_set(err, ERR_NOT_FOUND, 0, "template '%s' not found", name);
+	return NULL;
+}
+
+/* --- its end ------------------------------------------------------------------------------ */
+
+static void on_row_removed(struct journal_write *w, const struct err *failed)
+{
+	struct snapshot *p = CONTAINER_OF(w, struct snapshot, write);
+	struct files_order o = { .verb = FILES_SNAP_DROP };
+	struct door_asked *asked = TAKE(p->asked);
+	struct err err;
+
+	if (failed) {
+		log_error("remove snapshot %s: %s", p->row.id, failed->msg);
+		p->going = false;
+		if (asked)
+			door_refuse(asked, failed);
+		return;
+	}
+	step("forget.row");
+	log_info("snapshot %s is removed", p->row.id);
+	memcpy(o.id, p->row.id, sizeof(o.id));
+	memcpy(o.into, p->row.id, sizeof(o.into));
+	if (files_ask(p->node->files, NULL, &o, NULL, &err) < 0) /* the next node does */
+		log_error("remove snapshot %s: %s", p->row.id, err.msg);
+	if (asked)
+		door_answer(asked, &(struct node_reply){ 0 }, (struct bytes){ 0 }, NULL, 0);
+	forget(p);
+}
+
+/* The row first, and with it the mark that its folder is to go: the next node sees to that. */
+static void take_away(struct snapshot *p)
+{
+	struct err err;
+
+	p->going = true;
+	journal_write_cancel(&p->write);
+	if (journal_remove_snapshot(p->node->journal, &p->write, p->row.id, on_row_removed, &err) <
+	    0)
+		on_row_removed(&p->write, &err);
+}
+
+struct snapshot *snapshot_hold(struct snapshot *p)
+{
+	p->users++;
+	return p;
+}
+
+void snapshot_release(struct snapshot *p)
+{
+	if (!p)
+		return;
+	p->users--;
+	if (p->users == 0 && p->row.hidden && !p->going && !p->missing && !p->lost &&
+	    !p->node->snapshots.closed)
+		take_away(p);
+}
+
+struct snapshot *snapshots_by_token(const struct node *n, const char *token)
+{
+	struct snapshot *p = n->snapshots.all;
+
+	while (p && (p->going || strcmp(p->row.token, token) != 0))
+		p = p->next;
+	return p;
+}
+
+/* One with a name may be found by it, and may have taken the place of another. One that sandboxes
+ * were made of was found in a list. */
+void snapshots_undo(struct node *n, const char *token)
+{
+	struct snapshot *p = snapshots_by_token(n, token);
+
+	if (!p || p->row.name[0] || p->users > 0)
+		return;
+	log_info("snapshot %s: nobody was told of it", p->row.id);
+	take_away(p);
+}
+
+static void on_hidden(struct journal_write *w, const struct err *err)
+{
+	struct snapshot *p = CONTAINER_OF(w, struct snapshot, write);
+
+	if (err)
+		log_error("snapshot %s keeps its name: %s", p->row.id, err->msg);
+}
+
+void snapshots_rename_older(struct snapshot *newest)
+{
+	const struct journal_snapshot *r = &newest->row;
+	struct snapshot *next;
+	struct err err;
+
+	for (struct snapshot *p = newest->node->snapshots.all; r->name[0] && p; p = next) {
+		next = p->next;
+		if (p == newest || p->going || p->row.hidden || strcmp(p->row.team, r->team) != 0 ||
+		    !named(p, r->name, r->tag))
+			continue;
+		p->row.hidden = 1;
+		if (p->users == 0 && !p->missing && !p->lost)
+			take_away(p);
+		else if (journal_put_snapshot(p->node->journal, &p->write, &p->row, on_hidden,
+					      &err) < 0)
+			on_hidden(&p->write, &err);
+	}
+}
+
+/* --- at start ----------------------------------------------------------------------------- */
+
+static int load_one(const struct journal_snapshot *row, void *context, struct err *err)
+{
+	struct node *n = context;
+	struct snapshot *p;
+
+	if (!sandbox_id_ok(row->id))
+		return err_set(err, ERR_INVALID, 0, "its id may be no folder's name");
+	if (row->layers > WARDEN_LAYERS_MAX)
+		return err_set(err, ERR_INVALID, 0, "it has %u layers", row->layers);
+	p = snapshots_add(n, row);
+	if (!p)
+		return err_set(err, ERR_EXHAUSTED, ENOMEM, "no memory to load it");
+	p->lost = true;
+	p->missing = !files_has_snapshot(n->files, row->id); /* sweep.c says it, of all at once */
+	return 0;
+}
+
+static void set_aside(const struct journal_odd *row, void *context)
+{
+	quarantine_add(context, QUARANTINE_SNAPSHOT, row);
+}
+
+int snapshots_load(struct node *n, struct err *err)
+{
+	return journal_each_snapshot(n->journal, load_one, set_aside, n, err);
+}
+
+void snapshots_sweep(struct node *n, const struct lost_list *lost)
+{
+	struct snapshot *next;
+
+	for (struct snapshot *p = n->snapshots.all; p; p = next) {
+		next = p->next;
+		if (!p->lost || lost_holds(lost, p->row.id))
+			continue;
+		p->lost = false;
+		if (p->row.hidden && p->users == 0 && !p->missing && !p->going)
+			take_away(p);
+	}
+}
+
+void snapshots_close(struct node *n)
+{
+	n->snapshots.closed = true;
+	while (n->snapshots.all)
+		forget(n->snapshots.all);
+}
+
+/* --- what gateways ask -------------------------------------------------------------------- */
+
+/* {"snapshotID", "name"?, "tag", ...}; NULL: no memory. */
+static json_t *snapshot_json(const struct snapshot *p)
+{
+	const struct journal_snapshot *r = &p->row;
+	char created[32], at[RFC3339_SIZE];
+
+	rfc3339_put(r->created_ns, 6, at);
+	snprintf(created, sizeof(created), "%" PRIu64, r->created_ns);
+	return json_pack("{s:s, s:s, s:s, s:s, s:s, s:s, s:s, s:s, s:s, s:I, s:I, s:I, s:I, s:b, "
+			 "s:b, s:o, s:o}",
+			 "snapshotID", r->id, "teamID", r->team, "name", r->name, "tag", r->tag,
+			 "sandboxID", r->source, "parentID", r->parent, "baseID", r->base_id,
+			 "createdNs", created, "createdAt", at, "memoryBytes",
+			 (json_int_t)r->memory_bytes, "diskBytes", (json_int_t)r->disk_bytes,
+			 "layers", (json_int_t)r->layers, "sandboxes", (json_int_t)p->users,
+			 "hidden", (int)r->hidden, "missing", (int)p->missing, "keptBy",
+			 snapshot_kept_by(p), "why", snapshot_why(p));
+}
+
+static bool is_wanted(const struct snapshot *p, const struct node_request *rq)
+{
+	const struct journal_snapshot *r = &p->row;
+
+	if (p->going || (r->hidden && rq->team[0]) ||
+	    (rq->after_ns && r->created_ns >= rq->after_ns))
+		return false;
+	return (!rq->team[0] || strcmp(r->team, rq->team) == 0) &&
+	       (!rq->id[0] || strcmp(r->source, rq->id) == 0) &&
+	       (!rq->template_id[0] ||
+		is_it(p, rq->template_id, rq->template_tag[0] ? rq->template_tag : r->tag));
+}
+
+void snapshots_list(struct node *n, struct door_asked *a, const struct node_request *rq,
+		    struct bytes text)
+{
+	AUTO(buf_done) struct buf out = BUF_MAX(NODE_MESSAGE_MAX - sizeof(struct node_reply));
+	AUTO(json_decrefp) json_t *all = json_array();
+	size_t max = rq->count && rq->count < SNAPSHOTS_PAGE ? rq->count : SNAPSHOTS_PAGE;
+	struct err err;
+
+	(void)text;
+	for (const struct snapshot *p = n->snapshots.all; p && json_array_size(all) < max;
+	     p = p->next)
+		if (is_wanted(p, rq))
+			(void)json_array_append_new(all, snapshot_json(p));
+	if (json_encode(all, &out, &err) < 0)
+		door_refuse(a, &err);
+	else
+		door_answer(a, &(struct node_reply){ 0 }, buf_view(&out), NULL, 0);
+}
+
+void snapshot_answer(const struct snapshot *p, struct door_asked *a)
+{
+	AUTO(buf_done) struct buf out = BUF_MAX(NODE_TEXT_MAX);
+	AUTO(json_decrefp) json_t *v = snapshot_json(p);
+	struct err err;
+
+	if (json_encode(v, &out, &err) < 0)
+		door_refuse(a, &err);
+	else
+		door_answer(a, &(struct node_reply){ 0 }, buf_view(&out), NULL, 0);
+}
+
+void snapshots_delete(struct node *n, struct door_asked *a, const struct node_request *rq,
+		      struct bytes text)
+{
+	struct err err;
+	struct snapshot *p = snapshots_find(n, rq->team, rq->template_id, rq->template_tag, &err);
+
+	(void)text;
+	if (p && p->users > 0) {
+		err_set(&err, ERR_INVALID, 0,
+			"cannot delete template '%s' because there are %zu sandboxes using it",
+			rq->template_id, p->users);
+		p = NULL;
+	}
+	if (!p) {
+		door_refuse(a, &err);
+		return;
+	}
+	p->asked = a;
+	take_away(p);
+}

@@ -1,0 +1,12 @@
+/* vm_stop.h - a sandbox's VM goes, and its slot with it: once, and however long it takes. */
+#pragma once
+
+#include "node/life/sandbox.h"
+
+enum { VM_STOP_AGAIN_MS = 200 }; /* warden is removing it already, or could not */
+
+/* First: the doors are closed before the slot's number may be used again. A slot that never had a
+ * VM is dropped. */
+void vm_leave_slot(struct sandbox *s);
+/* With s->ask and s->timer. on_stopped(), at once when it has none: it has neither any more. */
+void vm_stop(struct sandbox *s, void (*on_stopped)(struct sandbox *s));

@@ -1,0 +1,74 @@
+/* network.h - what egress is told of a sandbox: who it is, and its rules.
+ *
+ * A slot that is nobody's has a name and no rules, and reaches nobody. Rules are told when it
+ * becomes somebody's, when it is resumed, when they change, and whenever egress holds its doors
+ * anew. Where egress is gone a sandbox goes on without rules; they follow when it is back.
+ */
+#pragma once
+
+#include "base/bytes.h"
+#include "node/links/egress_keep.h"
+#include "node/network/network_telling.h"
+#include "node/links/opener_keep.h"
+#include "node/protocol.h"
+
+enum { NETWORK_AGAIN_MS = 1000 }; /* a worker ended by itself: until there is another */
+
+struct sandbox;
+struct slots;
+struct node;
+struct door_asked;
+struct secret_change;
+
+struct network { /* of a sandbox; all zero: nothing told */
+	struct network_telling telling;
+	bool opened;        /* the opener may have a worker for its slot */
+	struct timer again; /* there is to be another one */
+	/* Who waits until it is told; NULL: nobody */
+	void (*on_rules)(struct sandbox *s, const struct err *refused);
+	struct err refused; /* by egress: its rules make no sense. ERR_NONE: they were not */
+	uint64_t changes;   /* of its rules, or of a secret they name */
+	struct daemon_call learn;
+	void (*on_learned)(struct sandbox *s); /* NULL: nobody waits */
+	char *known; /* what it knew of names when it was saved last; NULL: nothing */
+};
+
+/* All of it, of the slot it has now. */
+void network_tell(struct sandbox *s);
+/* `on_rules`: at once or from the loop, when nothing is under way. `refused`: ERR_INVALID; a
+ * network that is closed for another reason is no failure. */
+void network_wait(struct sandbox *s,
+		  void (*on_rules)(struct sandbox *s, const struct err *refused));
+void network_cancel(struct sandbox *s); /* also who waits */
+void network_done(struct sandbox *s);
+
+/* Its rules as egress reads them, of that text of a create; appended. */
+int network_rules(const struct sandbox *s, const char *text, struct buf *out,
+		  struct err *err) NODISCARD;
+/* ERR_INVALID: it has rules of headers, and there is no opener. */
+int network_allow(const struct node *n, const char *text, struct err *err) NODISCARD;
+
+/* Its rules again, not its name: the ones it had were lost, or are to be as they were. */
+void network_retell(struct sandbox *s);
+void network_close_opened(struct sandbox *s); /* its worker, if any; also before its slot goes */
+/* It stands still: what it knows of names is asked for and kept in s->network.known, so that
+ * whoever goes on from here knows it, too. `on_learned`, if any, comes once, from the loop, if it
+ * is under way after the call; what was known before stays when egress does not say. */
+void network_learn(struct sandbox *s, void (*on_learned)(struct sandbox *s));
+bool network_learns(const struct sandbox *s);
+
+/* For slots.h: whoever uses it is told of again. */
+void network_reopened(struct slots *slots, uint32_t slot);
+/* For opener_keep.h. */
+void network_opener_up(struct opener_keep *k);
+void network_worker_gone(struct opener_keep *k, uint32_t slot);
+
+/* network_verbs.c */
+void network_put_ask(struct node *n, struct door_asked *a, const struct node_request *rq,
+		     struct bytes text);
+void network_explain_ask(struct node *n, struct door_asked *a, const struct node_request *rq,
+			 struct bytes text);
+void network_log_ask(struct node *n, struct door_asked *a, const struct node_request *rq,
+		     struct bytes text);
+void network_jobs_change_secret(struct node *n, const struct secret_change *change);
+void network_jobs_close(struct node *n);

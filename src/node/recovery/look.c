@@ -1,0 +1,245 @@
+/* look.c - page after page of warden's list: VMs in nobody's books are ended, those of another
+ * installation left alone. Who lacks a VM is for absence.c. */
+#include "node/recovery/look.h"
+
+#include <errno.h>
+
+#include "base/log.h"
+#include "node/life/monitor.h"
+#include "node/node.h"
+#include "node/life/pause.h"
+#include "node/life/rouse.h"
+
+struct stray {
+	struct node *node;
+	struct warden_ask ask;
+	struct stray *next, **prev;
+};
+
+static void ask_page(struct node *n, const char *after);
+
+/* --- VMs of nobody ------------------------------------------------------------------------ */
+
+static void stray_free(struct stray *s)
+{
+	warden_ask_cancel(&s->ask);
+	*s->prev = s->next;
+	if (s->next)
+		s->next->prev = s->prev;
+	s->node->look.n_strays--;
+	free(s);
+}
+
+static void on_stray_gone(struct warden_ask *a, const struct warden_reply *reply, int *fds,
+			  size_t n_fds, const struct err *err)
+{
+	struct stray *s = CONTAINER_OF(a, struct stray, ask);
+	struct node *n = s->node;
+
+	(void)reply, (void)fds, (void)n_fds;
+	if (err && err->code != ERR_NOT_FOUND && err->code != ERR_EXISTS)
+		log_error("stop %s: %s", s->ask.request.id, err->msg);
+	stray_free(s);
+	base_turn(n);
+}
+
+static void end_stray(struct node *n, const struct warden_cell *cell)
+{
+	struct warden_request rq = { .verb = WARDEN_STOP };
+	struct stray *s = n->look.n_strays < LOOK_STRAYS_MAX ? calloc(1, sizeof(*s)) : NULL;
+
+	if (!s)
+		return;
+	memcpy(rq.id, cell->id, sizeof(rq.id));
+	log_warn("%s is in nobody's books: it is ended", rq.id);
+	s->node = n;
+	s->next = n->look.strays;
+	if (s->next)
+		s->next->prev = &s->next;
+	s->prev = &n->look.strays;
+	n->look.strays = s;
+	n->look.n_strays++;
+	warden_again(&n->warden, &s->ask, &rq, 0, on_stray_gone);
+}
+
+/* --- one look ----------------------------------------------------------------------------- */
+
+bool look_wants_vm(const struct sandbox *s)
+{
+	return s->state == SANDBOX_RUNNING || s->state == SANDBOX_PAUSING ||
+	       s->state == SANDBOX_WAKING;
+}
+
+/* After a restart: nobody has talked to its VM yet. */
+static void adopt(struct sandbox *s)
+{
+	if (s->state == SANDBOX_RUNNING)
+		monitor_adopt(s);
+	else if (s->state == SANDBOX_WAKING && !s->resuming && !s->rousing)
+		rouse_begin(s);
+}
+
+static enum node_reason why_it_ended(const struct sandbox *s)
+{
+	if (vm_group_out_of_memory(&s->node->groups, s->info.id))
+		return NODE_OOM_HOST;
+	return s->monitor.reason ? s->monitor.reason : NODE_VMM_CRASH;
+}
+
+static void found_vm(struct sandbox *s, const struct warden_cell *cell)
+{
+	switch ((enum warden_cell_state)cell->state) {
+	case WARDEN_RUNNING:
+		s->slot = cell->slot;
+		slots_adopt(&s->node->slots, cell->slot);
+		adopt(s);
+		return;
+	case WARDEN_EXITED:
+	case WARDEN_STOPPING:
+		sandbox_end(s, why_it_ended(s), "its VM has ended");
+		return;
+	case WARDEN_STARTING:
+		return;
+	}
+}
+
+/* Warden was asked to remove it and said that it was gone. */
+static void remove_vm(struct sandbox *s)
+{
+	log_error("%s is paused and has a VM: it is removed", s->info.id);
+	s->started = true;
+	park(s);
+}
+
+static void found(struct node *n, const struct warden_cell *cell)
+{
+	struct sandbox *s = table_find(&n->table, cell->id);
+
+	if (installation_is_other(&n->installation, cell->installation)) {
+		n->look.n_others_now++;
+		memcpy(n->look.other, cell->id, sizeof(n->look.other));
+	} else if (s) {
+		s->seen = n->look.number;
+		absence_over(s);
+		if (look_wants_vm(s))
+			found_vm(s, cell);
+		else if (s->state == SANDBOX_PAUSED)
+			remove_vm(s);
+	} else if (cell->state != WARDEN_STOPPING && !base_builds(n, cell->id) &&
+		   !quarantine_has(n, QUARANTINE_SANDBOX, cell->id)) {
+		end_stray(n, cell);
+	}
+}
+
+static void tell_others(struct look *k)
+{
+	if (k->n_others_now != k->n_others && k->n_others_now > 0)
+		log_warn("%zu VMs at warden, %s among them, are of another installation and left "
+			 "alone: is data_dir right? Is another node at this warden?",
+			 k->n_others_now, k->other);
+	else if (k->n_others_now != k->n_others)
+		log_info("no VM at warden is of another installation any more");
+	k->n_others = k->n_others_now;
+}
+
+/* Those that were paused when node was started. */
+static void park_all(struct node *n)
+{
+	struct sandbox *next;
+
+	for (struct sandbox *s = n->table.all; s; s = next) {
+		next = s->next;
+		park_looked(s, s->seen == n->look.number);
+	}
+}
+
+static void finish(struct node *n)
+{
+	struct look *k = &n->look;
+
+	tell_others(k);
+	absence_judge(n);
+	/* the rows of what ended with the boot before are written first */
+	installation_note_boot(&n->installation, n->journal);
+	if (!k->complete)
+		park_all(n);
+	if (!k->complete)
+		log_info("%zu sandboxes run, %zu VMs of nobody are ended",
+			 n->table.in_state[SANDBOX_RUNNING], k->n_strays);
+	k->complete = true;
+	if (k->soon > 0)
+		k->soon--;
+	timer_start(&k->timer, k->soon > 0 ? LOOK_AGAIN_MS : LOOK_EVERY_MS);
+	base_turn(n);
+}
+
+static void on_page(struct warden_ask *a, const struct warden_reply *reply, int *fds, size_t n_fds,
+		    const struct err *err)
+{
+	struct node *n = CONTAINER_OF(a, struct node, look.ask);
+	char last[WARDEN_ID_MAX + 1] = "";
+	uint32_t count;
+
+	(void)fds, (void)n_fds;
+	if (err) {
+		log_error("look at warden's list: %s", err->msg);
+		timer_start(&n->look.timer, LOOK_AGAIN_MS);
+		return;
+	}
+	count = reply->count < WARDEN_LIST_MAX ? reply->count : WARDEN_LIST_MAX;
+	for (uint32_t i = 0; i < count; i++) {
+		struct warden_cell cell = reply->cells[i];
+
+		cell.id[sizeof(cell.id) - 1] = '\0';
+		cell.installation[sizeof(cell.installation) - 1] = '\0';
+		memcpy(last, cell.id, sizeof(last));
+		found(n, &cell);
+	}
+	if (count == WARDEN_LIST_MAX)
+		ask_page(n, last);
+	else
+		finish(n);
+}
+
+static void ask_page(struct node *n, const char *after)
+{
+	struct warden_request rq = { .verb = WARDEN_LIST };
+
+	snprintf(rq.id, sizeof(rq.id), "%s", after);
+	warden_again(&n->warden, &n->look.ask, &rq, 0, on_page);
+}
+
+void look_now(struct node *n)
+{
+	timer_stop(&n->look.timer);
+	if (n->look.ask.keep)
+		return;
+	n->look.number++;
+	n->look.n_others_now = 0;
+	ask_page(n, "");
+}
+
+void look_soon(struct node *n)
+{
+	n->look.soon = 2;
+	if (!n->look.ask.keep)
+		timer_start(&n->look.timer, LOOK_SOON_MS);
+}
+
+static void on_time(struct timer *t)
+{
+	look_now(CONTAINER_OF(t, struct node, look.timer));
+}
+
+void look_open(struct node *n)
+{
+	timer_init(&n->look.timer, n->loop, on_time);
+}
+
+void look_close(struct node *n)
+{
+	timer_stop(&n->look.timer);
+	warden_ask_cancel(&n->look.ask);
+	while (n->look.strays)
+		stray_free(n->look.strays);
+}

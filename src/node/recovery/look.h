@@ -1,0 +1,35 @@
+/* look.h - what warden has against what node knows, in both directions.
+ *
+ * At every connection to warden, every minute, and when a monitor's link ended.
+ */
+#pragma once
+
+#include "node/links/warden_keep.h"
+
+enum {
+	LOOK_EVERY_MS = 60 * 1000,
+	LOOK_SOON_MS = 50, /* after a monitor ended: warden hears of the process's end, too */
+	LOOK_AGAIN_MS = 1000,
+	LOOK_STRAYS_MAX = 64, /* ended at once; the others the next time */
+};
+
+struct stray;
+struct look {
+	struct warden_ask ask; /* the page under way */
+	struct timer timer;
+	uint64_t number;      /* of the look under way, or of the last */
+	bool complete;        /* one went through since node was started */
+	unsigned int soon;    /* looks to come at short distance */
+	struct stray *strays; /* VMs of nobody, being ended */
+	size_t n_strays;
+	size_t n_others, n_others_now; /* VMs of another installation: by the last look, so far */
+	char other[WARDEN_ID_MAX + 1]; /* one of them */
+};
+
+struct node;
+struct sandbox;
+void look_open(struct node *n);
+void look_close(struct node *n);
+void look_now(struct node *n);
+void look_soon(struct node *n);
+bool look_wants_vm(const struct sandbox *s); /* in its state it has a VM, or has just lost it */
