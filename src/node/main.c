@@ -22,6 +22,7 @@
 #include "node/life/snapshot_take.h"
 #include "node/life/step.h"
 #include "node/syscalls.h"
+#include "node/template/base_trust.h"
 
 struct daemon {
 	struct node node;

@@ -5,6 +5,8 @@
 #include <sys/stat.h>
 
 #include "node/node.h"
+#include "node/template/base_packages.h"
+#include "node/template/base_trust.h"
 
 #define PEM(x) "-----BEGIN CERTIFICATE-----\n" x "\n-----END CERTIFICATE-----\n"
 

@@ -9,6 +9,7 @@
 #include "node/network/network_text.h"
 #include "node/node.h"
 #include "node/life/snapshot_take.h"
+#include "node/template/base_packages.h"
 
 /* --- one message -------------------------------------------------------------------------- */
 

@@ -10,6 +10,7 @@
 #include "base/random.h"
 #include "node/template/base_find.h"
 #include "node/node.h"
+#include "node/template/base_trust.h"
 #include "vm/package_hosts.h"
 #include "vm/trust_ca.h"
 

@@ -4,6 +4,8 @@
  * reached and the template was checked. Until then the newest one that is here counts.
  */
 /* #syscalls: openat openat2 getdents64 fcntl newfstatat lseek close */
+#include "node/template/base_packages.h"
+
 #include <fcntl.h>
 
 #include "base/folder.h"

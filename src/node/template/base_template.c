@@ -12,6 +12,8 @@
 #include "base/log.h"
 #include "node/template/base_find.h"
 #include "node/node.h"
+#include "node/template/base_packages.h"
+#include "node/template/base_trust.h"
 
 static void build(struct node *n, const struct err *why_not);
 

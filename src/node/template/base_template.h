@@ -9,8 +9,8 @@
 
 #include "node/protocol.h"
 #include "node/template/base_known.h"
+#include "node/template/base_trust.h"
 #include "node/template/template_build.h"
-#include "wire/json.h"
 
 #define BASE_ALIAS "base"
 
@@ -32,13 +32,6 @@ enum base_state {
 	BASE_WARMING,
 	BASE_READY,
 	BASE_FAILED, /* `why`; tried again after a while */
-};
-
-struct base_trust {   /* base_trust.c; PEM, checked */
-	bool awaited; /* set before base_open(): there is an opener, and it has an authority */
-	struct buf own, extra; /* the installation's authority, the operator's others */
-	struct buf all;        /* both, while a template is named or built */
-	struct err why;        /* what is wrong with the operator's files */
 };
 
 struct base_template {
@@ -82,17 +75,3 @@ bool base_is(const struct node *n, const char *name);      /* its alias, or any 
 bool base_builds(const struct node *n, const char *vm_id); /* is that the VM of its build? */
 /* The text of NODE_TEMPLATES, appended. */
 int base_describe(const struct node *n, struct buf *out, struct err *err) NODISCARD;
-
-/* base_packages.c: the hosts that its package managers use, an array of names and addresses for
- * the rules of a network. NULL: out of memory. They may be others when it is ready again. */
-json_t *base_packages(const struct node *n);
-void base_packages_open(struct node *n);
-void base_packages_learn(struct node *n, const struct manifest *m);
-
-/* base_trust.c: the opener has told its authority, PEM. Another one than before makes another
- * template. */
-void base_trust_learn(struct node *n, struct bytes pem);
-void base_trust_open(struct node *n);
-void base_trust_close(struct node *n);
-bool base_trust_ready(const struct node *n); /* false: nothing is built before the opener is up */
-int base_trust_text(struct node *n, struct bytes *ret, struct err *err) NODISCARD;

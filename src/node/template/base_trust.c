@@ -4,6 +4,8 @@
  * that starts while there is none knows which template fits.
  */
 /* #syscalls: openat openat2 read write fsync rename close fstat */
+#include "node/template/base_trust.h"
+
 #include <errno.h>
 #include <fcntl.h>
 
