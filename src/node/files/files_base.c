@@ -6,13 +6,14 @@
  * once in the life of a node.
  */
 /* #syscalls: openat openat2 fstat newfstatat lseek pread64 close */
+#include "node/files/files_base.h"
+
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
 #include <sys/stat.h>
 
 #include "base/folder.h"
-#include "node/files/files_work.h"
 #include "vm/template_job.h"
 
 /* What sandboxes need of a template; overlay and device state are for new ones alone. */
@@ -43,27 +44,6 @@ int files_work_template(struct files_work *w, struct err *err)
 		w->opened.base = FILES_BASE_ABSENT;
 	err_set(err, ERR_UNAVAILABLE, errno, "open its folder");
 	return cannot(w, err);
-}
-
-int files_work_compare(int fd, const struct checksum *want, const char *name, bool whole,
-		       struct err *err)
-{
-	struct checksum got;
-	struct stat st;
-
-	if (fstat(fd, &st) < 0)
-		return err_set(err, ERR_UNAVAILABLE, errno, "look at %s", name);
-	if ((uint64_t)st.st_size != want->length)
-		return err_set(err, ERR_INTERNAL, 0, "%s is not as long as its manifest says",
-			       name);
-	if (!whole)
-		return 0;
-	if (files_work_sum(fd, &got, err) < 0)
-		return err_wrap(err, "%s", name);
-	if (!checksum_eq(&got, want))
-		return err_set(err, ERR_INTERNAL, 0, "%s is damaged: CRC %08x, not %08x", name,
-			       got.crc, want->crc);
-	return 0;
 }
 
 /* 1: it is damaged or missing; -1: that is not known, *err. */

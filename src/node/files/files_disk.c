@@ -5,13 +5,14 @@
  * It is compared before anybody may write the disk again, and gone from both before a guest runs.
  */
 /* #syscalls: openat openat2 fstat newfstatat lseek pread64 close */
+#include "node/files/files_disk.h"
+
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
 #include <sys/stat.h>
 
 #include "base/folder.h"
-#include "node/files/files_work.h"
 
 int files_disk_sum(int disk, uint32_t *ret, struct err *err)
 {

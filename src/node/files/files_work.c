@@ -13,9 +13,12 @@
 #include "base/folder.h"
 #include "base/log.h"
 #include "copier/protocol.h"
+#include "node/files/files_base.h"
+#include "node/files/files_disk.h"
 #include "node/files/host_text.h"
 #include "node/files/lost.h"
 #include "node/files/lost_disks.h"
+#include "node/files/snapshot_work.h"
 #include "node/journal/row_file.h"
 #include "vm/checksum.h"
 #include "vm/overlay_file.h"
@@ -187,6 +190,27 @@ int files_work_crc(int fd, uint32_t *ret, struct err *err)
 	if (files_work_sum(fd, &got, err) < 0)
 		return err_wrap(err, "the device state");
 	*ret = got.crc;
+	return 0;
+}
+
+int files_work_compare(int fd, const struct checksum *want, const char *name, bool whole,
+		       struct err *err)
+{
+	struct checksum got;
+	struct stat st;
+
+	if (fstat(fd, &st) < 0)
+		return err_set(err, ERR_UNAVAILABLE, errno, "look at %s", name);
+	if ((uint64_t)st.st_size != want->length)
+		return err_set(err, ERR_INTERNAL, 0, "%s is not as long as its manifest says",
+			       name);
+	if (!whole)
+		return 0;
+	if (files_work_sum(fd, &got, err) < 0)
+		return err_wrap(err, "%s", name);
+	if (!checksum_eq(&got, want))
+		return err_set(err, ERR_INTERNAL, 0, "%s is damaged: CRC %08x, not %08x", name,
+			       got.crc, want->crc);
 	return 0;
 }
 
@@ -433,41 +457,13 @@ int files_work_open(struct files_work *w, int root, int snapshots, struct err *e
 	return 0;
 }
 
-static void close_one(int *fd)
-{
-	auto_close(fd);
-	*fd = -1;
-}
-
-void files_opened_close(struct files_opened *o)
-{
-	close_one(&o->disk);
-	close_one(&o->pages);
-	close_one(&o->memory);
-	close_one(&o->state);
-	for (size_t i = 0; i < o->n_layers; i++)
-		close_one(&o->layers[i]);
-	o->n_layers = 0;
-}
-
-size_t files_opened_give(struct files_opened *o, int *fds)
-{
-	size_t n = 0;
-
-	fds[n++] = take_fd(&o->state);
-	fds[n++] = take_fd(&o->memory);
-	for (size_t i = 0; i < o->n_layers; i++)
-		fds[n++] = take_fd(&o->layers[i]);
-	o->n_layers = 0;
-	return n;
-}
-
 void files_work_done(struct files_work *w)
 {
 	if (w->order.row)
 		explicit_bzero(w->order.row, strlen(w->order.row));
 	free(TAKE(w->order.row));
 	files_opened_close(&w->opened);
-	close_one(&w->root);
-	close_one(&w->snapshots);
+	auto_close(&w->root);
+	auto_close(&w->snapshots);
+	w->root = w->snapshots = -1;
 }

@@ -34,6 +34,39 @@ struct files {
 	struct timer turn; /* what can begin does, from the loop */
 };
 
+/* --- what was opened for a caller ----------------------------------------------------------- */
+
+static void close_one(int *fd)
+{
+	auto_close(fd);
+	*fd = -1;
+}
+
+void files_opened_close(struct files_opened *o)
+{
+	close_one(&o->disk);
+	close_one(&o->pages);
+	close_one(&o->memory);
+	close_one(&o->state);
+	for (size_t i = 0; i < o->n_layers; i++)
+		close_one(&o->layers[i]);
+	o->n_layers = 0;
+}
+
+size_t files_opened_give(struct files_opened *o, int *fds)
+{
+	size_t n = 0;
+
+	fds[n++] = take_fd(&o->state);
+	fds[n++] = take_fd(&o->memory);
+	for (size_t i = 0; i < o->n_layers; i++)
+		fds[n++] = take_fd(&o->layers[i]);
+	o->n_layers = 0;
+	return n;
+}
+
+/* --- jobs ----------------------------------------------------------------------------------- */
+
 static struct files_job *of(struct work *w)
 {
 	return CONTAINER_OF(w, struct files_job, work);

@@ -1,6 +1,8 @@
 /* snapshot_work.c - the folder of a snapshot: made, kept, opened. On a thread of its own. */
 /* #syscalls: mkdirat openat openat2 fcntl fstat newfstatat fsync pread64 renameat renameat2
  *	unlinkat linkat ftruncate fchmod copy_file_range ioctl getdents64 close */
+#include "node/files/snapshot_work.h"
+
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
@@ -9,7 +11,8 @@
 
 #include "base/clock.h"
 #include "base/folder.h"
-#include "node/files/files_work.h"
+#include "node/files/files_base.h"
+#include "node/files/files_disk.h"
 #include "node/files/host_text.h"
 #include "node/files/lost_disks.h"
 #include "node/files/snapshot_join.h"
