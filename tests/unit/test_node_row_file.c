@@ -9,9 +9,11 @@
 #include "base/folder.h"
 #include "net/timer.h"
 #include "node/journal/columns.h"
+#include "node/journal/journal_db.h"
 #include "node/journal/journal_inside.h"
 #include "node/journal/rebuild.h"
 #include "node/journal/row_file.h"
+#include "node/journal/snapshots_db.h"
 
 enum { GUARD_MS = 100000 };
 

@@ -9,6 +9,8 @@
 #include "base/bytes.h"
 #include "base/folder.h"
 #include "node/journal/journal_db.h"
+#include "node/journal/snapshots_db.h"
+#include "node/journal/tombstones_db.h"
 
 enum { MANY = 3000, ODD_MAX = 8, FILE_MAX = 16 * 1024 * 1024 };
 

@@ -1,9 +1,11 @@
 /* bases_db.c - rows written before a row said what its sandbox or snapshot differs from. */
+#include "node/journal/bases_db.h"
+
 #include <errno.h>
 #include <stdlib.h>
 
 #include "base/bytes.h"
-#include "node/journal/journal_db_inside.h"
+#include "node/journal/statements_db.h"
 
 enum { BASES_MAX = 1024 }; /* bound at one start; the others at the next */
 

@@ -16,6 +16,3 @@ struct columns { /* all but the long texts, which each reader names itself */
 	const struct column *all;
 	size_t n;
 };
-
-struct columns journal_columns(void);          /* journal_db.c: of struct journal_row */
-struct columns journal_snapshot_columns(void); /* snapshots_db.c: of struct journal_snapshot */

@@ -13,7 +13,11 @@
 #include "net/watch.h"
 #include "node/journal/journal_inside.h"
 #include "node/journal/journal_meta.h"
+#include "node/journal/meta_db.h"
+#include "node/journal/reserve_db.h"
 #include "node/journal/row_file.h"
+#include "node/journal/snapshots_db.h"
+#include "node/journal/tombstones_db.h"
 
 struct jobs { /* in the order asked */
 	struct journal_job *first, **last;

@@ -1,14 +1,18 @@
 /* journal_db.c - the file, its migrations, and the table of sandboxes. */
 /* #syscalls: openat flock close fcntl pread64 pwrite64 fdatasync fsync ftruncate lseek fstat
  *	newfstatat access unlink getpid geteuid fchown clock_nanosleep mmap munmap mremap brk */
+#include "node/journal/journal_db.h"
+
 #include <assert.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <sys/file.h>
 
 #include "base/bytes.h"
-#include "node/journal/columns.h"
+#include "node/journal/reserve_db.h"
 #include "node/journal/rows_db.h"
+#include "node/journal/snapshots_db.h"
+#include "node/journal/tombstones_db.h"
 
 enum { SQL_MAX = 2048 };
 
@@ -105,45 +109,6 @@ static_assert(COUNT(migrations) == JOURNAL_SCHEMA, "a change of the tables is a 
 
 static const char sql_remove[] = "DELETE FROM sandbox WHERE id = ?";
 
-static void close_statement(sqlite3_stmt **s)
-{
-	sqlite3_finalize(*s);
-}
-
-static enum err_code code_of(int rc)
-{
-	switch (rc & 0xff) {
-	case SQLITE_FULL:
-		return ERR_NO_SPACE;
-	case SQLITE_NOMEM:
-		return ERR_EXHAUSTED;
-	case SQLITE_BUSY:
-	case SQLITE_LOCKED:
-		return ERR_UNAVAILABLE;
-	case SQLITE_CANTOPEN:
-	case SQLITE_PERM:
-	case SQLITE_READONLY:
-		return ERR_DENIED;
-	default:
-		return ERR_INTERNAL;
-	}
-}
-
-int journal_db_failed(struct journal_db *d, const char *what, struct err *err)
-{
-	int rc = sqlite3_extended_errcode(d->db);
-	int sys = sqlite3_system_errno(d->db);
-
-	return err_set(err, code_of(rc), sys, "journal: %s: %s", what, sqlite3_errmsg(d->db));
-}
-
-int journal_db_prepare(struct journal_db *d, const char *sql, sqlite3_stmt **ret, struct err *err)
-{
-	if (sqlite3_prepare_v3(d->db, sql, -1, SQLITE_PREPARE_PERSISTENT, ret, NULL) != SQLITE_OK)
-		return journal_db_failed(d, "prepare", err);
-	return 0;
-}
-
 static int exec(struct journal_db *d, const char *sql, struct err *err)
 {
 	if (sqlite3_exec(d->db, sql, NULL, NULL, NULL) != SQLITE_OK)
@@ -151,31 +116,9 @@ static int exec(struct journal_db *d, const char *sql, struct err *err)
 	return 0;
 }
 
-int journal_db_run(struct journal_db *d, sqlite3_stmt *s, const char *what, struct err *err)
-{
-	int rc = sqlite3_step(s);
-
-	if (rc != SQLITE_DONE)
-		journal_db_failed(d, what, err);
-	sqlite3_reset(s);
-	return rc == SQLITE_DONE ? 0 : -1;
-}
-
-int journal_db_number(struct journal_db *d, const char *sql, int *ret, struct err *err)
-{
-	AUTO(close_statement) sqlite3_stmt *s = NULL;
-
-	if (journal_db_prepare(d, sql, &s, err) < 0)
-		return -1;
-	if (sqlite3_step(s) != SQLITE_ROW)
-		return journal_db_failed(d, sql, err);
-	*ret = sqlite3_column_int(s, 0);
-	return 0;
-}
-
 static int check_health(struct journal_db *d, struct err *err)
 {
-	AUTO(close_statement) sqlite3_stmt *s = NULL;
+	AUTO(statement_done) sqlite3_stmt *s = NULL;
 	const char *said;
 
 	if (journal_db_prepare(d, "PRAGMA quick_check(1)", &s, err) < 0)
@@ -365,14 +308,6 @@ void journal_db_close(struct journal_db *d)
 	free(d);
 }
 
-bool journal_db_text(sqlite3_stmt *s, int column, char *ret, size_t size)
-{
-	struct bytes b = { sqlite3_column_text(s, column),
-			   (size_t)sqlite3_column_bytes(s, column) };
-
-	return b.ptr && bytes_to_str(b, ret, size);
-}
-
 /* Texts are borrowed from the statement until its next step. */
 static int take_row(sqlite3_stmt *s, struct journal_row *r, struct err *err)
 {
@@ -419,7 +354,7 @@ static int take_sandbox(struct rows_walk *rows, struct err *err)
 int journal_db_each(struct journal_db *d, journal_each_fn *each, journal_odd_fn *odd, void *context,
 		    struct err *err)
 {
-	AUTO(close_statement) sqlite3_stmt *s = NULL;
+	AUTO(statement_done) sqlite3_stmt *s = NULL;
 	struct sandboxes_walk w = { { "SELECT rowid, started_ns, id FROM sandbox", NULL,
 				      take_sandbox, odd, context },
 				    each };

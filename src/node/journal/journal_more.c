@@ -3,9 +3,12 @@
 #include <errno.h>
 
 #include "base/bytes.h"
+#include "node/journal/bases_db.h"
 #include "node/journal/journal_inside.h"
 #include "node/journal/journal_meta.h"
+#include "node/journal/meta_db.h"
 #include "node/journal/rebuild.h"
+#include "node/journal/tombstones_db.h"
 
 int journal_bury(struct journal *j, struct journal_write *w, const struct node_tombstone *t,
 		 void (*on_done)(struct journal_write *w, const struct err *err), struct err *err)

@@ -1,8 +1,10 @@
 /* meta_db.c - what the journal knows of itself: names and values, a handful of them; whether it has
  * ever held anything. */
+#include "node/journal/meta_db.h"
+
 #include <errno.h>
 
-#include "node/journal/journal_db_inside.h"
+#include "node/journal/statements_db.h"
 
 static const char sql_get[] = "SELECT value FROM meta WHERE name = ?";
 static const char sql_put[] = "INSERT OR REPLACE INTO meta (name, value) VALUES (?, ?)";

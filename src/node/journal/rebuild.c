@@ -10,7 +10,9 @@
 #include "base/folder.h"
 #include "base/log.h"
 #include "node/journal/journal_inside.h"
+#include "node/journal/meta_db.h"
 #include "node/journal/row_file.h"
+#include "node/journal/snapshots_db.h"
 
 enum { EXIT_PARTLY = 3, REBUILD_PATH_MAX = 512 };
 

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "node/journal/journal_db.h"
+#include "node/journal/journal_snapshots.h"
 
 struct rebuilt {
 	size_t sandboxes, snapshots; /* brought back */

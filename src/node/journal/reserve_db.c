@@ -5,9 +5,11 @@
  * Both are room that no other file on the disk can take. A write that does not fit into the log is
  * done again after the log was emptied into the file: see journal.c.
  */
+#include "node/journal/reserve_db.h"
+
 #include "base/bytes.h"
 #include "base/clock.h"
-#include "node/journal/journal_db_inside.h"
+#include "node/journal/statements_db.h"
 
 enum {
 	RESERVE_PAGES = 512, /* of 4 KiB: as many as sql_grow makes */

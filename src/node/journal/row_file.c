@@ -12,6 +12,8 @@
 #include "base/crc32c.h"
 #include "base/folder.h"
 #include "node/journal/columns.h"
+#include "node/journal/journal_db.h"
+#include "node/journal/snapshots_db.h"
 
 #define HEAD "hotcell-row"
 #define SUM  "crc32c "

@@ -2,7 +2,7 @@
  * include it. */
 #pragma once
 
-#include "node/journal/journal_db_inside.h"
+#include "node/journal/statements_db.h"
 
 struct rows_walk {
 	const char *places; /* SELECT rowid, a number to sort by, id */

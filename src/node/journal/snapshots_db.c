@@ -1,6 +1,7 @@
 /* snapshots_db.c - the table of snapshots. */
+#include "node/journal/snapshots_db.h"
+
 #include "base/bytes.h"
-#include "node/journal/columns.h"
 #include "node/journal/rows_db.h"
 
 enum { SQL_MAX = 1024 };

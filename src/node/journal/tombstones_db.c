@@ -1,8 +1,10 @@
 /* tombstones_db.c - those that ended: who, when, why. */
+#include "node/journal/tombstones_db.h"
+
 #include <errno.h>
 
 #include "base/bytes.h"
-#include "node/journal/journal_db_inside.h"
+#include "node/journal/statements_db.h"
 
 #define COLUMNS "id, team, template_id, started_ns, ended_ns, reason"
 

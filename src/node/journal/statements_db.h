@@ -1,5 +1,5 @@
-/* journal_db_inside.h - what the files that hold the journal's SQL share; nobody else includes it.
- */
+/* statements_db.h - the journal's file as SQLite has it, and its statements. Only the files with
+ * the journal's SQL include it. */
 #pragma once
 
 #include <sqlite3.h>
@@ -18,6 +18,7 @@ struct journal_db {
 	bool full_sync, damaged, fresh; /* `fresh`: its tables were made just now */
 };
 
+void statement_done(sqlite3_stmt **s);                                          /* for AUTO() */
 int journal_db_failed(struct journal_db *d, const char *what, struct err *err); /* -1 */
 int journal_db_prepare(struct journal_db *d, const char *sql, sqlite3_stmt **ret,
 		       struct err *err) NODISCARD;
@@ -28,10 +29,3 @@ int journal_db_run(struct journal_db *d, sqlite3_stmt *s, const char *what,
 int journal_db_number(struct journal_db *d, const char *sql, int *ret, struct err *err) NODISCARD;
 /* False: it does not fit, or is no text. */
 bool journal_db_text(sqlite3_stmt *s, int column, char *ret, size_t size);
-
-int tombstones_db_open(struct journal_db *d, struct err *err) NODISCARD;
-void tombstones_db_close(struct journal_db *d);
-int snapshots_db_open(struct journal_db *d, struct err *err) NODISCARD;
-void snapshots_db_close(struct journal_db *d);
-int reserve_db_open(struct journal_db *d, struct err *err) NODISCARD;
-void reserve_db_close(struct journal_db *d);
