@@ -10,7 +10,6 @@
 #include "net/timer.h"
 #include "node/journal/columns.h"
 #include "node/journal/journal_db.h"
-#include "node/journal/journal_inside.h"
 #include "node/journal/rebuild.h"
 #include "node/journal/row_file.h"
 #include "node/journal/snapshots_db.h"

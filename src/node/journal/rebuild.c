@@ -9,7 +9,7 @@
 #include "base/bytes.h"
 #include "base/folder.h"
 #include "base/log.h"
-#include "node/journal/journal_inside.h"
+#include "node/journal/journal_thread.h"
 #include "node/journal/meta_db.h"
 #include "node/journal/row_file.h"
 #include "node/journal/snapshots_db.h"
@@ -185,6 +185,20 @@ static void log_one(struct rebuild_user *u, const char *kind, const char *id, co
 	(void)u;
 	if (why)
 		log_warn("%s %s is not brought back: %s", kind, id, why);
+}
+
+int journal_rebuild(struct journal *j, int sandboxes, int snapshots, struct rebuild_user *u,
+		    struct rebuilt *ret, struct err *err)
+{
+	struct journal_db *db = journal_lock(j);
+	bool rows = false, ended = false;
+	int rc = journal_db_is_used(db, &rows, &ended, err);
+
+	*ret = (struct rebuilt){ 0 };
+	if (rc == 0 && !rows && !ended)
+		rc = rebuild_fill(db, sandboxes, snapshots, u, ret, err);
+	journal_unlock(j);
+	return rc;
 }
 
 int rebuild_new(struct journal *j, int sandboxes, int snapshots, struct err *err)

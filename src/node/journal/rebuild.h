@@ -30,6 +30,9 @@ int rebuild_read_snapshot(int folder, const char *name, struct journal_snapshot 
  * nothing was done. */
 int rebuild_run(const char *data_dir);
 
+/* Of a journal that holds nothing; else *ret is zero. Blocks (at start only). */
+int journal_rebuild(struct journal *j, int sandboxes, int snapshots, struct rebuild_user *u,
+		    struct rebuilt *ret, struct err *err) NODISCARD;
 /* At start: a journal that holds nothing yet is filled, which is logged. */
 int rebuild_new(struct journal *j, int sandboxes, int snapshots, struct err *err) NODISCARD;
 /* A log without its journal would be applied to another one: ERR_EXISTS. */

@@ -1,7 +1,12 @@
-/* journal_inside.h - what the files of the journal share; nobody else includes it. */
+/* journal_thread.h - the thread that writes, and the jobs it is given. Only the files of the
+ * journal include it. */
 #pragma once
 
+#include <pthread.h>
+
+#include "net/watch.h"
 #include "node/journal/journal_db.h"
+#include "node/journal/journal_meta.h"
 #include "node/journal/journal_snapshots.h"
 
 enum job_kind {
@@ -31,19 +36,40 @@ struct journal_job {
 	struct journal_write *write; /* the loop's alone; NULL: cancelled */
 };
 
+struct jobs { /* in the order asked */
+	struct journal_job *first, **last;
+};
+
+struct journal {
+	struct watch rung;
+	int bell;
+	size_t n_jobs, n_searches; /* not told yet */
+	struct jobs told;
+	bool telling, closed;
+	char failure[JOURNAL_FAILURE_MAX];
+	pthread_t thread;
+	pthread_mutex_t lock; /* of what follows */
+	pthread_cond_t more;
+	struct jobs asked, done;
+	bool stop;
+	bool reserved; /* since the last write it was looked whether there is a reserve */
+	pthread_mutex_t db_lock;
+	struct journal_db *db;
+	int sandboxes, snapshots; /* where rows are described; -1: nowhere */
+};
+
+/* Writes until it is stopped. */
+int journal_thread_start(struct journal *j, struct err *err) NODISCARD;
+void journal_thread_stop(struct journal *j);    /* waits until what was asked for is written */
+void journal_thread_collect(struct journal *j); /* what is done, to be told */
+
 int journal_job_make(const struct journal *j, enum job_kind kind, struct journal_job **ret,
 		     struct err *err) NODISCARD;
 void journal_job_free(struct journal_job *job);
+bool journal_job_searches(const struct journal_job *job); /* it finds something */
 /* Takes the job. */
 int journal_ask(struct journal *j, struct journal_job *job, struct journal_write *w,
 		void (*on_done)(struct journal_write *w, const struct err *err)) NODISCARD;
-size_t journal_searching(const struct journal *j);
-
-struct rebuild_user;
-struct rebuilt;
-/* Of one that holds nothing; else *ret is zero. Blocks (at start only). */
-int journal_rebuild(struct journal *j, int sandboxes, int snapshots, struct rebuild_user *u,
-		    struct rebuilt *ret, struct err *err) NODISCARD;
 /* Its file, which the thread leaves alone meanwhile. */
 struct journal_db *journal_lock(struct journal *j);
 void journal_unlock(struct journal *j);
