@@ -12,6 +12,7 @@
 #include "base/folder.h"
 #include "jail/fdmsg.h"
 #include "net/addr.h"
+#include "node/life/create_queue.h"
 #include "node/node.h"
 #include "node/life/start.h"
 

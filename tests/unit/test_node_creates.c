@@ -1,4 +1,5 @@
 /* test_node_creates.c - whose turn it is, how much one may have, and the same create twice. */
+#include "node/life/create_queue.h"
 #include "tests/unit/node_scene.h"
 
 #include "node/life/limits.h"

@@ -1,4 +1,5 @@
 /* test_node_once.c - a request that is sent again is done once, and what is for nobody ends. */
+#include "node/life/create_queue.h"
 #include "tests/unit/node_scene.h"
 
 #include "node/recovery/adopt.h"

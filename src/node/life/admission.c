@@ -5,6 +5,7 @@
 #include <errno.h>
 #include <inttypes.h>
 
+#include "node/life/create_queue.h"
 #include "node/life/create_text.h"
 #include "node/life/limits.h"
 #include "node/node.h"

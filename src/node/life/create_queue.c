@@ -4,7 +4,7 @@
  * round of now comes in the next one, so that one that asks again and again, one at a time, does
  * not stay ahead of one that asked for many.
  */
-#include "node/life/creates.h"
+#include "node/life/create_queue.h"
 
 /* One that names no key stands for its team. */
 static const char *line_of(const struct create *c)

@@ -60,12 +60,6 @@ struct creates {
 	uint64_t pool_rests_until_ms;
 };
 
-/* create_queue.c. First: it was taken and comes back. */
-void creates_enqueue(struct creates *q, struct create *c, bool first);
-void creates_dequeue(struct creates *q, struct create *c); /* fine when it is not in it */
-void creates_take(struct creates *q, struct create *c);    /* it gets its sandbox */
-size_t creates_waiting(const struct creates *q, const struct create *like); /* of its key */
-
 void creates_open(struct node *n);
 void creates_close(struct node *n); /* forgets those who wait */
 

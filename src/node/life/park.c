@@ -1,4 +1,6 @@
 /* park.c - a sandbox that is paused in its row has no VM for long. */
+#include "node/life/park.h"
+
 #include "node/life/monitor.h"
 #include "node/node.h"
 #include "node/life/pause.h"

@@ -31,10 +31,3 @@ struct door_asked *pause_take_asked(struct sandbox *s);
 void pause_left_over(struct sandbox *s);
 /* rouse.c: it goes on after a pause that failed. */
 void pause_undone(struct sandbox *s);
-
-/* park: its row says paused; whatever VM it has is removed, then it is PAUSED. */
-void park(struct sandbox *s);
-/* The same after a restart, when there may be thousands and none has a VM: warden is asked for a
- * list before it is asked to remove any. */
-void park_loaded(struct sandbox *s);
-void park_looked(struct sandbox *s, bool has_vm); /* fine of any other sandbox */

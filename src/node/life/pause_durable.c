@@ -3,6 +3,7 @@
 
 #include "base/clock.h"
 #include "base/log.h"
+#include "node/life/park.h"
 #include "node/life/pause_inside.h"
 #include "node/life/start.h"
 #include "node/life/step.h"

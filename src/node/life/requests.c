@@ -13,6 +13,7 @@
 #include "node/life/requests.h"
 #include "node/life/snapshot_take.h"
 #include "node/life/waits.h"
+#include "node/network/network_verbs.h"
 
 enum { LIST_ENTRIES_MAX = 256 };
 

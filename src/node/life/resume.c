@@ -10,6 +10,7 @@
 #include "node/life/admission.h"
 #include "node/life/apply.h"
 #include "node/life/monitor.h"
+#include "node/life/park.h"
 #include "node/node.h"
 #include "node/life/pause.h"
 #include "node/life/rouse.h"

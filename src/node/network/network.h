@@ -17,8 +17,6 @@ enum { NETWORK_AGAIN_MS = 1000 }; /* a worker ended by itself: until there is an
 struct sandbox;
 struct slots;
 struct node;
-struct door_asked;
-struct secret_change;
 
 struct network { /* of a sandbox; all zero: nothing told */
 	struct network_telling telling;
@@ -62,13 +60,3 @@ void network_reopened(struct slots *slots, uint32_t slot);
 /* For opener_keep.h. */
 void network_opener_up(struct opener_keep *k);
 void network_worker_gone(struct opener_keep *k, uint32_t slot);
-
-/* network_verbs.c */
-void network_put_ask(struct node *n, struct door_asked *a, const struct node_request *rq,
-		     struct bytes text);
-void network_explain_ask(struct node *n, struct door_asked *a, const struct node_request *rq,
-			 struct bytes text);
-void network_log_ask(struct node *n, struct door_asked *a, const struct node_request *rq,
-		     struct bytes text);
-void network_jobs_change_secret(struct node *n, const struct secret_change *change);
-void network_jobs_close(struct node *n);

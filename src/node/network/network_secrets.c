@@ -10,6 +10,7 @@
 #include "node/node.h"
 #include "node/life/requests.h"
 #include "node/life/waits.h"
+#include "node/network/network_verbs.h"
 
 struct secret_job {
 	struct node *node;

@@ -1,5 +1,7 @@
 /* network_verbs.c - what a gateway asks of a sandbox's network. */
 /* #syscalls: memfd_create pwrite64 fstat pread64 close */
+#include "node/network/network_verbs.h"
+
 #include <errno.h>
 
 #include "base/memory_file.h"

@@ -6,6 +6,7 @@
 
 #include "base/log.h"
 #include "node/life/monitor.h"
+#include "node/life/park.h"
 #include "node/node.h"
 #include "node/life/pause.h"
 #include "node/life/rouse.h"
