@@ -19,6 +19,7 @@
 #include "node/life/fork.h"
 #include "node/node.h"
 #include "node/journal/rebuild.h"
+#include "node/life/end.h"
 #include "node/life/snapshot_take.h"
 #include "node/life/step.h"
 #include "node/syscalls.h"

@@ -13,6 +13,7 @@
 #include "jail/fdmsg.h"
 #include "net/addr.h"
 #include "node/life/create_queue.h"
+#include "node/life/end.h"
 #include "node/node.h"
 #include "node/life/start.h"
 

@@ -1,5 +1,6 @@
 /* test_node_monitor.c - a QEMU that fell silent is listened to again. */
 /* clang-format off */
+#include "node/life/end.h"
 #include "tests/unit/vm_mock_qemu.h"
 #include "tests/unit/node_scene.h" /* its `s` comes after */
 /* clang-format on */

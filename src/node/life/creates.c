@@ -5,7 +5,9 @@
 #include <errno.h>
 
 #include "base/log.h"
+#include "node/life/claim.h"
 #include "node/life/create_queue.h"
+#include "node/life/end.h"
 #include "node/life/fork.h"
 #include "node/node.h"
 #include "node/life/start.h"

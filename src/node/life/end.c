@@ -6,6 +6,8 @@
  * The folder of one that lost its VM is not removed: lost_disks.h.
  * It is never given up: whatever cannot be done now is tried again, by the next node if need be.
  */
+#include "node/life/end.h"
+
 #include <errno.h>
 
 #include "base/clock.h"
@@ -16,6 +18,7 @@
 #include "node/life/resume.h"
 #include "node/life/rouse.h"
 #include "node/journal/row_file.h"
+#include "node/life/sandbox_row.h"
 #include "node/life/snapshots.h"
 #include "node/life/start.h"
 #include "node/life/snapshot_take.h"
@@ -185,23 +188,6 @@ static void remove_files(struct sandbox *s)
 
 	if (ask_to_remove(s, &err) < 0)
 		on_files_removed(&s->files, &none, &err);
-}
-
-void sandbox_files_order(const struct sandbox *s, enum files_verb verb, struct files_order *ret)
-{
-	*ret = (struct files_order){ .verb = verb };
-	memcpy(ret->id, s->info.id, sizeof(ret->id));
-	memcpy(ret->template_id, s->base_id, sizeof(ret->template_id));
-	if (strcmp(s->base_id, s->info.template_id) != 0)
-		memcpy(ret->snapshot_id, s->info.template_id, sizeof(ret->snapshot_id));
-	ret->verify = s->snapshot && !s->snapshot->verified;
-	ret->lost = !row_end_was_wished((enum node_reason)s->info.reason);
-	ret->generation = s->info.generation;
-	ret->base_sums = s->base_sums;
-	base_fill_order(s->node, ret);
-	ret->booted = s->host != NULL;
-	if (s->host)
-		ret->host = *s->host;
 }
 
 /* --- its VM ------------------------------------------------------------------------------- */

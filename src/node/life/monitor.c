@@ -4,6 +4,7 @@
 #include <assert.h>
 
 #include "base/log.h"
+#include "node/life/end.h"
 #include "node/record/console.h"
 #include "node/node.h"
 #include "node/life/pause.h"

@@ -5,6 +5,7 @@
 
 #include "base/clock.h"
 #include "base/log.h"
+#include "node/life/end.h"
 #include "node/node.h"
 
 struct once_wait { /* one that was sent again */

@@ -8,6 +8,7 @@
 
 #include "base/clock.h"
 #include "base/log.h"
+#include "node/life/end.h"
 #include "node/life/monitor.h"
 #include "node/node.h"
 #include "node/life/rouse.h"

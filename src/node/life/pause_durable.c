@@ -5,6 +5,7 @@
 #include "base/log.h"
 #include "node/life/park.h"
 #include "node/life/pause_inside.h"
+#include "node/life/sandbox_row.h"
 #include "node/life/start.h"
 #include "node/life/step.h"
 #include "node/life/waits.h"

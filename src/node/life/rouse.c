@@ -4,6 +4,7 @@
 #include <errno.h>
 
 #include "base/log.h"
+#include "node/life/end.h"
 #include "node/life/monitor.h"
 #include "node/node.h"
 #include "node/life/pause.h"

@@ -102,19 +102,3 @@ struct sandbox {
 	struct sandbox *pool_next;              /* WAITING: the one that became ready after it */
 	struct sandbox *tidy_next, **tidy_prev; /* tidy.h; tidy_prev NULL: in no list */
 };
-
-/* claim.c: a WAITING one becomes somebody's. */
-void sandbox_claim(struct sandbox *s, struct create *c);
-/* Put its row, as `state`. Failure (-1): on_done will not come. */
-int sandbox_note(struct sandbox *s, struct journal_write *w, enum journal_state state,
-		 journal_done_fn *on_done, struct err *err) NODISCARD;
-int sandbox_note_durable(struct sandbox *s, struct journal_write *w, enum journal_state state,
-			 journal_done_fn *on_done, struct err *err) NODISCARD;
-
-/* end.c: `reason` is what its owner is told, `why` is for the log. In any state but ENDING. */
-void sandbox_end(struct sandbox *s, enum node_reason reason, const char *why);
-/* `asked` is answered when it is gone. In any state. */
-void sandbox_end_asked(struct sandbox *s, struct door_asked *asked, enum node_reason reason);
-void sandbox_free(struct sandbox *s); /* at node's own end: nothing is told to anybody */
-
-void sandbox_set_deadline(struct sandbox *s); /* of a RUNNING one: its lease */

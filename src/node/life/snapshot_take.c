@@ -10,7 +10,6 @@
 #include "node/node.h"
 #include "node/life/pause.h"
 #include "node/life/requests.h"
-#include "node/life/start.h"
 #include "node/life/step.h"
 #include "node/life/waits.h"
 #include "vm/disk_copy.h"

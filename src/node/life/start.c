@@ -5,18 +5,40 @@
  * Whatever fails on the way ends the sandbox, and with it all it had. A resume goes the same way
  * from its slot on (resume.c), and nothing of it is lost when it fails.
  */
+#include "node/life/start.h"
+
 #include <errno.h>
 
 #include "base/log.h"
 #include "base/random.h"
+#include "node/journal/row_file.h"
+#include "node/life/claim.h"
+#include "node/life/end.h"
 #include "node/life/monitor.h"
 #include "node/node.h"
 #include "node/life/resume.h"
-#include "node/life/start.h"
+#include "node/life/sandbox_row.h"
 #include "node/life/step.h"
 
 #define STEP_OF(s, name) \
 	((s)->resuming ? "resume." name : (s)->for_pool ? "pool." name : "create." name)
+
+void sandbox_files_order(const struct sandbox *s, enum files_verb verb, struct files_order *ret)
+{
+	*ret = (struct files_order){ .verb = verb };
+	memcpy(ret->id, s->info.id, sizeof(ret->id));
+	memcpy(ret->template_id, s->base_id, sizeof(ret->template_id));
+	if (strcmp(s->base_id, s->info.template_id) != 0)
+		memcpy(ret->snapshot_id, s->info.template_id, sizeof(ret->snapshot_id));
+	ret->verify = s->snapshot && !s->snapshot->verified;
+	ret->lost = !row_end_was_wished((enum node_reason)s->info.reason);
+	ret->generation = s->info.generation;
+	ret->base_sums = s->base_sums;
+	base_fill_order(s->node, ret);
+	ret->booted = s->host != NULL;
+	if (s->host)
+		ret->host = *s->host;
+}
 
 static void fail(struct sandbox *s, const struct err *why)
 {

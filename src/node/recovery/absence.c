@@ -2,6 +2,7 @@
 #include "node/recovery/absence.h"
 
 #include "base/log.h"
+#include "node/life/end.h"
 #include "node/node.h"
 
 /* Its QEMU talks to us, whatever warden's list says. */

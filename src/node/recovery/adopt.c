@@ -13,6 +13,7 @@
 
 #include "base/log.h"
 #include "node/files/host_text.h"
+#include "node/life/end.h"
 #include "node/life/park.h"
 #include "node/node.h"
 #include "node/life/pause.h"

@@ -5,6 +5,7 @@
 #include <errno.h>
 
 #include "base/log.h"
+#include "node/life/end.h"
 #include "node/life/monitor.h"
 #include "node/life/park.h"
 #include "node/node.h"

@@ -13,6 +13,7 @@
 #include "node/node.h"
 #include "node/life/requests.h"
 #include "node/journal/row_file.h"
+#include "node/life/sandbox_row.h"
 
 struct rows_left {
 	struct node *node;
