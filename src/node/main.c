@@ -20,6 +20,7 @@
 #include "node/node.h"
 #include "node/journal/rebuild.h"
 #include "node/life/end.h"
+#include "node/life/requests.h"
 #include "node/life/snapshot_take.h"
 #include "node/life/step.h"
 #include "node/syscalls.h"

@@ -76,14 +76,6 @@ struct node {
 	struct unloaded unloaded;
 };
 
-/* requests.c */
-void requests_open(struct node *n);
-void requests_close(struct node *n);
-/* As if it had been asked just now. */
-void requests_again(struct node *n, struct door_asked *a, const struct node_request *rq,
-		    struct bytes text);
-int requests_not_found(const char *id, struct err *err);
-
 static inline struct node *node_of_warden(struct warden_keep *k)
 {
 	return CONTAINER_OF(k, struct node, warden);

@@ -14,6 +14,7 @@
 #include "net/addr.h"
 #include "node/life/create_queue.h"
 #include "node/life/end.h"
+#include "node/life/requests.h"
 #include "node/node.h"
 #include "node/life/start.h"
 

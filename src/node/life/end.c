@@ -18,6 +18,7 @@
 #include "node/life/resume.h"
 #include "node/life/rouse.h"
 #include "node/journal/row_file.h"
+#include "node/life/requests.h"
 #include "node/life/sandbox_row.h"
 #include "node/life/snapshots.h"
 #include "node/life/start.h"

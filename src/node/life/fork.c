@@ -7,7 +7,7 @@
 #include "node/life/create_text.h"
 #include "node/network/network_secrets.h"
 #include "node/node.h"
-#include "node/life/requests.h"
+#include "node/life/requests_paused.h"
 #include "node/life/snapshot_take.h"
 #include "node/life/step.h"
 #include "node/life/waits.h"

@@ -10,6 +10,7 @@
 #include "base/log.h"
 #include "node/life/end.h"
 #include "node/life/monitor.h"
+#include "node/life/requests.h"
 #include "node/node.h"
 #include "node/life/rouse.h"
 #include "node/life/snapshot_take.h"

@@ -1,4 +1,6 @@
 /* requests.c - each verb of a gateway: what it needs, what it answers. */
+#include "node/life/requests.h"
+
 #include <errno.h>
 
 #include "base/clock.h"
@@ -11,8 +13,8 @@
 #include "node/network/network_secrets.h"
 #include "node/node.h"
 #include "node/life/pause.h"
+#include "node/life/requests_paused.h"
 #include "node/life/sandbox_row.h"
-#include "node/life/requests.h"
 #include "node/life/snapshot_take.h"
 #include "node/life/waits.h"
 #include "node/network/network_verbs.h"

@@ -1,4 +1,4 @@
-/* requests.h - between the parts that answer gateways. */
+/* requests.h - what gateways ask of node: each verb, what it needs, what it answers. */
 #pragma once
 
 #include "base/bytes.h"
@@ -7,15 +7,13 @@
 typedef void verb_fn(struct node *n, struct door_asked *a, const struct node_request *rq,
 		     struct bytes text);
 
-/* requests.c */
+void requests_open(struct node *n);
+void requests_close(struct node *n);
+/* As if it had been asked just now. */
+void requests_again(struct node *n, struct door_asked *a, const struct node_request *rq,
+		    struct bytes text);
+
+/* A sandbox of the team; of requests_alive() not one that ends. NULL: *err. */
 struct sandbox *requests_find(struct node *n, const struct node_request *rq, struct err *err);
 struct sandbox *requests_alive(struct node *n, const struct node_request *rq, struct err *err);
-
-/* requests_rest.c: of a sandbox that is paused, or on its way to or from there. */
-verb_fn requests_pause;
-/* One to be copied, now or when it has come to rest. NULL: *err; ERR_EXISTS: it is paused. */
-struct sandbox *requests_to_copy(struct node *n, const struct node_request *rq, struct err *err);
-bool requests_rests(const struct sandbox *s); /* it is paused, whatever waits for it */
-bool requests_copies_now(const struct sandbox *s, const struct node_request *rq);
-void requests_resume(struct sandbox *s, struct door_asked *a, const struct node_request *rq);
-void requests_traffic(struct sandbox *s, struct door_asked *a, const struct node_request *rq);
+int requests_not_found(const char *id, struct err *err);

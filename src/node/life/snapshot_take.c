@@ -10,6 +10,7 @@
 #include "node/node.h"
 #include "node/life/pause.h"
 #include "node/life/requests.h"
+#include "node/life/requests_paused.h"
 #include "node/life/step.h"
 #include "node/life/waits.h"
 #include "vm/disk_copy.h"

@@ -3,6 +3,7 @@
 
 #include <errno.h>
 
+#include "node/life/requests.h"
 #include "node/network/network_secrets.h"
 #include "node/node.h"
 

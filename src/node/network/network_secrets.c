@@ -8,7 +8,7 @@
 #include "node/life/fork.h"
 #include "node/network/network_text.h"
 #include "node/node.h"
-#include "node/life/requests.h"
+#include "node/life/requests_paused.h"
 #include "node/life/sandbox_row.h"
 #include "node/life/waits.h"
 #include "node/network/network_verbs.h"

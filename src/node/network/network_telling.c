@@ -7,6 +7,7 @@
 
 #include "base/log.h"
 #include "base/memory_file.h"
+#include "node/life/requests.h"
 #include "node/network/network_text.h"
 #include "node/node.h"
 

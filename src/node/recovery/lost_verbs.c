@@ -23,6 +23,7 @@
 #include "node/journal/rebuild.h"
 #include "node/journal/row_file.h"
 #include "node/life/park.h"
+#include "node/life/requests_paused.h"
 #include "node/recovery/sweep_rows.h"
 #include "vm/work.h"
 #include "wire/rfc3339.h"

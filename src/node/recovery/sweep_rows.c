@@ -11,8 +11,8 @@
 
 #include "base/log.h"
 #include "node/node.h"
-#include "node/life/requests.h"
 #include "node/journal/row_file.h"
+#include "node/life/requests_paused.h"
 #include "node/life/sandbox_row.h"
 
 struct rows_left {

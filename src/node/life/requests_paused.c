@@ -1,12 +1,13 @@
-/* requests_rest.c - pause, resume, and what is asked of a sandbox that does not run.
+/* requests_paused.c - pause, resume, and what is asked of a sandbox that does not run.
  *
  * On its way between two states of rest it answers nothing but a kill: whoever asks waits, and is
  * asked for again when it has arrived.
  */
+#include "node/life/requests_paused.h"
+
 #include "node/life/limits.h"
 #include "node/node.h"
 #include "node/life/pause.h"
-#include "node/life/requests.h"
 #include "node/life/resume.h"
 #include "node/life/waits.h"
 
