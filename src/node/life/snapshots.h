@@ -77,6 +77,3 @@ void snapshots_list(struct node *n, struct door_asked *a, const struct node_requ
 		    struct bytes text);
 void snapshots_delete(struct node *n, struct door_asked *a, const struct node_request *rq,
 		      struct bytes text);
-/* snapshot_why.c: what keeps it, as texts for people; the ids of some sandboxes that do. */
-json_t *snapshot_why(const struct snapshot *p);
-json_t *snapshot_kept_by(const struct snapshot *p);
