@@ -1,6 +1,6 @@
-/* pause.c - saving a sandbox, and what happens when that fails. */
+/* pause.c - a sandbox is saved, or copied as it runs; and what happens when that fails. */
 /* #syscalls: socketpair close */
-#include "node/life/pause_inside.h"
+#include "node/life/pause.h"
 
 #include <errno.h>
 #include <inttypes.h>
@@ -10,13 +10,48 @@
 #include "base/log.h"
 #include "node/life/end.h"
 #include "node/life/monitor.h"
+#include "node/life/park.h"
 #include "node/life/requests.h"
-#include "node/node.h"
+#include "node/life/resume.h"
 #include "node/life/rouse.h"
+#include "node/life/sandbox_row.h"
 #include "node/life/snapshot_take.h"
 #include "node/life/start.h"
 #include "node/life/step.h"
 #include "node/life/waits.h"
+#include "node/node.h"
+#include "vm/disk_copy.h"
+#include "vm/save.h"
+#include "vm/thaw.h"
+
+struct pausing {
+	struct sandbox *sandbox;
+	struct door_asked *asked; /* NULL: nobody, its time is over */
+	bool memory;
+	struct turn turn;
+	struct timer link; /* until warden is there */
+	uint64_t link_until_ms;
+	struct files_call files;
+	int control; /* our end of the copier's socket; -1: none */
+	struct warden_call call;
+	struct guest_sockets sockets;
+	struct save save;
+	struct save_user save_user;
+	struct save_result result;
+	struct disk_copy *disk;     /* with `taking`, until its instant: then the taking's */
+	struct files_opened opened; /* with `taking`, until the copier has them */
+	struct taking *taking;      /* it is to be copied, and goes on. NULL: paused, or copied */
+	int thaw_socket;            /* to let it go on; -1: none */
+	struct thaw thaw;
+	struct agent_identity identity; /* for the thaw */
+	bool begun, copier;             /* the guest may stand still; it is there */
+	bool synced, kept;              /* durable: its memory; its disk and its names */
+	uint32_t disk_crc;              /* with `kept` */
+	uint64_t end_ns, stopped_ns;
+	uint64_t asked_ns, begun_ns, copier_ns, copied_ns, synced_ns, kept_ns; /* when */
+};
+
+static void start_copier(struct pausing *p, struct files_opened *got);
 
 static struct pausing *of_save(struct save_user *u)
 {
@@ -25,8 +60,16 @@ static struct pausing *of_save(struct save_user *u)
 
 /* --- its end ------------------------------------------------------------------------------ */
 
+static void close_disk_copy(struct pausing *p)
+{
+	files_opened_close(&p->opened);
+	if (p->disk)
+		disk_copy_cancel(p->disk);
+	free(TAKE(p->disk));
+}
+
 /* The copier ends when our end of its socket closes. */
-void pause_over(struct pausing *p)
+static void over(struct pausing *p)
 {
 	turn_leave(&p->turn);
 	timer_stop(&p->link);
@@ -35,7 +78,7 @@ void pause_over(struct pausing *p)
 	guest_sockets_cancel(&p->sockets);
 	save_cancel(&p->save);
 	thaw_cancel(&p->thaw);
-	pause_copy_close(p);
+	close_disk_copy(p);
 	agent_identity_done(&p->identity);
 	if (p->control >= 0)
 		close(take_fd(&p->control));
@@ -54,7 +97,7 @@ void pause_cancel(struct sandbox *s)
 		return;
 	taking = TAKE(s->pausing->taking);
 	journal_write_cancel(&s->write);
-	pause_over(s->pausing);
+	over(s->pausing);
 	if (taking) {
 		requests_not_found(s->info.id, &err);
 		taking_failed(taking, &err);
@@ -91,7 +134,27 @@ void pause_undone(struct sandbox *s)
 	waits_serve(s);
 }
 
-void pause_fail(struct pausing *p, const struct err *why)
+/* Of a copy: it goes on as after a pause that failed. */
+static void copy_failed(struct pausing *p, const struct err *why)
+{
+	struct taking *taking = TAKE(p->taking);
+	struct sandbox *s = p->sandbox;
+	struct err err = *why;
+	bool begun = p->begun;
+
+	if (err.code == ERR_EXISTS || err.code == ERR_NOT_FOUND) /* of something else */
+		err.code = ERR_INTERNAL;
+	pause_cancel(s);
+	if (begun)
+		monitor_keep(s);
+	taking_failed(taking, &err);
+	if (begun)
+		rouse_begin(s);
+	else
+		pause_undone(s);
+}
+
+static void fail(struct pausing *p, const struct err *why)
 {
 	struct sandbox *s = p->sandbox;
 	struct door_asked *asked = TAKE(p->asked);
@@ -99,7 +162,7 @@ void pause_fail(struct pausing *p, const struct err *why)
 	struct err err = *why;
 
 	if (p->taking) {
-		pause_copy_failed(p, why);
+		copy_failed(p, why);
 		return;
 	}
 
@@ -134,6 +197,219 @@ void pause_left_over(struct sandbox *s)
 	rouse_begin(s);
 }
 
+/* --- paused: from files that are synced to a row that says so ----------------------------- */
+
+static void answer(struct pausing *p)
+{
+	struct sandbox *s = p->sandbox;
+	struct door_asked *asked = TAKE(p->asked);
+
+	if (asked)
+		door_answer(asked, &(struct node_reply){ .sandbox = s->info }, (struct bytes){ 0 },
+			    NULL, 0);
+	step("pause.answer");
+}
+
+static uint64_t after_us(const struct pausing *p, uint64_t ns)
+{
+	return (ns - p->asked_ns) / 1000;
+}
+
+/* Bytes that had to be copied, and that the files have; times since it was asked for. */
+static void log_paused(const struct pausing *p)
+{
+	const struct save_result *r = &p->result;
+
+	log_info("%s is paused: %" PRIu64 " bytes in %" PRIu64 ", stood still %" PRIu64
+		 " us until copied, copier %" PRIu64 " us; begun after %" PRIu64
+		 " us, copier there %" PRIu64 ", stop %" PRIu64 ", copied %" PRIu64
+		 ", synced %" PRIu64 ", kept %" PRIu64 ", durable %" PRIu64,
+		 p->sandbox->info.id, r->copied.pages * COPIER_PAGE + r->copied.state_bytes,
+		 p->sandbox->saved_bytes, r->stopped_us, r->copied.took_us,
+		 after_us(p, p->begun_ns), after_us(p, p->copier_ns),
+		 after_us(p, p->copied_ns) - r->stopped_us, after_us(p, p->copied_ns),
+		 after_us(p, p->synced_ns), after_us(p, p->kept_ns), after_us(p, clock_mono_ns()));
+}
+
+static void on_noted(struct journal_write *w, const struct err *err)
+{
+	struct sandbox *s = CONTAINER_OF(w, struct sandbox, write);
+	struct pausing *p = s->pausing;
+
+	if (err) {
+		s->info.state = NODE_RUNNING;
+		s->info.ended_ns = 0;
+		s->info.generation--;
+		fail(p, err);
+		return;
+	}
+	events_add(&s->record.events, EVENT_INFO, "paused", "Sandbox paused");
+	step("pause.row");
+	log_paused(p);
+	if (s->node->door)
+		door_tell_gone(s->node->door, s->info.id, s->info.generation - 1);
+	answer(p);
+	over(p);
+	machine_close(&s->machine);
+	monitor_paused(s);
+	park(s);
+	waits_serve(s);
+}
+
+/* All of it is on the disk. */
+static void note(struct pausing *p)
+{
+	const struct copier_reply *r = &p->result.copied;
+	struct sandbox *s = p->sandbox;
+	struct err err;
+
+	if (!p->synced || !p->kept || network_learns(s))
+		return;
+	s->pages_crc = p->memory ? r->pages_crc : 0;
+	s->state_crc = p->memory ? r->state_crc : 0;
+	s->saved_bytes = p->memory ? r->pages_bytes + r->state_bytes : 0;
+	s->disk_crc = p->disk_crc;
+	s->info.state = NODE_PAUSED;
+	s->info.ended_ns = clock_wall_ns();
+	s->info.end_ns = s->info.ended_ns;
+	s->info.generation++; /* sockets of before reach nobody after */
+	if (sandbox_note_durable(s, &s->write, JOURNAL_PAUSED, on_noted, &err) < 0)
+		on_noted(&s->write, &err);
+}
+
+static void on_kept(struct files_call *c, struct files_opened *got, const struct err *failed)
+{
+	struct pausing *p = CONTAINER_OF(c, struct pausing, files);
+
+	if (failed) {
+		fail(p, failed);
+		return;
+	}
+	step("pause.renamed");
+	p->kept = true;
+	p->disk_crc = got->disk_crc;
+	p->kept_ns = clock_mono_ns();
+	note(p);
+}
+
+static void on_learned(struct sandbox *s)
+{
+	if (s->pausing) /* else it failed meanwhile */
+		note(s->pausing);
+}
+
+/* Names before contents: until a row says so nobody believes either. */
+static bool keep(struct pausing *p)
+{
+	struct files_order o;
+	struct err err;
+
+	network_learn(p->sandbox, on_learned); /* it stands still: it asks for no more names */
+	sandbox_files_order(p->sandbox, FILES_KEEP, &o);
+	o.memory = p->memory;
+	if (files_ask(p->sandbox->node->files, &p->files, &o, on_kept, &err) == 0)
+		return true;
+	fail(p, &err);
+	return false;
+}
+
+static void synced(struct pausing *p)
+{
+	step("pause.synced");
+	p->synced = true;
+	p->synced_ns = clock_mono_ns();
+	note(p);
+}
+
+/* --- copied: its disk in the same stop, then it goes on ----------------------------------- */
+
+static void on_thawed(struct thaw *t, const struct err *err)
+{
+	struct pausing *p = CONTAINER_OF(t, struct pausing, thaw);
+	struct taking *taking = TAKE(p->taking);
+	struct disk_copy *disk = TAKE(p->disk);
+	struct sandbox *s = p->sandbox;
+
+	if (err)
+		log_warn("%s does not go on after it was copied: %s", s->info.id, err->msg);
+	log_info("%s was copied, stood still for %" PRIu64 " us at least", s->info.id,
+		 p->result.stopped_us);
+	events_add(&s->record.events, EVENT_INFO, "copied", "Sandbox copied");
+	pause_cancel(s);
+	monitor_keep(s);
+	taking_copied(taking, s, disk);
+	if (err)
+		rouse_begin(s);
+	else
+		pause_undone(s);
+}
+
+static void go_on(struct pausing *p)
+{
+	struct sandbox *s = p->sandbox;
+	struct err err;
+
+	save_cancel(&p->save); /* the copier ends; what it wrote is synced by the taking */
+	if (resume_identity(s, true, &p->identity, &err) < 0 ||
+	    thaw_start(&p->thaw, &s->machine, &s->node->agent, take_fd(&p->thaw_socket),
+		       &p->identity, on_thawed, &err) < 0)
+		on_thawed(&p->thaw, &err);
+}
+
+static void on_disk_begun(struct disk_copy *d, const struct err *err)
+{
+	struct pausing *p = d->owner;
+
+	if (err) {
+		fail(p, err);
+		return;
+	}
+	p->result.stopped_us = (clock_mono_ns() - p->stopped_ns) / 1000;
+	step("snapshot.copied");
+	network_learn(p->sandbox, NULL);
+	go_on(p);
+}
+
+/* In the same stop, which does not last longer for a large disk: it is copied behind. */
+static void copy_disk(struct pausing *p)
+{
+	struct err err;
+
+	if (disk_copy_begin(p->disk, on_disk_begun, &err) < 0)
+		fail(p, &err);
+}
+
+static void on_disk_opened(struct disk_copy *d, const struct err *err)
+{
+	struct pausing *p = d->owner;
+
+	if (err) {
+		fail(p, err);
+		return;
+	}
+	close(take_fd(&p->opened.disk));
+	start_copier(p, &p->opened);
+}
+
+static void open_disk_copy(struct pausing *p, struct files_opened *got)
+{
+	struct sandbox *s = p->sandbox;
+	uint32_t layers = s->snapshot ? s->snapshot->row.layers : 0;
+	struct err err;
+
+	p->opened = *got;
+	*got = FILES_NONE;
+	p->disk = calloc(1, sizeof(*p->disk));
+	if (!p->disk)
+		err_set(&err, ERR_EXHAUSTED, ENOMEM, "copy a disk");
+	if (!p->disk || disk_copy_open(p->disk, &s->machine, p->opened.disk, layers, on_disk_opened,
+				       &err) < 0) {
+		fail(p, &err);
+		return;
+	}
+	p->disk->owner = p;
+}
+
 /* --- saving ------------------------------------------------------------------------------- */
 
 static void on_copied(struct save_user *u, const struct save_result *r)
@@ -142,12 +418,12 @@ static void on_copied(struct save_user *u, const struct save_result *r)
 
 	p->stopped_ns = clock_mono_ns() - r->stopped_us * 1000;
 	if (p->taking) {
-		pause_copy_disk(p);
+		copy_disk(p);
 		return;
 	}
 	step("pause.copied");
 	p->copied_ns = clock_mono_ns();
-	if (pause_keep(p)) /* beside the copier, which syncs what it wrote */
+	if (keep(p)) /* beside the copier, which syncs what it wrote */
 		save_sync(&p->save);
 }
 
@@ -156,11 +432,11 @@ static void on_saved(struct save_user *u, const struct save_result *r, const str
 	struct pausing *p = of_save(u);
 
 	if (err) {
-		pause_fail(p, err);
+		fail(p, err);
 		return;
 	}
 	p->result = *r;
-	pause_synced(p);
+	synced(p);
 }
 
 /* Whoever comes second, the copier or the beginning of the save. */
@@ -187,7 +463,7 @@ static void begin_save(struct pausing *p, int socket)
 	p->begun_ns = clock_mono_ns();
 	p->end_ns = s->info.end_ns;
 	if (save_start(&p->save, &s->machine, &spec, socket, &p->save_user, &err) < 0)
-		pause_fail(p, &err);
+		fail(p, &err);
 	else
 		give_copier(p);
 }
@@ -197,7 +473,7 @@ static void on_sockets(struct guest_sockets *g, int *fds, const struct err *err)
 	struct pausing *p = CONTAINER_OF(g, struct pausing, sockets);
 
 	if (err) {
-		pause_fail(p, err);
+		fail(p, err);
 	} else {
 		if (p->taking)
 			p->thaw_socket = take_fd(&fds[1]);
@@ -223,7 +499,7 @@ static void on_copier(struct warden_call *c, const struct warden_reply *reply, i
 
 	(void)reply, (void)fds, (void)n_fds;
 	if (err) {
-		pause_fail(p, err);
+		fail(p, err);
 		return;
 	}
 	if (!p->taking)
@@ -233,7 +509,7 @@ static void on_copier(struct warden_call *c, const struct warden_reply *reply, i
 	give_copier(p);
 }
 
-void pause_start_copier(struct pausing *p, struct files_opened *got)
+static void start_copier(struct pausing *p, struct files_opened *got)
 {
 	struct warden_request rq = { .verb = WARDEN_COPY };
 	int ends[2], fds[COPIER_FDS];
@@ -241,7 +517,7 @@ void pause_start_copier(struct pausing *p, struct files_opened *got)
 
 	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0, ends) < 0) {
 		err_set(&err, ERR_EXHAUSTED, errno, "a socket for the copier");
-		pause_fail(p, &err);
+		fail(p, &err);
 		return;
 	}
 	p->control = ends[0];
@@ -252,7 +528,7 @@ void pause_start_copier(struct pausing *p, struct files_opened *got)
 	memcpy(rq.id, p->sandbox->info.id, sizeof(rq.id));
 	if (warden_once_fds(&p->sandbox->node->warden, &p->call, &rq, fds, COPIER_FDS,
 			    WARDEN_CALL_MS, on_copier, &err) < 0)
-		pause_fail(p, &err);
+		fail(p, &err);
 	else
 		ask_sockets(p); /* beside it: a guest freezes slower than a copier starts */
 }
@@ -263,11 +539,11 @@ static void on_files(struct files_call *c, struct files_opened *got, const struc
 
 	base_learn(p->sandbox->node, p->sandbox->base_id, got);
 	if (err)
-		pause_fail(p, err);
+		fail(p, err);
 	else if (p->taking)
-		pause_copy_open(p, got);
+		open_disk_copy(p, got);
 	else if (p->memory)
-		pause_start_copier(p, got);
+		start_copier(p, got);
 	else
 		ask_sockets(p);
 }
@@ -285,13 +561,13 @@ static void open_files(struct pausing *p)
 	o.need_mib =
 		p->memory ? vm_group_memory_mib(&p->sandbox->node->groups, p->sandbox->info.id) : 0;
 	if (files_ask(p->sandbox->node->files, &p->files, &o, on_files, &err) < 0)
-		pause_fail(p, &err);
+		fail(p, &err);
 }
 
 static void on_monitor(struct sandbox *s, const struct err *err)
 {
 	if (err)
-		pause_fail(s->pausing, err);
+		fail(s->pausing, err);
 	else
 		open_files(s->pausing);
 }
@@ -302,7 +578,7 @@ static void want_monitor(struct pausing *p)
 	int there = monitor_want(p->sandbox, on_monitor, &err);
 
 	if (there < 0)
-		pause_fail(p, &err);
+		fail(p, &err);
 	else if (there > 0)
 		open_files(p);
 }
@@ -320,7 +596,7 @@ static void wait_for_warden(struct timer *t)
 		want_monitor(p);
 	} else if (loop_now_ms(n->loop) >= p->link_until_ms) {
 		err_set(&err, ERR_UNAVAILABLE, 0, "warden is not running on this host");
-		pause_fail(p, &err);
+		fail(p, &err);
 	} else {
 		timer_start(&p->link, PAUSE_LOOK_MS);
 	}
@@ -335,7 +611,7 @@ static void on_turn(struct turn *t)
 	if (p->sandbox->monitor.disk_full) { /* its guest cannot write back what it holds */
 		err_set(&err, ERR_NO_SPACE, 0, "the host's disk is full and the sandbox waits");
 		files_name_room(p->sandbox->node->files, &err);
-		pause_fail(p, &err);
+		fail(p, &err);
 		return;
 	}
 	timer_init(&p->link, l, wait_for_warden);
@@ -343,7 +619,7 @@ static void on_turn(struct turn *t)
 	wait_for_warden(&p->link);
 }
 
-struct pausing *pause_start(struct sandbox *s, struct err *err)
+static struct pausing *start(struct sandbox *s, struct err *err)
 {
 	struct pausing *p = calloc(1, sizeof(*p));
 
@@ -368,7 +644,7 @@ struct pausing *pause_start(struct sandbox *s, struct err *err)
 void pause_begin(struct sandbox *s, struct door_asked *asked, bool memory)
 {
 	struct err err;
-	struct pausing *p = pause_start(s, &err);
+	struct pausing *p = start(s, &err);
 
 	if (!p) {
 		if (asked)
@@ -378,4 +654,14 @@ void pause_begin(struct sandbox *s, struct door_asked *asked, bool memory)
 	p->asked = asked;
 	p->memory = memory;
 	step("pause.asked");
+}
+
+int pause_for_copy(struct sandbox *s, struct taking *t, struct err *err)
+{
+	struct pausing *p = start(s, err);
+
+	if (!p)
+		return -1;
+	p->taking = t;
+	return 0;
 }
