@@ -24,7 +24,7 @@ enum node_verb {
 		       * one only when text is its access token, NODE_PRIVATE: of a private one
 		       * only when it is its traffic token, else ERR_DENIED. A paused one is not
 		       * resumed without: ERR_NOT_FOUND. NODE_INGRESS: its text, too */
-	NODE_TEMPLATES, /* -> text: a JSON array of objects, see node/README.md */
+	NODE_TEMPLATES, /* -> text: a JSON array of objects, see node/door/README.md */
 	NODE_STATUS,    /* -> text: a JSON object: counts and limits of this host */
 	NODE_SIGNED,    /* id or "", flags, text: the query of a signed URL (no JSON) -> the sandbox
 			 * whose token signed it. When it ends is not looked at: the agent does */
@@ -45,7 +45,7 @@ enum node_verb {
 			 * also   paused ones, that use a secret of that name */
 	NODE_SEAL_KEY,  /* -> text: {"sealKey":"<base64>"}: for what only the opener may read */
 	NODE_LOST_LIST, /* an operator's; count: from which on -> text: a JSON array, the oldest
-			 * first, see node/lost.h */
+			 * first, see node/files/lost.h */
 	NODE_LOST_RESTORE, /* an operator's; id. ERR_EXISTS: something has it. ERR_NOT_FOUND: it is
 			    * not lost, or what it was made of is gone */
 	NODE_LOST_DROP,    /* an operator's; id: it is removed, for good */
