@@ -1,7 +1,8 @@
-/* json.c - text to values and back, within limits. */
+/* json.c - text to values and back, within limits; members of a type. */
 #include "wire/json.h"
 
 #include <assert.h>
+#include <inttypes.h>
 
 #include "base/wipe.h"
 
@@ -95,4 +96,192 @@ json_t *json_text(struct bytes text)
 		if (plain.ptr[i] == 0 || plain.ptr[i] > 127)
 			plain.ptr[i] = '?';
 	return json_stringn((const char *)plain.ptr, plain.len);
+}
+
+/* Typed members of an object, under either of their two names. */
+
+/* lowerCamelCase to snake_case. False when both are the same word. */
+static bool snake(const char *camel, char ret[static 2 * JSON_NAME_MAX])
+{
+	size_t n = 0;
+	bool differs = false;
+
+	assert(strlen(camel) < JSON_NAME_MAX);
+	for (size_t i = 0; camel[i]; i++) {
+		bool upper = camel[i] >= 'A' && camel[i] <= 'Z';
+
+		if (upper)
+			ret[n++] = '_';
+		ret[n++] = upper ? (char)(camel[i] - 'A' + 'a') : camel[i];
+		differs = differs || upper;
+	}
+	ret[n] = '\0';
+	return differs;
+}
+
+/* *ret is NULL when the member is absent or null, which proto3 takes for the same. */
+static int lookup(const json_t *obj, const char *name, json_t **ret, struct err *err)
+{
+	char other[2 * JSON_NAME_MAX];
+	json_t *v, *w = NULL;
+
+	if (!json_is_object(obj))
+		return err_set(err, ERR_INVALID, 0, "expected an object with %s", name);
+	v = json_object_get(obj, name);
+	if (snake(name, other))
+		w = json_object_get(obj, other);
+	if (v && w)
+		return err_set(err, ERR_INVALID, 0, "both %s and %s are given", name, other);
+	v = v ? v : w;
+	*ret = json_is_null(v) ? NULL : v;
+	return 0;
+}
+
+/* A member of one type. *ret is NULL when it may be absent and is. */
+static int typed(const json_t *obj, const char *name, bool required, json_type type,
+		 const char *what, json_t **ret, struct err *err)
+{
+	json_t *v = NULL;
+
+	if (lookup(obj, name, &v, err) < 0)
+		return -1;
+	if (!v && required)
+		return err_set(err, ERR_INVALID, 0, "%s is missing", name);
+	if (v && json_typeof(v) != type)
+		return err_set(err, ERR_INVALID, 0, "%s must be %s", name, what);
+	*ret = v;
+	return 0;
+}
+
+static int get_string(const json_t *obj, const char *name, bool required, struct bytes *ret,
+		      struct err *err)
+{
+	json_t *v = NULL;
+
+	if (typed(obj, name, required, JSON_STRING, "a string", &v, err) < 0)
+		return -1;
+	if (v)
+		*ret = json_bytes(v);
+	return 0;
+}
+
+int json_want_string(const json_t *obj, const char *name, struct bytes *ret, struct err *err)
+{
+	return get_string(obj, name, true, ret, err);
+}
+
+int json_may_string(const json_t *obj, const char *name, struct bytes *ret, struct err *err)
+{
+	return get_string(obj, name, false, ret, err);
+}
+
+static bool string_to_int(struct bytes text, int64_t *ret)
+{
+	bool negative = bytes_starts(text, BYTES_LIT("-"));
+	uint64_t v;
+
+	if (!bytes_to_u64(bytes_tail(text, negative), &v) || v > (uint64_t)INT64_MAX + negative)
+		return false;
+	*ret = negative ? (int64_t)(0 - v) : (int64_t)v;
+	return true;
+}
+
+static bool to_int(const json_t *v, int64_t *ret)
+{
+	if (json_is_string(v))
+		return string_to_int(json_bytes(v), ret);
+	if (!json_is_integer(v))
+		return false;
+	*ret = json_integer_value(v);
+	return true;
+}
+
+static int get_int(const json_t *obj, const char *name, bool required, int64_t min, int64_t max,
+		   int64_t *ret, struct err *err)
+{
+	int64_t n;
+	json_t *v = NULL;
+
+	if (lookup(obj, name, &v, err) < 0)
+		return -1;
+	if (!v && required)
+		return err_set(err, ERR_INVALID, 0, "%s is missing", name);
+	if (!v)
+		return 0;
+	if (!to_int(v, &n) || n < min || n > max)
+		return err_set(err, ERR_INVALID, 0,
+			       "%s must be a whole number from %" PRId64 " to %" PRId64, name, min,
+			       max);
+	*ret = n;
+	return 0;
+}
+
+int json_want_int(const json_t *obj, const char *name, int64_t min, int64_t max, int64_t *ret,
+		  struct err *err)
+{
+	return get_int(obj, name, true, min, max, ret, err);
+}
+
+int json_may_int(const json_t *obj, const char *name, int64_t min, int64_t max, int64_t *ret,
+		 struct err *err)
+{
+	return get_int(obj, name, false, min, max, ret, err);
+}
+
+static int get_bool(const json_t *obj, const char *name, bool required, bool *ret, struct err *err)
+{
+	json_t *v = NULL;
+
+	if (lookup(obj, name, &v, err) < 0)
+		return -1;
+	if (!v && required)
+		return err_set(err, ERR_INVALID, 0, "%s is missing", name);
+	if (v && !json_is_boolean(v))
+		return err_set(err, ERR_INVALID, 0, "%s must be true or false", name);
+	if (v)
+		*ret = json_is_true(v);
+	return 0;
+}
+
+int json_want_bool(const json_t *obj, const char *name, bool *ret, struct err *err)
+{
+	return get_bool(obj, name, true, ret, err);
+}
+
+int json_may_bool(const json_t *obj, const char *name, bool *ret, struct err *err)
+{
+	return get_bool(obj, name, false, ret, err);
+}
+
+static int get_tree(const json_t *obj, const char *name, bool required, json_type type,
+		    json_t **ret, struct err *err)
+{
+	const char *what = type == JSON_OBJECT ? "an object" : "an array";
+	json_t *v = NULL;
+
+	if (typed(obj, name, required, type, what, &v, err) < 0)
+		return -1;
+	if (v)
+		*ret = v;
+	return 0;
+}
+
+int json_want_object(const json_t *obj, const char *name, json_t **ret, struct err *err)
+{
+	return get_tree(obj, name, true, JSON_OBJECT, ret, err);
+}
+
+int json_may_object(const json_t *obj, const char *name, json_t **ret, struct err *err)
+{
+	return get_tree(obj, name, false, JSON_OBJECT, ret, err);
+}
+
+int json_want_array(const json_t *obj, const char *name, json_t **ret, struct err *err)
+{
+	return get_tree(obj, name, true, JSON_ARRAY, ret, err);
+}
+
+int json_may_array(const json_t *obj, const char *name, json_t **ret, struct err *err)
+{
+	return get_tree(obj, name, false, JSON_ARRAY, ret, err);
 }
