@@ -6,6 +6,7 @@
 #include <fcntl.h>
 
 #include "jail/fdmsg.h"
+#include "net/fd_pass.h"
 #include "net/watch.h"
 
 struct handed {

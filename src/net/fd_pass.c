@@ -1,10 +1,12 @@
-/* fd_pass.c - a descriptor beside the bytes of a stream, and its own. */
+/* fd_pass.c - see fd_pass.h. */
 /* #syscalls: sendmsg */
+#include "net/fd_pass.h"
+
 #include <errno.h>
 #include <string.h>
 #include <sys/socket.h>
 
-#include "net/fd_stream_inside.h"
+#include "net/fd_stream.h"
 
 int stream_pass_fd(struct stream *s, char byte, int fd, struct err *err)
 {

@@ -17,7 +17,6 @@
 #include <sys/socket.h>
 #include <sys/stat.h>
 
-#include "net/fd_stream_inside.h"
 #include "net/loop_inside.h"
 #include "net/stream_layer.h"
 #include "net/tcp.h"

@@ -14,7 +14,6 @@
 
 #include "net/address_counts.h"
 #include "net/fd_stream.h"
-#include "net/fd_stream_inside.h"
 #include "net/loop_inside.h"
 #include "net/tcp.h"
 #include "net/watch.h"

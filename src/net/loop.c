@@ -9,8 +9,9 @@
 #include <signal.h>
 
 #include "base/wipe.h"
-#include "net/fd_stream_inside.h"
+#include "net/fd_stream.h"
 #include "net/loop_inside.h"
+#include "net/turn_end.h"
 
 enum { LAST_TURNS = 16 }; /* closing one thing may defer another, a few deep */
 

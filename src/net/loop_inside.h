@@ -24,5 +24,3 @@ struct loop {
 	struct fd_stream *lingering;  /* closed by their owners, not yet gone */
 	uint8_t input[LOOP_READ_MAX]; /* every stream reads into this one */
 };
-
-void turn_ends_run(struct loop *l);

@@ -5,11 +5,6 @@
 
 #include "net/stream_layer.h"
 
-void stream_init(struct stream *s, const struct stream_ops *ops, struct loop *l)
-{
-	*s = (struct stream){ .ops = ops, .loop = l };
-}
-
 void stream_set_user(struct stream *s, struct stream_user *u)
 {
 	assert(!s->closed);

@@ -70,14 +70,6 @@ enum stream_file {
 enum stream_file stream_send_file(struct stream *s, int file, size_t max, size_t *ret_n,
 				  struct err *err) NODISCARD;
 
-/* One byte with a descriptor, over a unix socket with nothing queued, at once or not at all. The
- * descriptor stays the caller's. */
-int stream_pass_fd(struct stream *s, char byte, int fd, struct err *err) NODISCARD;
-
-/* Ends the stream and gives back its socket as it is, to be handed to another process; -1 when it
- * was broken or had something queued: then it is closed. */
-int stream_take_fd(struct stream *s);
-
 void stream_shut(struct stream *s); /* half close: after the queue, say that nothing follows */
 
 void stream_close(struct stream *s); /* in the background: send what is queued, then part well */

@@ -33,4 +33,7 @@ struct stream {
 	bool reading, shut, closed; /* kept by stream.c */
 };
 
-void stream_init(struct stream *s, const struct stream_ops *ops, struct loop *l);
+static inline void stream_init(struct stream *s, const struct stream_ops *ops, struct loop *l)
+{
+	*s = (struct stream){ .ops = ops, .loop = l };
+}

@@ -17,3 +17,5 @@ struct turn_end { /* embedded by its owner; all zero: nothing to do */
 /* A second time in a turn does nothing. on_end may add others, not itself. */
 void turn_end_add(struct loop *l, struct turn_end *e);
 void turn_end_drop(struct turn_end *e); /* fine when there is nothing to do */
+
+void turn_ends_run(struct loop *l); /* for the loop */

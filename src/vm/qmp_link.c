@@ -8,6 +8,8 @@
 #include <assert.h>
 #include <errno.h>
 
+#include "net/fd_pass.h"
+
 struct qmp_link {
 	struct stream *stream;
 	struct stream_user stream_user;
