@@ -8,34 +8,10 @@ enum { ID_BYTES = 16, ROOM_FIRST = 8 };
 
 #define COLUMNS "s.id, s.team_id, s.name, s.version, s.metadata, s.sealed, s.created, s.updated"
 
-struct store_secret *store_secret_new(const char *team_id)
-{
-	struct store_secret *s = calloc(1, sizeof(*s));
-
-	if (s)
-		snprintf(s->team_id, sizeof(s->team_id), "%s", team_id);
-	return s;
-}
-
-static void clear(struct store_secret *s)
-{
-	free(s->metadata);
-	free(s->sealed);
-	free(s->names);
-}
-
-void store_secret_free(struct store_secret *s)
-{
-	if (!s)
-		return;
-	clear(s);
-	free(s);
-}
-
 void store_secrets_done(struct store_rows *r)
 {
 	for (size_t i = 0; i < r->n_secrets; i++)
-		clear(&r->secrets[i]);
+		store_secret_clear(&r->secrets[i]);
 	free(r->secrets);
 }
 

@@ -24,4 +24,5 @@ struct store_secret { /* its texts are its own */
 };
 
 struct store_secret *store_secret_new(const char *team_id); /* NULL: no memory */
+void store_secret_clear(struct store_secret *s);            /* frees its texts only */
 void store_secret_free(struct store_secret *s);             /* NULL is fine */
