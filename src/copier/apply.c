@@ -1,6 +1,6 @@
 /* apply.c - saved pages back into the memory of a VM that does not run yet. */
 /* #syscalls: pread64 pwrite64 fstat newfstatat */
-#include "copier/work.h"
+#include "copier/apply.h"
 
 #include <errno.h>
 #include <sys/stat.h>

@@ -11,6 +11,8 @@
 
 #include "base/clock.h"
 #include "base/log.h"
+#include "copier/apply.h"
+#include "copier/save.h"
 #include "copier/syscalls.h"
 #include "copier/work.h"
 #include "jail/confine.h"

@@ -1,5 +1,7 @@
 /* save.c - a VM's memory and device state into their files. */
 /* #syscalls: pread64 pwrite64 ftruncate fstat newfstatat */
+#include "copier/save.h"
+
 #include <errno.h>
 #include <sys/stat.h>
 

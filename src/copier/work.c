@@ -1,4 +1,4 @@
-/* work.c - moving bytes, all of them or none. */
+/* work.c - see work.h. */
 /* #syscalls: pread64 pwrite64 fstat newfstatat poll fdatasync */
 #include "copier/work.h"
 

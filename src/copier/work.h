@@ -1,4 +1,4 @@
-/* work.h - what a copier does, and what it does it with. */
+/* work.h - what a copier works with, and moving bytes: all of them or none. */
 #pragma once
 
 #include "copier/crew.h"
@@ -20,14 +20,11 @@ struct work {
 	struct crew *crew;                 /* may be NULL */
 };
 
-/* These fill in the figures of *ret; took_us is the caller's. */
-int work_first(struct work *w, struct copier_reply *ret, struct err *err) NODISCARD;
-int work_copy(struct work *w, struct copier_reply *ret, struct err *err) NODISCARD;
-int work_state(struct work *w, struct copier_reply *ret, struct err *err) NODISCARD;
+/* What was saved is on the disk, and reads as it was written. Fills in the figures of *ret; took_us
+ * is the caller's: so do those of save.h and apply.h. */
 int work_sync(struct work *w, struct copier_reply *ret, struct err *err) NODISCARD;
-int work_apply(struct work *w, struct copier_reply *ret, struct err *err) NODISCARD;
 
-/* --- shared by them ------------------------------------------------------------------------ */
+/* --- shared by all of them ----------------------------------------------------------------- */
 
 int work_memory_bytes(const struct work *w, uint64_t *ret, struct err *err) NODISCARD;
 int work_read(int fd, void *to, size_t n, uint64_t at, struct err *err) NODISCARD; /* all n */

@@ -15,8 +15,9 @@
 #include <unistd.h>
 
 #include "base/crc32c.h"
+#include "copier/apply.h"
 #include "copier/pages.h"
-#include "copier/work.h"
+#include "copier/save.h"
 
 enum { PAGES = 1024, BYTES = PAGES * PAGES_BYTES, STATE_BYTES = 70000 };
 
