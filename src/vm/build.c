@@ -1,14 +1,45 @@
-/* build.c - the first half of a build: make the overlay, boot, wait for the agent; and its end. */
-#include "vm/build_inside.h"
+/* build.c - see build.h. From its end to its beginning: sealing, saving, what is run in the guest,
+ * booting.
+ */
+#include "vm/build.h"
 
 #include <assert.h>
 #include <errno.h>
+
+#include "vm/package_hosts.h"
+#include "vm/trust_ca.h"
 
 #define JOB_ID "overlay"
 
 enum { HEALTH_MS = 10 * 1000 };
 
-struct build *build_of_call(struct qmp_call *c)
+static_assert((int)MANIFEST_PACKAGES_MAX == (int)PACKAGE_HOSTS_TEXT_MAX,
+	      "one is put into the other");
+
+/* What is run in the guest, in this order; any may be absent. */
+enum build_command { BUILD_TRUST, BUILD_ASK_PACKAGES, BUILD_START, BUILD_READY, BUILD_COMMANDS };
+
+struct build {
+	struct build_user *user;
+	struct machine *machine;
+	struct machine_user machine_user;
+	struct build_spec spec;
+	const char *step_name; /* a literal */
+	struct timer step, deadline, settle;
+	struct qmp_call call;
+	bool job_ended; /* told by an event, which may overtake the command's own answer */
+	int socket;     /* -1: not here yet, or in use */
+	bool commanded; /* it is for a command, not for the agent's health */
+	struct agent_dial dial;
+	struct agent_link agent;
+	struct agent_exec exec;
+	enum build_command command; /* that is run, or the next */
+	struct template_watcher watcher;
+	struct template_job *job;
+	bool quitting;
+};
+
+static struct build *build_of_call(struct qmp_call *c)
 {
 	return CONTAINER_OF(c, struct build, call);
 }
@@ -58,20 +89,22 @@ static void on_deadline(struct timer *t)
 	on_late(CONTAINER_OF(t, struct build, deadline));
 }
 
-void build_begin(struct build *b, const char *name, uint64_t ms)
+/* Each step has a deadline of its own, and a name for errors; what was reached has a time. */
+static void build_begin(struct build *b, const char *name, uint64_t ms)
 {
 	b->step_name = name;
 	timer_start(&b->step, ms);
 }
 
-void build_reached(struct build *b, const char *name)
+static void build_reached(struct build *b, const char *name)
 {
 	timer_stop(&b->step);
 	steps_add(&b->machine->steps, name);
 }
 
-void build_ask(struct build *b, const char *command, json_t *arguments,
-	       void (*on_done)(struct qmp_call *c, const json_t *ret, const struct err *err))
+/* These may fail the build: b is gone then, so each is the last thing its caller does. */
+static void build_ask(struct build *b, const char *command, json_t *arguments,
+		      void (*on_done)(struct qmp_call *c, const json_t *ret, const struct err *err))
 {
 	struct err err;
 
@@ -85,6 +118,236 @@ static void build_fail_with(struct build *b, const char *what)
 
 	err_set(&err, ERR_INTERNAL, 0, "%s", what);
 	build_fail(b, &err);
+}
+
+/* --- sealing ------------------------------------------------------------------------------ */
+
+static void on_sealed(struct template_watcher *w, const struct manifest *m,
+		      enum manifest_reason reason, const struct err *err)
+{
+	struct build *b = CONTAINER_OF(w, struct build, watcher);
+	struct build_user *u = b->user;
+
+	(void)reason;
+	b->job = NULL;
+	if (err) {
+		build_fail(b, err);
+		return;
+	}
+	build_reached(b, "sealed");
+	build_cancel(b);
+	u->ops->on_done(u, m, NULL);
+}
+
+void build_stopped(struct build *b, struct template_files *files, int manifest)
+{
+	static const struct template_watcher_ops ops = { on_sealed };
+	struct err err;
+
+	b->step_name = "seal";
+	b->watcher.ops = &ops;
+	if (template_seal(files, manifest, &b->spec.manifest, b->machine->loop, &b->watcher,
+			  &b->job, &err) < 0)
+		build_fail(b, &err);
+}
+
+/* --- saving ------------------------------------------------------------------------------- */
+
+static void on_quit(struct qmp_call *c, const json_t *ret, const struct err *err)
+{
+	(void)c, (void)ret, (void)err; /* the end of the conversation says the rest */
+}
+
+static void on_saved(struct qmp_call *c, const json_t *ret, const struct err *err)
+{
+	struct build *b = build_of_call(c);
+
+	(void)ret;
+	if (err) {
+		build_fail(b, err);
+		return;
+	}
+	build_reached(b, "saved");
+	build_begin(b, "quit", MACHINE_COMMAND_MS);
+	b->quitting = true;
+	vm_life_enter(&b->machine->life, VM_STOPPING);
+	build_ask(b, "quit", NULL, on_quit);
+}
+
+static void on_stopped(struct qmp_call *c, const json_t *ret, const struct err *failed)
+{
+	struct build *b = build_of_call(c);
+	struct err err;
+
+	(void)ret;
+	if (failed) {
+		build_fail(b, failed);
+		return;
+	}
+	vm_life_enter(&b->machine->life, VM_PAUSED);
+	build_reached(b, "stopped");
+	build_begin(b, "save", BUILD_SAVE_MS);
+	if (machine_save(b->machine, &b->call, b->spec.state_file, on_saved, &err) < 0)
+		build_fail(b, &err);
+}
+
+/* What the guest still had to do, each of its copies would do again. */
+static void on_settled(struct timer *t)
+{
+	struct build *b = CONTAINER_OF(t, struct build, settle);
+	struct err err;
+
+	build_reached(b, "settled");
+	build_begin(b, "stop", MACHINE_STOP_MS);
+	if (machine_stop(b->machine, &b->call, on_stopped, &err) < 0)
+		build_fail(b, &err);
+}
+
+static void on_frozen(struct agent_link *l, const struct agent_answer *a, const struct err *err)
+{
+	struct build *b = CONTAINER_OF(l, struct build, agent);
+
+	(void)a;
+	if (err) {
+		build_fail(b, err);
+		return;
+	}
+	build_reached(b, "frozen");
+	agent_link_close(&b->agent); /* no connection may outlive the machine it was made to */
+	build_begin(b, "stop", BUILD_SETTLE_MS + MACHINE_COMMAND_MS);
+	timer_init(&b->settle, b->machine->loop, on_settled);
+	timer_start(&b->settle, BUILD_SETTLE_MS);
+}
+
+static void build_freeze(struct build *b)
+{
+	struct err err;
+
+	build_begin(b, "freeze", BUILD_FREEZE_MS + MACHINE_COMMAND_MS);
+	if (agent_link_freeze_disk(&b->agent, BUILD_FREEZE_MS, on_frozen, &err) < 0)
+		build_fail(b, &err);
+}
+
+/* --- what is run in the guest, one after the other ----------------------------------------- */
+
+struct command {
+	const char *what, *reached; /* literals */
+	struct bytes text, user;    /* no text: not run */
+	uint64_t ms;
+	bool detach;    /* it goes on */
+	bool must_work; /* and if not, so does the build not */
+};
+
+static struct command command_of(const struct build *b)
+{
+	const struct build_spec *s = &b->spec;
+	const struct bytes none = { 0 };
+
+	switch (b->command) {
+	case BUILD_TRUST:
+		return (struct command){ .what = "trust certificates",
+					 .reached = "trusted",
+					 .text = s->ca.len > 0 ? trust_ca_script() : none,
+					 .user = BYTES_LIT("root"),
+					 .ms = BUILD_TRUST_MS,
+					 .must_work = true };
+	case BUILD_ASK_PACKAGES:
+		return (struct command){ .what = "package hosts",
+					 .reached = "packages",
+					 .text = s->ask_packages ? package_hosts_script() : none,
+					 .user = s->start_user,
+					 .ms = BUILD_PACKAGES_MS };
+	case BUILD_START:
+		return (struct command){ .what = "start command",
+					 .reached = "started",
+					 .text = s->start_command,
+					 .user = s->start_user,
+					 .ms = BUILD_START_MS,
+					 .detach = true };
+	case BUILD_READY:
+		return (struct command){ .what = "ready command",
+					 .reached = "ready",
+					 .text = s->ready_command,
+					 .user = s->start_user,
+					 .ms = BUILD_READY_MS,
+					 .must_work = true };
+	case BUILD_COMMANDS:
+		break;
+	}
+	return (struct command){ 0 };
+}
+
+static void build_commands(struct build *b);
+
+static void on_ended(struct agent_exec *e, const struct agent_exec_result *ret,
+		     const struct err *failed)
+{
+	struct build *b = CONTAINER_OF(e, struct build, exec);
+	const struct command c = command_of(b);
+	struct err err;
+
+	if (failed) {
+		build_fail(b, failed);
+		return;
+	}
+	if (c.must_work && (!ret->exited || ret->exit_code != 0)) {
+		err_set(&err, ERR_INVALID, 0, "it ended with %s", ret->status);
+		build_fail(b, &err);
+		return;
+	}
+	if (b->command == BUILD_ASK_PACKAGES)
+		package_hosts_read(ret->out, b->spec.manifest.packages);
+	build_reached(b, c.reached);
+	b->command++;
+	build_commands(b);
+}
+
+static void on_dialled(struct agent_dial *d, struct stream *s, const struct err *failed)
+{
+	struct build *b = CONTAINER_OF(d, struct build, dial);
+	const struct command c = command_of(b);
+	AUTO(json_decrefp)
+	json_t *env = json_pack("{s:s%}", TRUST_CA_VARIABLE, b->spec.ca.ptr, b->spec.ca.len);
+	const struct agent_exec_spec spec = {
+		.command = c.text,
+		.user = c.user,
+		.env = b->command == BUILD_TRUST ? env : NULL,
+		.detach = c.detach,
+	};
+	struct err err;
+
+	if (!s)
+		build_fail(b, failed);
+	else if (agent_exec_start(&b->exec, s, &spec, c.ms, on_ended, &err) < 0)
+		build_fail(b, &err);
+}
+
+/* The socket that was wanted for a command. */
+static void build_commands_socket(struct build *b)
+{
+	struct err err;
+
+	if (agent_dial_start(&b->dial, b->machine->loop, take_fd(&b->socket), &b->spec.agent,
+			     AGENT_DIAL_UP_MS, command_of(b).ms, on_dialled, &err) < 0)
+		build_fail(b, &err);
+}
+
+/* What is left to be run, then build_freeze(). */
+static void build_commands(struct build *b)
+{
+	struct command c = command_of(b);
+
+	while (b->command < BUILD_COMMANDS && c.text.len == 0) {
+		b->command++;
+		c = command_of(b);
+	}
+	if (b->command == BUILD_COMMANDS) {
+		build_freeze(b);
+		return;
+	}
+	build_begin(b, c.what, c.ms);
+	b->commanded = true;
+	b->user->ops->want_socket(b->user);
 }
 
 /* --- booting ------------------------------------------------------------------------------ */
