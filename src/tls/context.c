@@ -5,28 +5,8 @@
 #include <errno.h>
 #include <sys/stat.h>
 
-static long pipe_ctrl(BIO *b, int cmd, long n, void *at)
-{
-	(void)b;
-	(void)n;
-	(void)at;
-	return cmd == BIO_CTRL_FLUSH; /* what is written is never held back */
-}
-
-static int pipe_create(BIO *b)
-{
-	BIO_set_init(b, 1);
-	return 1;
-}
-
-static bool make_pipe(struct tls_context *c)
-{
-	c->pipe = BIO_meth_new(BIO_TYPE_SOURCE_SINK, "stream");
-	return c->pipe && BIO_meth_set_read(c->pipe, pipe_read) == 1 &&
-	       BIO_meth_set_write(c->pipe, pipe_write) == 1 &&
-	       BIO_meth_set_ctrl(c->pipe, pipe_ctrl) == 1 &&
-	       BIO_meth_set_create(c->pipe, pipe_create) == 1;
-}
+#include "tls/openssl_inside.h"
+#include "tls/tls_stream.h"
 
 static void harden(SSL_CTX *ssl)
 {
@@ -62,7 +42,7 @@ static int open_context(bool server, struct tls_context **ret, struct err *err)
 	c->refs = 1;
 	c->server = server;
 	c->ssl = SSL_CTX_new(server ? TLS_server_method() : TLS_client_method());
-	if (!c->ssl || !make_pipe(c) || !bound_cost(c->ssl) ||
+	if (!c->ssl || !tls_stream_set_up(c) || !bound_cost(c->ssl) ||
 	    SSL_CTX_set_min_proto_version(c->ssl, TLS1_2_VERSION) != 1)
 		return openssl_fail(err, ERR_INTERNAL, "begin TLS");
 	harden(c->ssl);
@@ -134,11 +114,7 @@ int tls_client_open(const struct tls_trust *t, struct tls_context **ret, struct 
 
 int tls_server_open(struct tls_context **ret, struct err *err)
 {
-	if (open_context(true, ret, err) < 0)
-		return -1;
-	SSL_CTX_set_cert_cb((*ret)->ssl, server_choose, NULL);
-	SSL_CTX_set_alpn_select_cb((*ret)->ssl, server_alpn, NULL);
-	return 0;
+	return open_context(true, ret, err);
 }
 
 void tls_context_free(struct tls_context *c)

@@ -1,19 +1,25 @@
-/* context.h - inside tls/: what all connections of one kind share. */
+/* context.h - what all TLS connections of one kind share: what is spoken, and whom a client trusts.
+ *
+ * Opened once per process, before it is confined: that reads files. Its streams may outlive it.
+ */
 #pragma once
 
-#include "tls/openssl_inside.h"
-#include "tls/tls_stream.h"
+#include <stdbool.h>
 
-struct tls_context {
-	SSL_CTX *ssl;
-	BIO_METHOD *pipe; /* how the library reads and writes: the bytes of a tls_stream */
-	unsigned int refs;
-	bool server, unverified;
+#include "base/err.h"
+
+/* Where distributions keep the certificates they trust, all in one file. */
+#define TLS_SYSTEM_ROOTS "/etc/ssl/certs/ca-certificates.crt"
+
+struct tls_context;
+
+struct tls_trust {
+	const char *roots; /* PEM; NULL: TLS_SYSTEM_ROOTS; "": none */
+	const char *extra; /* PEM, an operator's own; NULL, "" or empty: none */
+	bool unverified;   /* anybody will do: nothing is read, nothing checked */
 };
 
-/* tls_stream.c's, told to the library by context.c. */
-int pipe_read(BIO *b, char *into, int n);
-int pipe_write(BIO *b, const char *from, int n);
-int server_choose(SSL *ssl, void *unused);
-int server_alpn(SSL *ssl, const unsigned char **ret, unsigned char *ret_n,
-		const unsigned char *offered, unsigned int n, void *unused);
+int tls_client_open(const struct tls_trust *trust, struct tls_context **ret,
+		    struct err *err) NODISCARD;
+int tls_server_open(struct tls_context **ret, struct err *err) NODISCARD;
+void tls_context_free(struct tls_context *c); /* NULL is fine */

@@ -38,6 +38,13 @@ OPENSSL_OWNER(BIGNUM, own_bn, BN_free)
 OPENSSL_OWNER(GENERAL_NAME, own_name, GENERAL_NAME_free)
 OPENSSL_OWNER(NAME_CONSTRAINTS, own_constraints, NAME_CONSTRAINTS_free)
 
+struct tls_context { /* context.h makes them, tls_stream.c uses them */
+	SSL_CTX *ssl;
+	BIO_METHOD *pipe; /* how the library reads and writes: the bytes of a tls_stream */
+	unsigned int refs;
+	bool server, unverified;
+};
+
 struct identity { /* authority.h makes them, tls_stream.c shows them */
 	EVP_PKEY *key;
 	X509 *leaf;

@@ -15,9 +15,33 @@
 
 #include "net/stream_layer.h"
 #include "net/timer.h"
-#include "tls/tls_stream_inside.h"
+#include "tls/openssl_inside.h"
+#include "wire/domain.h"
 
-enum { PIECE_MAX = 16 * 1024 }; /* a whole record */
+enum {
+	PIECE_MAX = 16 * 1024, /* a whole record */
+	HELD_MAX = 256 * 1024, /* `first`, or one read of the stream below */
+};
+
+enum tls_state { TLS_SHAKING, TLS_OPEN, TLS_BROKEN, TLS_DEAD };
+
+struct tls_stream {
+	struct stream face;
+	struct stream_user lower;
+	struct stream *below;
+	struct tls_context *ctx;
+	SSL *ssl;
+	struct tls_chooser *chooser;
+	struct timer later, deadline;
+	struct bytes in; /* borrowed for the length of a callback */
+	struct buf out, early, held;
+	struct err why; /* BROKEN; or what the chooser said */
+	enum tls_state state;
+	bool told;  /* of the failure */
+	bool ended; /* the other side finished writing */
+	bool above; /* more than STREAM_LOW_WATER was written early: on_drain is due */
+	char alpn[TLS_ALPN_MAX + 1];
+};
 
 static struct tls_stream *of(struct stream *s)
 {
@@ -30,7 +54,7 @@ static struct tls_stream *of_lower(struct stream_user *u)
 }
 
 /* Whoever reads or not is a function of what we are; nobody toggles it by hand. */
-void tls_stream_update(struct tls_stream *t)
+static void update(struct tls_stream *t)
 {
 	bool wants = t->state == TLS_SHAKING;
 
@@ -51,7 +75,7 @@ static void break_down(struct tls_stream *t, const struct err *why)
 	timer_stop(&t->deadline);
 	buf_done(&t->early);
 	buf_done(&t->held);
-	tls_stream_update(t);
+	update(t);
 	timer_start(&t->later, 0);
 }
 
@@ -229,9 +253,9 @@ static void advance_held(struct tls_stream *t)
 		buf_drop(&t->held, t->held.len - t->in.len);
 	if (t->held.len == 0)
 		buf_done(&t->held);
-	t->held.max = TLS_HELD_MAX;
+	t->held.max = HELD_MAX;
 	t->in = (struct bytes){ 0 };
-	tls_stream_update(t);
+	update(t);
 }
 
 static void hold(struct tls_stream *t, struct bytes rest)
@@ -258,7 +282,7 @@ static void on_lower_data(struct stream_user *u, struct bytes in)
 	t->in = (struct bytes){ 0 };
 	if (in.len > 0)
 		hold(t, in);
-	tls_stream_update(t);
+	update(t);
 }
 
 /* Where nobody's certificate is looked at, an end that was not announced could be forged like any
@@ -298,10 +322,10 @@ static void on_lower_fail(struct stream_user *u, const struct err *err)
 	break_down(of_lower(u), err);
 }
 
-const struct stream_user_ops tls_stream_lower_ops = { on_lower_data, on_lower_end, on_lower_drain,
-						      on_lower_fail };
+static const struct stream_user_ops lower_ops = { on_lower_data, on_lower_end, on_lower_drain,
+						  on_lower_fail };
 
-void tls_stream_free(struct tls_stream *t)
+static void free_stream(struct tls_stream *t)
 {
 	SSL_free(t->ssl);
 	tls_context_free(t->ctx);
@@ -311,13 +335,13 @@ void tls_stream_free(struct tls_stream *t)
 	free(t);
 }
 
-void tls_stream_later(struct timer *timer)
+static void on_later(struct timer *timer)
 {
 	struct tls_stream *t = CONTAINER_OF(timer, struct tls_stream, later);
 
 	switch (t->state) {
 	case TLS_DEAD:
-		tls_stream_free(t);
+		free_stream(t);
 		break;
 	case TLS_BROKEN:
 		if (t->face.user && !t->told) {
@@ -332,7 +356,7 @@ void tls_stream_later(struct timer *timer)
 	}
 }
 
-void tls_stream_too_late(struct timer *timer)
+static void on_too_late(struct timer *timer)
 {
 	struct tls_stream *t = CONTAINER_OF(timer, struct tls_stream, deadline);
 	struct err err;
@@ -348,7 +372,7 @@ static void tls_read(struct stream *s, bool on)
 	(void)on;
 	if (t->state == TLS_BROKEN || (t->state == TLS_OPEN && s->reading))
 		timer_start(&t->later, 0);
-	tls_stream_update(t);
+	update(t);
 }
 
 static int tls_write(struct stream *s, struct bytes b, struct buf *take, struct err *err)
@@ -404,5 +428,206 @@ static uint64_t tls_sent(struct stream *s)
 	return stream_sent(of(s)->below);
 }
 
-const struct stream_ops tls_stream_ops = { tls_read,   tls_write, tls_shut, tls_close,
+static const struct stream_ops tls_ops = { tls_read,   tls_write, tls_shut, tls_close,
 					   tls_queued, tls_sent,  NULL };
+
+/* --- what the library asks ------------------------------------------------------------------ */
+
+static int pipe_read(BIO *b, char *into, int n)
+{
+	struct tls_stream *t = BIO_get_data(b);
+	struct bytes piece = bytes_head(t->in, n > 0 ? (size_t)n : 0);
+
+	BIO_clear_retry_flags(b);
+	if (piece.len == 0) {
+		BIO_set_retry_read(b);
+		return -1;
+	}
+	memcpy(into, piece.ptr, piece.len);
+	t->in = bytes_tail(t->in, piece.len);
+	return (int)piece.len;
+}
+
+static int pipe_write(BIO *b, const char *from, int n)
+{
+	struct tls_stream *t = BIO_get_data(b);
+	struct err ignored;
+
+	BIO_clear_retry_flags(b);
+	if (n <= 0 ||
+	    buf_add(&t->out, (struct bytes){ (const uint8_t *)from, (size_t)n }, &ignored) < 0)
+		return -1;
+	return n;
+}
+
+static int server_choose(SSL *ssl, void *unused)
+{
+	struct tls_stream *t = SSL_get_app_data(ssl);
+	const char *said = SSL_get_servername(ssl, TLSEXT_NAMETYPE_host_name);
+	const struct identity *who = NULL;
+	char name[DOMAIN_SIZE] = "";
+
+	(void)unused;
+	if (said && !domain_normal(bytes_str(said), name)) {
+		err_set(&t->why, ERR_INVALID, 0, "TLS: what was asked for is not a name");
+		return 0;
+	}
+	if (t->chooser->choose(t->chooser, name, &who, &t->why) < 0)
+		return 0;
+	t->why = (struct err){ 0 };
+	return SSL_use_cert_and_key(ssl, who->leaf, who->key, who->above, 1) == 1;
+}
+
+static int server_alpn(SSL *ssl, const unsigned char **ret, unsigned char *ret_n,
+		       const unsigned char *offered, unsigned int n, void *unused)
+{
+	const struct tls_stream *t = SSL_get_app_data(ssl);
+	struct bytes list = { offered, n }, ours = bytes_str(t->alpn);
+
+	(void)unused;
+	if (ours.len == 0)
+		return SSL_TLSEXT_ERR_NOACK;
+	while (list.len > 0) { /* each is a length and so many bytes; the library checked that */
+		struct bytes one = bytes_head(bytes_tail(list, 1), list.ptr[0]);
+
+		if (bytes_eq(one, ours)) {
+			*ret = one.ptr;
+			*ret_n = (unsigned char)one.len;
+			return SSL_TLSEXT_ERR_OK;
+		}
+		list = bytes_tail(list, 1 + (size_t)list.ptr[0]);
+	}
+	return SSL_TLSEXT_ERR_ALERT_FATAL;
+}
+
+static long pipe_ctrl(BIO *b, int cmd, long n, void *at)
+{
+	(void)b;
+	(void)n;
+	(void)at;
+	return cmd == BIO_CTRL_FLUSH; /* what is written is never held back */
+}
+
+static int pipe_create(BIO *b)
+{
+	BIO_set_init(b, 1);
+	return 1;
+}
+
+bool tls_stream_set_up(struct tls_context *c)
+{
+	if (c->server) {
+		SSL_CTX_set_cert_cb(c->ssl, server_choose, NULL);
+		SSL_CTX_set_alpn_select_cb(c->ssl, server_alpn, NULL);
+	}
+	c->pipe = BIO_meth_new(BIO_TYPE_SOURCE_SINK, "stream");
+	return c->pipe && BIO_meth_set_read(c->pipe, pipe_read) == 1 &&
+	       BIO_meth_set_write(c->pipe, pipe_write) == 1 &&
+	       BIO_meth_set_ctrl(c->pipe, pipe_ctrl) == 1 &&
+	       BIO_meth_set_create(c->pipe, pipe_create) == 1;
+}
+
+/* --- how a stream comes to be --------------------------------------------------------------- */
+
+static bool attach(struct tls_stream *t)
+{
+	BIO *pipe;
+
+	t->ssl = SSL_new(t->ctx->ssl);
+	pipe = t->ssl ? BIO_new(t->ctx->pipe) : NULL;
+	if (!pipe)
+		return false;
+	BIO_set_data(pipe, t);
+	SSL_set_bio(t->ssl, pipe, pipe);
+	return SSL_set_app_data(t->ssl, t) == 1;
+}
+
+static struct tls_stream *blank(struct tls_context *c, struct stream *below, const char *alpn)
+{
+	struct tls_stream *t = calloc(1, sizeof(*t));
+	struct loop *l = stream_loop(below);
+
+	if (!t)
+		return NULL;
+	stream_init(&t->face, &tls_ops, l);
+	timer_init(&t->later, l, on_later);
+	timer_init(&t->deadline, l, on_too_late);
+	t->lower.ops = &lower_ops;
+	t->below = below;
+	t->ctx = c;
+	c->refs++;
+	t->out.max = TLS_QUEUE_MAX;
+	t->early.max = STREAM_QUEUE_MAX;
+	t->held.max = HELD_MAX;
+	if (bytes_to_str(bytes_str(alpn ? alpn : ""), t->alpn, sizeof(t->alpn)) && attach(t))
+		return t;
+	free_stream(t);
+	return NULL;
+}
+
+static void begin(struct tls_stream *t, struct stream **ret)
+{
+	stream_set_user(t->below, &t->lower);
+	update(t);
+	timer_start(&t->deadline, TLS_HANDSHAKE_MS);
+	timer_start(&t->later, 0);
+	*ret = &t->face;
+}
+
+static bool offer_alpn(struct tls_stream *t)
+{
+	uint8_t list[1 + TLS_ALPN_MAX];
+	size_t n = strlen(t->alpn);
+
+	list[0] = (uint8_t)n;
+	memcpy(list + 1, t->alpn, n);
+	return n == 0 || SSL_set_alpn_protos(t->ssl, list, (unsigned int)n + 1) == 0;
+}
+
+static bool expect(struct tls_stream *t, const char *name)
+{
+	char said[TLS_NAME_MAX + 1]; /* the library wants one that it could change */
+
+	/* in the list of names, that is: what a certificate calls itself is for people */
+	SSL_set_hostflags(t->ssl, X509_CHECK_FLAG_NO_PARTIAL_WILDCARDS |
+					  X509_CHECK_FLAG_NEVER_CHECK_SUBJECT);
+	if (!name)
+		return t->ctx->unverified;
+	return bytes_to_str(bytes_str(name), said, sizeof(said)) &&
+	       SSL_set_tlsext_host_name(t->ssl, said) == 1 && SSL_set1_host(t->ssl, said) == 1;
+}
+
+int tls_connect(struct tls_context *c, struct stream *below, const char *name, const char *alpn,
+		struct stream **ret, struct err *err)
+{
+	struct tls_stream *t = blank(c, below, alpn);
+
+	assert(!c->server);
+	if (!t || !expect(t, name) || !offer_alpn(t)) {
+		if (t)
+			free_stream(t);
+		stream_abort(below);
+		return openssl_fail(err, ERR_INTERNAL, "TLS: begin as a client");
+	}
+	SSL_set_connect_state(t->ssl);
+	begin(t, ret);
+	return 0;
+}
+
+int tls_accept(struct tls_context *c, struct stream *below, struct bytes first,
+	       struct tls_chooser *chooser, const char *alpn, struct stream **ret, struct err *err)
+{
+	struct tls_stream *t = blank(c, below, alpn);
+
+	assert(c->server);
+	if (!t || buf_add(&t->held, first, err) < 0) {
+		if (t)
+			free_stream(t);
+		stream_abort(below);
+		return openssl_fail(err, ERR_EXHAUSTED, "TLS: begin as a server");
+	}
+	t->chooser = chooser;
+	SSL_set_accept_state(t->ssl);
+	begin(t, ret);
+	return 0;
+}

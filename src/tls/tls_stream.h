@@ -1,6 +1,6 @@
 /* tls_stream.h - TLS as a layer between a stream and its user (net/stream_layer.h).
  *
- *	tls_client_open(&trust, &ctx)   once per process, before it is confined: reads files
+ *	tls_client_open(&trust, &ctx)   once per process: see context.h
  *	tls_connect(ctx, below, ...)    per connection; the result is a stream like any other
  *
  * The handshake goes on by itself. What is written meanwhile is kept and leaves when it is over;
@@ -17,6 +17,7 @@
 #pragma once
 
 #include "net/stream.h"
+#include "tls/context.h"
 
 enum {
 	TLS_HANDSHAKE_MS = 15000,
@@ -24,22 +25,6 @@ enum {
 	TLS_ALPN_MAX = 32,
 	TLS_QUEUE_MAX = 2 * STREAM_QUEUE_MAX, /* of what TLS itself answers, too; then it breaks */
 };
-
-/* Where distributions keep the certificates they trust, all in one file. */
-#define TLS_SYSTEM_ROOTS "/etc/ssl/certs/ca-certificates.crt"
-
-struct tls_context; /* of one process; its streams may outlive it */
-
-struct tls_trust {
-	const char *roots; /* PEM; NULL: TLS_SYSTEM_ROOTS; "": none */
-	const char *extra; /* PEM, an operator's own; NULL, "" or empty: none */
-	bool unverified;   /* anybody will do: nothing is read, nothing checked */
-};
-
-int tls_client_open(const struct tls_trust *trust, struct tls_context **ret,
-		    struct err *err) NODISCARD;
-int tls_server_open(struct tls_context **ret, struct err *err) NODISCARD;
-void tls_context_free(struct tls_context *c); /* NULL is fine */
 
 /* Takes `below` in any case. `name` is said (SNI) and must be in the certificate; NULL, for
  * unverified ones only: nothing is said. `alpn` is the one protocol offered, "http/1.1"; NULL: none
@@ -60,3 +45,7 @@ struct tls_chooser { /* embedded by the server; must live until its streams are 
 int tls_accept(struct tls_context *c, struct stream *below, struct bytes first,
 	       struct tls_chooser *chooser, const char *alpn, struct stream **ret,
 	       struct err *err) NODISCARD;
+
+/* For context.c: the library reads and writes the bytes of a stream, and asks it who to be. False:
+ * the library says why. */
+bool tls_stream_set_up(struct tls_context *c) NODISCARD;
