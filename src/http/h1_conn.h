@@ -4,14 +4,15 @@
  *	                           REQUEST ---- answered, body unread --> DRAIN ----> HEAD
  *	any  ---- end, error, limit, upgrade, "close" -------------------> CLOSED
  *
- * h1_conn.c has the connection's life and times, h1_input.c what arrives, h1_response.c what
- * leaves. A closed connection is freed in the next turn of the loop, since its own code may be on
- * the stack.
+ * h1_conn.c has the connection's life and times and what arrives, h1_response.c what leaves. A
+ * closed connection is freed in the next turn of the loop, since its own code may be on the stack.
  */
 #pragma once
 
 #include "http/body.h"
-#include "http/request_inside.h"
+#include "http/conn.h"
+#include "http/request_ops.h"
+#include "net/timer.h"
 
 enum h1_state { H1_HEAD, H1_REQUEST, H1_DRAIN, H1_CLOSED };
 
@@ -67,16 +68,7 @@ void h1_close(struct h1_conn *c, bool graceful);
 
 void h1_leave_stream(struct h1_conn *c); /* the same, but the stream is somebody else's now */
 
-/* End the request from our side: tell the handler; answer `status` if nothing was answered yet and
- * it is not 0; close. */
-void h1_gone(struct h1_conn *c, const struct err *why, unsigned int status);
-
 void h1_request_free(struct h1_request *rq);
-void h1_refuse(struct h1_conn *c, unsigned int status, const char *message); /* and close */
 void h1_kick(struct h1_conn *c); /* look at the input again, soon */
 void h1_update_reading(struct h1_conn *c);
 void h1_watch_output(struct h1_conn *c); /* after every write: does the client take it? */
-
-bool h1_step(struct h1_conn *c); /* h1_input.c; false: waits for something */
-bool h1_blocked(struct h1_conn *c);
-extern const struct http_request_ops h1_request_ops; /* h1_response.c */

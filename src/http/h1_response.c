@@ -1,10 +1,12 @@
-/* h1_response.c - what leaves an HTTP/1.1 connection of a server. */
+/* h1_response.c - see h1_response.h. */
+#include "http/h1_response.h"
+
 #include <assert.h>
 
 #include "base/clock.h"
+#include "http/date.h"
 #include "http/h1_conn.h"
 #include "wire/http1_encode.h"
-#include "http/date.h"
 
 enum { HEAD_OUT_MAX = 64 * 1024 };
 

@@ -1,7 +1,10 @@
 /* request.c - the rules of answering, whatever version of HTTP is underneath. */
+#include "http/request.h"
+
 #include <assert.h>
 
-#include "http/request_inside.h"
+#include "http/refuse.h"
+#include "http/request_ops.h"
 
 const struct http1_head *http_request_head(const struct http_request *rq)
 {
@@ -186,30 +189,4 @@ int http_upgrade(struct http_request *rq, const struct http_response *r, struct 
 	if (check(r, err) < 0 || rq->ops->upgrade(rq, r, ret, ret_early, err) < 0)
 		return err_wrap(err, "upgrade");
 	return 0;
-}
-
-/* Text as it may stand in a JSON string; what may not is replaced. Messages are ours, in English:
- * this is for the odd quote from a client in one of them. */
-static int put_text(struct buf *out, const char *text, struct err *err)
-{
-	for (size_t i = 0; text[i] != '\0' && i < HTTP_ERROR_MAX; i++) {
-		char c = text[i];
-		bool plain = c >= 0x20 && c < 0x7f && c != '"' && c != '\\';
-
-		if (buf_printf(out, err, "%s%c", c == '"' || c == '\\' ? "\\" : "",
-			       plain || c == '"' || c == '\\' ? c : '?') < 0)
-			return -1;
-	}
-	return 0;
-}
-
-struct buf http_error_body(unsigned int status, const char *message)
-{
-	struct buf b = BUF_MAX(4 * HTTP_ERROR_MAX);
-	struct err err;
-
-	if (buf_printf(&b, &err, "{\"code\":%u,\"message\":\"", status) < 0 ||
-	    put_text(&b, message, &err) < 0 || buf_add(&b, BYTES_LIT("\"}"), &err) < 0)
-		buf_done(&b); /* out of memory: an answer without a body */
-	return b;
 }

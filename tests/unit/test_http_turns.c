@@ -5,7 +5,7 @@
 
 #include "http/client.h"
 #include "http/out.h"
-#include "http/shed.h"
+#include "http/refuse.h"
 
 enum { CLIENTS = 3, CHUNKS = 4000, EACH = 6, ASKS = 64 };
 

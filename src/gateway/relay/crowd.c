@@ -2,7 +2,7 @@
 #include "gateway/relay/crowd.h"
 
 #include "base/log.h"
-#include "http/shed.h"
+#include "http/refuse.h"
 
 static size_t reserve(const struct crowd *c)
 {

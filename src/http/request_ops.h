@@ -1,11 +1,13 @@
-/* request_inside.h - what every version of HTTP must provide to serve; for http/ only.
+/* request_ops.h - what every version of HTTP must provide to be answered; for http/ only.
  *
- * server.c and request.c keep the rules that handlers see; h1_*.c speak HTTP/1.1 underneath, and
- * HTTP/2 will do the same beside them.
+ * request.c keeps the rules that handlers see; h1_response.c speaks HTTP/1.1 underneath, and HTTP/2
+ * will do the same beside it.
  */
 #pragma once
 
-#include "http/server.h"
+#include "http/request.h"
+
+struct http_conn;
 
 struct http_request_ops {
 	void (*secret)(struct http_request *rq);
@@ -35,25 +37,3 @@ struct http_request {
 	const struct http_conn *conn;
 	struct http1_head head; /* borrows from memory of the version underneath */
 };
-
-struct http_conn_ops {
-	void (*kill)(struct http_conn *c, const struct err *why); /* tells the handlers */
-};
-
-struct http_conn {
-	const struct http_conn_ops *ops;
-	struct http_server *server;
-	struct addr peer; /* len is 0 when it is not known */
-	struct http_conn *next, **prev;
-	struct http_conn *wait_next, **wait_prev; /* wait_prev NULL: does not wait for its client */
-	uint64_t waits_ms;                        /* since then */
-};
-
-void http_conn_join(struct http_conn *c, const struct http_conn_ops *ops, struct http_server *sv);
-void http_conn_leave(struct http_conn *c);
-/* Does it wait for its client? `anew`: for something else than before. */
-void http_conn_waits(struct http_conn *c, bool on, bool anew);
-
-/* The body of an error answer: {"code":404,"message":"..."}. Cut to HTTP_ERROR_MAX. */
-enum { HTTP_ERROR_MAX = 512 };
-struct buf http_error_body(unsigned int status, const char *message);

@@ -1,0 +1,22 @@
+/* conn.h - a connection as its server sees it, whatever its version of HTTP; for http/ only. */
+#pragma once
+
+#include "http/server.h"
+
+struct http_conn_ops {
+	void (*kill)(struct http_conn *c, const struct err *why); /* tells the handlers */
+};
+
+struct http_conn {
+	const struct http_conn_ops *ops;
+	struct http_server *server;
+	struct addr peer; /* len is 0 when it is not known */
+	struct http_conn *next, **prev;
+	struct http_conn *wait_next, **wait_prev; /* wait_prev NULL: does not wait for its client */
+	uint64_t waits_ms;                        /* since then */
+};
+
+void http_conn_join(struct http_conn *c, const struct http_conn_ops *ops, struct http_server *sv);
+void http_conn_leave(struct http_conn *c);
+/* Does it wait for its client? `anew`: for something else than before. */
+void http_conn_waits(struct http_conn *c, bool on, bool anew);
