@@ -11,7 +11,7 @@
 #include <sys/ioctl.h>
 
 #include "base/log.h"
-#include "egress/front_inside.h"
+#include "egress/front_state.h"
 #include "egress/hand_over.h"
 #include "egress/names.h"
 #include "egress/stand_in.h"

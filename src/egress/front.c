@@ -1,9 +1,12 @@
 /* front.c - see front.h. */
 /* #syscalls: setsockopt getsockopt close */
-#include "egress/front_inside.h"
+#include "egress/front.h"
 
 #include <errno.h>
 
+#include "egress/front_decide.h"
+#include "egress/front_pass.h"
+#include "egress/front_state.h"
 #include "egress/refusal.h"
 
 void front_free(struct front *f)

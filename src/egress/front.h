@@ -24,3 +24,13 @@ int front_start(struct outlet *o, int fd, uint32_t ip, uint16_t port, struct err
 
 void fronts_cut(struct outlet *o);   /* all of them */
 void fronts_check(struct outlet *o); /* those that the rules do not allow any more */
+
+/* --- for front_decide.c and front_pass.c --------------------------------------------------- */
+
+void front_free(struct front *f);
+/* Who speaks HTTP is told in HTTP, and counted until it has left; the rest sees a reset. Frees it.
+ */
+void front_refuse(struct front *f, unsigned int status, const char *why);
+void front_turn_away(struct front *f, const struct policy_verdict *v); /* 403, and the audit */
+/* Nobody has spoken yet: whoever does it first says what this is. */
+void front_wait(struct front *f, struct stream *server, struct bytes early);

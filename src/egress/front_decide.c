@@ -1,5 +1,8 @@
-/* front_decide.c - whom a connection means, and may it. */
-#include "egress/front_inside.h"
+/* front_decide.c - see front_decide.h. */
+#include "egress/front_decide.h"
+
+#include "egress/front_pass.h"
+#include "egress/front_state.h"
 #include "egress/reach.h"
 #include "egress/stand_in.h"
 

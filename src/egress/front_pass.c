@@ -1,5 +1,7 @@
-/* front_pass.c - dialling whom a connection may reach, and bytes. */
-#include "egress/front_inside.h"
+/* front_pass.c - see front_pass.h. */
+#include "egress/front_pass.h"
+
+#include "egress/front_state.h"
 #include "egress/hand_over.h"
 #include "egress/stand_in.h"
 

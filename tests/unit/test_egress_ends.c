@@ -4,7 +4,7 @@
 
 #include <errno.h>
 
-#include "egress/front_inside.h"
+#include "egress/front_state.h"
 
 #define WITH_RULE "{\"network\":{\"rules\":{\"good.com\":[]}}}"
 #define UPGRADE                                                                           \

@@ -1,7 +1,7 @@
 /* test_egress_front.c - connections of a guest: whom they mean, whether that may be, and bytes. */
 #include "tests/unit/egress_world.h"
 
-#include "egress/front_inside.h"
+#include "egress/front_state.h"
 #include "egress/host_addresses.h"
 
 static void a_name_decides_and_its_own_address_is_dialled(void **state)

@@ -1,5 +1,6 @@
-/* front_inside.h - the parts of a connection: front.c hears and speaks, front_decide.c decides,
- * front_pass.c dials and passes bytes.
+/* front_state.h - all that is known of one connection; for the three sources of a front.
+ *
+ * front.c hears and speaks, front_decide.c decides, front_pass.c dials and passes bytes.
  */
 #pragma once
 
@@ -35,20 +36,3 @@ struct front {
 	struct http_guard guard;
 	struct front *next, **prev;
 };
-
-void front_free(struct front *f);
-/* Who speaks HTTP is told in HTTP, and counted until it has left; the rest sees a reset. Frees it.
- */
-void front_refuse(struct front *f, unsigned int status, const char *why);
-void front_turn_away(struct front *f, const struct policy_verdict *v); /* 403, and the audit */
-/* Nobody has spoken yet: whoever does it first says what this is. */
-void front_wait(struct front *f, struct stream *server, struct bytes early);
-
-void front_decide(struct front *f);
-struct policy_verdict front_by_address(const struct front *f);
-
-bool front_has_rule(const struct front *f);
-void front_let_out(struct front *f, const struct policy_verdict *v); /* towards f->found */
-void front_told(struct front *f, const struct policy_verdict *v);    /* counted, and the audit */
-/* Bytes, first what each has said already: of the server, `early`. */
-void front_begin(struct front *f, struct stream *server, struct bytes early);
