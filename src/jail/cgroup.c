@@ -7,7 +7,6 @@
 #include <linux/magic.h>
 #include <poll.h>
 #include <stdarg.h>
-#include <stdio.h>
 #include <sys/stat.h>
 #include <sys/vfs.h>
 

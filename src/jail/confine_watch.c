@@ -5,11 +5,7 @@
 #include <errno.h>
 #include <seccomp.h>
 #include <signal.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <ucontext.h>
-#include <unistd.h>
 
 #include "base/log.h"
 

@@ -7,7 +7,6 @@
 #include <limits.h>
 #include <linux/openat2.h>
 #include <sched.h>
-#include <stdio.h>
 #include <sys/mount.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>

@@ -1,8 +1,6 @@
 /* cell.c - a table small enough to be searched, by ids warden was given. */
 #include "warden/cell.h"
 
-#include <stdio.h>
-
 #define TO(s) (1u << (s))
 
 static const struct {

@@ -5,7 +5,6 @@
 #include <fcntl.h>
 #include <linux/sched.h>
 #include <sys/socket.h>
-#include <sys/stat.h>
 #include <sys/syscall.h>
 
 #include "base/bytes.h"

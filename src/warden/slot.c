@@ -12,7 +12,6 @@
 #include <sys/ioctl.h>
 #include <sys/socket.h>
 
-#include "base/bytes.h"
 #include "jail/oneshot.h"
 #include "warden/protocol.h"
 #include "warden/step.h"

@@ -3,8 +3,6 @@
 
 #if HOTCELL_FAULTS
 #include <signal.h>
-#include <string.h>
-#include <unistd.h>
 
 static const char *step_fatal = "";
 static pid_t step_warden;

@@ -8,7 +8,6 @@
 #include "base/bytes.h"
 #include "base/folder.h"
 #include "jail/descriptors.h"
-#include "warden/step.h"
 
 static const char *const files[] = { WARDEN_TEMPLATE_FILES };
 

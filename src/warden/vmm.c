@@ -7,7 +7,6 @@
 #include "warden/vmm.h"
 
 #include <stdarg.h>
-#include <stdio.h>
 
 #include "jail/view.h"
 
