@@ -1,6 +1,6 @@
 /* clients.c - the door: one unix socket, known peers, fixed messages. */
 /* #parses: requests of a fixed size, with descriptors; from node */
-#include "warden/warden.h"
+#include "warden/clients.h"
 
 #include <errno.h>
 #include <sys/socket.h>
@@ -8,6 +8,7 @@
 #include <sys/un.h>
 
 #include "base/log.h"
+#include "warden/verbs.h"
 
 int clients_listen(struct warden *w, struct err *err)
 {

@@ -1,15 +1,26 @@
-/* lifecycle.c - starting and stopping one VM, as warden sees it: jobs and their endings. */
+/* lifecycle.c - see lifecycle.h. */
+#include "warden/lifecycle.h"
+
 #include <signal.h>
 #include <sys/syscall.h>
 
 #include "base/clock.h"
 #include "base/log.h"
+#include "warden/clients.h"
 #include "warden/launch.h"
 #include "warden/remove.h"
 #include "warden/step.h"
-#include "warden/warden.h"
+#include "warden/tasks.h"
 
 static void begin_removal(struct warden *w, struct cell *c);
+
+bool lifecycle_template_busy(const struct warden *w, const char *id)
+{
+	for (size_t i = 0; i < TASKS_MAX; i++)
+		if (w->tasks[i].done && strcmp(w->tasks[i].template_id, id) == 0)
+			return true;
+	return cell_uses(&w->cells, id, true);
+}
 
 struct slot_place *lifecycle_ready_slot(struct warden *w, uint32_t i, struct err *err)
 {
@@ -92,7 +103,7 @@ int lifecycle_start(struct warden *w, const struct call *call, struct err *err)
 	int keep[TASK_FDS_MAX] = { 0 };
 	struct task *t;
 
-	if (l.build && verbs_template_busy(w, call->rq.template_id))
+	if (l.build && lifecycle_template_busy(w, call->rq.template_id))
 		return err_set(err, ERR_EXISTS, 0, "template %s is in use", call->rq.template_id);
 	if (p)
 		c = add_cell(w, &call->rq, err);

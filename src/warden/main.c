@@ -19,6 +19,8 @@
 
 #include "base/log.h"
 #include "warden/adopt.h"
+#include "warden/clients.h"
+#include "warden/lifecycle.h"
 #include "base/folder.h"
 #include "jail/oneshot.h"
 #include "jail/resources.h"
@@ -26,6 +28,7 @@
 #include "base/kvm_probe.h"
 #include "base/open_files.h"
 #include "warden/step.h"
+#include "warden/tasks.h"
 
 enum { EVENTS_MAX = 64, LOCK_TRIES = 200, LOCK_TRY_MS = 10 };
 

@@ -1,5 +1,5 @@
-/* tasks.c - jobs in flight. */
-#include "warden/warden.h"
+/* tasks.c - see tasks.h. */
+#include "warden/tasks.h"
 
 #include "base/clock.h"
 #include "base/log.h"

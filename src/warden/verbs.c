@@ -1,14 +1,18 @@
 /* verbs.c - each verb: what it needs, what it starts, what it answers. Starting and stopping VMs
  * is in lifecycle.c. */
 /* #parses: ids, numbers and sizes in a request; from node */
+#include "warden/verbs.h"
+
 #include <errno.h>
 
 #include "base/clock.h"
 #include "base/folder.h"
+#include "warden/clients.h"
 #include "warden/copy.h"
+#include "warden/lifecycle.h"
 #include "warden/step.h"
+#include "warden/tasks.h"
 #include "warden/template.h"
-#include "warden/warden.h"
 
 static int verb_facts(struct warden *w, const struct call *c, struct err *err)
 {
@@ -212,14 +216,6 @@ static int verb_doors(struct warden *w, const struct call *c, struct err *err)
 	return tasks_start(w, doors_job, &p->slot, keep, fds_done, &c->who, err) ? 0 : -1;
 }
 
-bool verbs_template_busy(const struct warden *w, const char *id)
-{
-	for (size_t i = 0; i < TASKS_MAX; i++)
-		if (w->tasks[i].done && strcmp(w->tasks[i].template_id, id) == 0)
-			return true;
-	return cell_uses(&w->cells, id, true);
-}
-
 static int verb_template(struct warden *w, const struct call *c, struct err *err)
 {
 	static job_fn *const jobs[WARDEN_VERBS] = {
@@ -237,7 +233,7 @@ static int verb_template(struct warden *w, const struct call *c, struct err *err
 	struct task *t;
 
 	/* whoever asks: the VM may be of another installation, which the asker does not know */
-	if (verbs_template_busy(w, c->rq.template_id) ||
+	if (lifecycle_template_busy(w, c->rq.template_id) ||
 	    (c->rq.verb == WARDEN_TEMPLATE_DROP && cell_uses(&w->cells, c->rq.template_id, false)))
 		return err_set(err, ERR_EXISTS, 0, "template %s is in use", c->rq.template_id);
 	memcpy(work.id, c->rq.template_id, sizeof(work.id));

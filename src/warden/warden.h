@@ -68,19 +68,10 @@ struct warden {
 	struct task tasks[TASKS_MAX];
 };
 
-/* main.c */
+/* main.c: the loop. */
 int warden_watch(struct warden *w, int fd, enum event_kind kind, uint32_t index,
 		 struct err *err) NODISCARD;
 void warden_unwatch(struct warden *w, int fd); /* before it is closed: a job may hold a copy */
-
-/* clients.c */
-void clients_sweep_slots(struct warden *w); /* those ready for a client that is gone */
-int clients_listen(struct warden *w, struct err *err) NODISCARD;
-void clients_accept(struct warden *w);
-void clients_readable(struct warden *w, uint32_t index);
-void clients_reply(struct warden *w, const struct waiting *who, struct warden_reply *r,
-		   const int *fds, size_t n_fds);
-void clients_reply_err(struct warden *w, const struct waiting *who, const struct err *e);
 
 /* One request, and where its answer goes. */
 struct call {
@@ -89,22 +80,3 @@ struct call {
 	int fds[WARDEN_FDS_MAX]; /* closed when the call returns */
 	size_t n_fds;
 };
-
-/* verbs.c */
-bool verbs_template_busy(const struct warden *w, const char *id); /* a VM or a job is in it */
-void verbs_handle(struct warden *w, const struct call *c);
-
-/* lifecycle.c */
-struct slot_place *lifecycle_ready_slot(struct warden *w, uint32_t i, struct err *err);
-int lifecycle_start(struct warden *w, const struct call *call, struct err *err) NODISCARD;
-int lifecycle_stop(struct warden *w, const struct call *call, struct err *err) NODISCARD;
-void lifecycle_exited(struct warden *w, struct cell *c);
-void lifecycle_retry(struct warden *w);
-
-/* tasks.c */
-/* `extra`: TASK_FDS_MAX descriptors in args that the job needs, 0 or -1 for no more; NULL: none. */
-struct task *tasks_start(struct warden *w, job_fn *fn, const void *args, const int *extra,
-			 task_done_fn *done, const struct waiting *who, struct err *err) NODISCARD;
-void tasks_readable(struct warden *w, uint32_t index);
-int tasks_expire(struct warden *w); /* returns how long epoll may wait, in ms; -1 is for ever */
-void tasks_sweep(struct warden *w); /* remove what belongs to no cell, then serve */

@@ -1,0 +1,6 @@
+/* verbs.h - what a request means. */
+#pragma once
+
+#include "warden/warden.h"
+
+void verbs_handle(struct warden *w, const struct call *c);
