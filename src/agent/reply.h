@@ -1,7 +1,7 @@
 /* reply.h - answers that every route gives: errors of REST calls and of unary RPCs. */
 #pragma once
 
-#include "http/server.h"
+#include "http/request.h"
 #include "wire/connect.h"
 
 enum { REPLY_MESSAGE_MAX = 8 * 1024 }; /* of an error, in bytes: a path fits in; the rest is cut */

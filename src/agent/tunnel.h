@@ -11,7 +11,7 @@
  */
 #pragma once
 
-#include "http/server.h"
+#include "http/request.h"
 
 enum {
 	TUNNELS_MAX = 1024,

@@ -4,7 +4,7 @@
  */
 #pragma once
 
-#include "http/server.h"
+#include "http/request.h"
 
 struct long_answer { /* all zero: none */
 	struct buf body;

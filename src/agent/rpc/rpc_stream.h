@@ -8,7 +8,8 @@
  */
 #pragma once
 
-#include "http/server.h"
+#include "http/request.h"
+#include "net/timer.h"
 #include "wire/connect.h"
 
 enum {

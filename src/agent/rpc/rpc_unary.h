@@ -8,6 +8,7 @@
 #pragma once
 
 #include "agent/rpc/long_answer.h"
+#include "net/timer.h"
 #include "wire/connect.h"
 #include "wire/json.h"
 

@@ -3,6 +3,7 @@
 
 #include "base/log.h"
 #include "http/refuse.h"
+#include "http/server.h"
 
 static size_t reserve(const struct crowd *c)
 {
