@@ -1,6 +1,6 @@
 /* admin_routes.c - teams, and how this host is; by the admin door only. */
-#include "gateway/api/handlers.h"
-
+#include "gateway/api/api.h"
+#include "gateway/api/key_routes.h"
 #include "gateway/api/limits_json.h"
 #include "wire/rfc3339.h"
 
@@ -30,7 +30,7 @@ static void on_teams(struct store_call *call, const struct store_result *ret, co
 	api_answer(c, 200, all);
 }
 
-void admin_team_list(struct api_call *c)
+static void admin_team_list(struct api_call *c)
 {
 	const struct store_request rq = { .verb = STORE_TEAM_LIST };
 
@@ -77,7 +77,7 @@ static void on_team_added(struct store_call *call, const struct store_result *re
 		api_answer(c, 201, team_json(&ret->teams[0]));
 }
 
-void admin_team_add(struct api_call *c)
+static void admin_team_add(struct api_call *c)
 {
 	AUTO(json_decrefp) json_t *body = NULL;
 	struct store_request rq = { .verb = STORE_TEAM_ADD };
@@ -164,7 +164,7 @@ static void on_team_to_remove(struct store_call *call, const struct store_result
 	api_ask_node(c, &rq, (struct bytes){ 0 }, API_NODE_MS, on_team_sandboxes);
 }
 
-void admin_team_remove(struct api_call *c)
+static void admin_team_remove(struct api_call *c)
 {
 	find_team(c, on_team_to_remove);
 }
@@ -200,7 +200,7 @@ static void on_team_to_limit(struct store_call *call, const struct store_result 
 		api_ask_store(c, &rq, on_team_limited);
 }
 
-void admin_team_limits(struct api_call *c)
+static void admin_team_limits(struct api_call *c)
 {
 	find_team(c, on_team_to_limit);
 }
@@ -214,7 +214,7 @@ static void on_team_to_list(struct store_call *call, const struct store_result *
 		key_list(c);
 }
 
-void admin_key_list(struct api_call *c)
+static void admin_key_list(struct api_call *c)
 {
 	find_team(c, on_team_to_list);
 }
@@ -228,7 +228,7 @@ static void on_team_to_add(struct store_call *call, const struct store_result *r
 		key_add(c);
 }
 
-void admin_key_add(struct api_call *c)
+static void admin_key_add(struct api_call *c)
 {
 	find_team(c, on_team_to_add);
 }
@@ -252,7 +252,7 @@ static void on_status(struct node_call *call, const struct node_reply *reply, st
 			     (json_int_t)a->n_calls, "node", node));
 }
 
-void admin_status(struct api_call *c)
+static void admin_status(struct api_call *c)
 {
 	const struct node_request rq = { .verb = NODE_STATUS };
 
@@ -273,7 +273,7 @@ static void on_lost(struct node_call *call, const struct node_reply *reply, stru
 		api_answer(c, 200, json_pack("{s:I}", "sandboxes", (json_int_t)reply->count));
 }
 
-void admin_confirm_lost(struct api_call *c)
+static void admin_confirm_lost(struct api_call *c)
 {
 	const struct node_request rq = { .verb = NODE_CONFIRM_LOST };
 
@@ -310,7 +310,7 @@ static void on_health_node(struct node_call *call, const struct node_reply *repl
 	ask_health_store(CONTAINER_OF(call, struct api_call, node), !err);
 }
 
-void admin_health(struct api_call *c)
+static void admin_health(struct api_call *c)
 {
 	const struct node_request rq = { .verb = NODE_STATUS };
 	struct err err;
@@ -319,3 +319,16 @@ void admin_health(struct api_call *c)
 			   on_health_node, &err) < 0)
 		ask_health_store(c, false);
 }
+
+const struct route admin_routes[] = {
+	{ "GET", "/admin/teams", AUTH_ADMIN, admin_team_list },
+	{ "POST", "/admin/teams", AUTH_ADMIN, admin_team_add, true },
+	{ "DELETE", "/admin/teams/{team}", AUTH_ADMIN, admin_team_remove },
+	{ "PATCH", "/admin/teams/{team}/limits", AUTH_ADMIN, admin_team_limits, true },
+	{ "GET", "/admin/teams/{team}/keys", AUTH_ADMIN, admin_key_list },
+	{ "POST", "/admin/teams/{team}/keys", AUTH_ADMIN, admin_key_add, true },
+	{ "POST", "/admin/confirm-lost", AUTH_ADMIN, admin_confirm_lost },
+	{ "GET", "/admin/status", AUTH_ADMIN, admin_status },
+	{ "GET", "/admin/health", AUTH_ADMIN, admin_health },
+	{ 0 },
+};

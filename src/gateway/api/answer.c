@@ -226,3 +226,8 @@ void api_preflight(struct http_request *rq)
 	http_answer(rq, &(struct http_response){ .status = 204, .fields = f.all, .n_fields = f.n },
 		    (struct bytes){ 0 });
 }
+
+void api_not_built(struct api_call *c)
+{
+	api_fail(c, 501, "%s %s is not there yet", c->route->method, c->route->path);
+}

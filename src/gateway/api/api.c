@@ -1,4 +1,4 @@
-/* api.c - a request's way through the control plane, up to its handler. */
+/* api.c - a request's way up to its handler; what handlers read, and whom they ask. */
 #include "gateway/api/api.h"
 
 #include "gateway/api/secret_fill.h"
@@ -190,4 +190,46 @@ int api_body(struct api_call *c, json_t **ret)
 		return -1;
 	}
 	return 0;
+}
+
+int api_name(struct api_call *c, const json_t *body, char ret[static STORE_NAME_SIZE])
+{
+	struct bytes name;
+	struct err err;
+	bool ok;
+
+	if (json_want_string(body, "name", &name, &err) < 0) {
+		api_fail(c, 400, "%s", err.msg);
+		return -1;
+	}
+	ok = name.len > 0 && bytes_to_str(name, ret, STORE_NAME_SIZE);
+	for (size_t i = 0; ok && i < name.len; i++)
+		ok = name.ptr[i] >= ' ' && name.ptr[i] != 127;
+	if (!ok) {
+		api_fail(c, 400, "name must be 1 to %d bytes of text", STORE_NAME_SIZE - 1);
+		return -1;
+	}
+	return 0;
+}
+
+void api_ask_store(struct api_call *c, const struct store_request *rq,
+		   void (*on_done)(struct store_call *call, const struct store_result *ret,
+				   const struct err *err))
+{
+	struct err err;
+
+	if (store_ask(c->g->api->store, &c->store, rq, on_done, &err) < 0)
+		api_fail(c, 503, "%s", err.msg);
+}
+
+void api_ask_node(struct api_call *c, const struct node_request *rq, struct bytes text,
+		  uint64_t deadline_ms,
+		  void (*on_done)(struct node_call *call, const struct node_reply *reply,
+				  struct bytes after, int *fds, size_t n_fds,
+				  const struct err *err))
+{
+	struct err err;
+
+	if (node_link_call(c->g->node, &c->node, rq, text, deadline_ms, on_done, &err) < 0)
+		api_fail_err(c, &err);
 }

@@ -10,27 +10,19 @@
 
 #include "gateway/gateway.h"
 #include "gateway/api/key_cache.h"
+#include "gateway/api/routes.h"
 #include "wire/json.h"
-#include "wire/target.h"
 
 enum {
 	API_BODY_MAX = 64 * 1024,
 	API_BODIES_MAX = 64 * 1024 * 1024, /* of all calls together, in bytes */
 	API_ANSWER_MAX = 16 * 1024 * 1024, /* of one answer */
 	API_DEPTH_MAX = 16,                /* of a body's JSON */
-	API_PARAMS_MAX = 2,                /* in a path */
 	API_KEY_DIGITS = 40,               /* after e2b_ */
 	API_KEY_SIZE = 4 + API_KEY_DIGITS + 1,
 	API_NODE_MS = 30 * 1000,
 	API_CREATE_MS = 120 * 1000, /* and of whatever else may have to wait for a VM */
 	API_PAUSE_MS = 330 * 1000,  /* longer than a copier may take */
-};
-
-enum api_auth {
-	AUTH_NONE,
-	AUTH_KEY,    /* X-API-KEY */
-	AUTH_EITHER, /* or the same key as a bearer token */
-	AUTH_ADMIN,  /* came in by the admin door */
 };
 
 struct api_call;
@@ -39,13 +31,6 @@ struct record_job;
 struct ended_job;
 struct fill_job;
 struct secret_job;
-struct route {
-	const char *method, *path; /* "/sandboxes/{sandboxID}" */
-	enum api_auth auth;
-	void (*run)(struct api_call *c);
-	bool has_body, secret; /* secret: the body is */
-};
-
 struct api {
 	struct gateway *g;
 	struct store *store;
@@ -88,14 +73,6 @@ int api_open(struct gateway *g, struct store *s, struct err *err) NODISCARD; /* 
 void api_close(struct api *a); /* after the servers; NULL is fine */
 void admin_request(struct gateway *g, struct http_request *rq); /* takes or answers it */
 
-/* routes.c. NULL: none; *ret_allow then lists the methods of that path, empty when there is no such
- * path. `params` are those of the route found. */
-enum { ROUTE_ALLOW_SIZE = 64 };
-const struct route *route_find(struct bytes method, struct bytes path, bool admin,
-			       char params[static API_PARAMS_MAX][TARGET_SEGMENT_MAX + 1],
-			       char ret_allow[static ROUTE_ALLOW_SIZE], struct err *err);
-void routes_print(FILE *out);
-
 void auth_start(struct api_call *c);  /* ends in api_proceed() or a refusal */
 void api_proceed(struct api_call *c); /* who it is, is known */
 void api_call_free(struct api_call *c);
@@ -115,6 +92,20 @@ void api_refuse(struct http_request *rq, unsigned int status, const char *messag
 		const char *allow); /* before there is a call */
 void api_preflight(struct http_request *rq);
 void api_send_more(struct api_call *c);
+void api_not_built(struct api_call *c); /* the handler of routes that E2B has: 501 */
 
 /* The body as a JSON object; an empty one is {}. Answered already when this fails. */
 int api_body(struct api_call *c, json_t **ret) NODISCARD;
+
+/* A name that a user chose: text without control characters, 1 to STORE_NAME_SIZE - 1 bytes. */
+int api_name(struct api_call *c, const json_t *body, char ret[static STORE_NAME_SIZE]) NODISCARD;
+
+/* Ask; answers the call by itself when that fails. */
+void api_ask_store(struct api_call *c, const struct store_request *rq,
+		   void (*on_done)(struct store_call *call, const struct store_result *ret,
+				   const struct err *err));
+void api_ask_node(struct api_call *c, const struct node_request *rq, struct bytes text,
+		  uint64_t deadline_ms,
+		  void (*on_done)(struct node_call *call, const struct node_reply *reply,
+				  struct bytes after, int *fds, size_t n_fds,
+				  const struct err *err));

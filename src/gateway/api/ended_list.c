@@ -1,5 +1,5 @@
 /* ended_list.c - the sandboxes that ended lately, for an operator: the newest first. */
-#include "gateway/api/handlers.h"
+#include "gateway/api/api.h"
 #include "gateway/api/sandbox_json.h"
 
 enum { ENDED_MAX = 10000 }; /* of an answer; the oldest are left out */
@@ -80,7 +80,7 @@ static void on_part(struct node_call *call, const struct node_reply *reply, stru
 		answer(c);
 }
 
-void admin_ended_list(struct api_call *c)
+static void admin_ended_list(struct api_call *c)
 {
 	struct ended_job *j = calloc(1, sizeof(*j));
 
@@ -92,3 +92,8 @@ void admin_ended_list(struct api_call *c)
 	j->rq.verb = NODE_ENDED;
 	api_ask_node(c, &j->rq, (struct bytes){ 0 }, API_NODE_MS, on_part);
 }
+
+const struct route ended_routes[] = {
+	{ "GET", "/admin/ended", AUTH_ADMIN, admin_ended_list },
+	{ 0 },
+};

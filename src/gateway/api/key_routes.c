@@ -1,45 +1,16 @@
 /* key_routes.c - a team and its keys, seen by whoever holds one of them. */
-#include "gateway/api/handlers.h"
+#include "gateway/api/key_routes.h"
 
 #include "base/random.h"
+#include "gateway/api/api.h"
 #include "gateway/parse/key_services.h"
 #include "gateway/api/limits_json.h"
 #include "wire/rfc3339.h"
 
 enum { TIME_DIGITS = 6, HEAD_SHOWN = 2, TAIL_SHOWN = 4 };
 
-void api_ask_store(struct api_call *c, const struct store_request *rq,
-		   void (*on_done)(struct store_call *call, const struct store_result *ret,
-				   const struct err *err))
-{
-	struct err err;
-
-	if (store_ask(c->g->api->store, &c->store, rq, on_done, &err) < 0)
-		api_fail(c, 503, "%s", err.msg);
-}
-
-int api_name(struct api_call *c, const json_t *body, char ret[static STORE_NAME_SIZE])
-{
-	struct bytes name;
-	struct err err;
-	bool ok;
-
-	if (json_want_string(body, "name", &name, &err) < 0) {
-		api_fail(c, 400, "%s", err.msg);
-		return -1;
-	}
-	ok = name.len > 0 && bytes_to_str(name, ret, STORE_NAME_SIZE);
-	for (size_t i = 0; ok && i < name.len; i++)
-		ok = name.ptr[i] >= ' ' && name.ptr[i] != 127;
-	if (!ok) {
-		api_fail(c, 400, "name must be 1 to %d bytes of text", STORE_NAME_SIZE - 1);
-		return -1;
-	}
-	return 0;
-}
-
 /* The team of the key, which is all that a key can know. */
-void team_list(struct api_call *c)
+static void team_list(struct api_call *c)
 {
 	api_answer(c, 200,
 		   json_pack("[{s:s, s:s, s:s, s:b}]", "teamID", c->team.id, "name", c->team.name,
@@ -164,7 +135,7 @@ static bool take_key_id(struct api_call *c, struct store_request *rq)
 	return true;
 }
 
-void key_rename(struct api_call *c)
+static void key_rename(struct api_call *c)
 {
 	AUTO(json_decrefp) json_t *body = NULL;
 	struct store_request rq = { .verb = STORE_KEY_RENAME };
@@ -190,7 +161,7 @@ static void on_removed(struct store_call *call, const struct store_result *ret,
 }
 
 /* By the admin door, which has no team, a key of any. */
-void key_remove(struct api_call *c)
+static void key_remove(struct api_call *c)
 {
 	struct store_request rq = { .verb = STORE_KEY_REMOVE };
 
@@ -211,7 +182,7 @@ static void on_rotated(struct store_call *call, const struct store_result *ret,
 	api_answer(c, 201, key_json(c, &ret->keys[0], c->key));
 }
 
-void admin_key_rotate(struct api_call *c)
+static void admin_key_rotate(struct api_call *c)
 {
 	struct store_request rq = { .verb = STORE_KEY_ROTATE };
 
@@ -273,7 +244,7 @@ static void on_to_limit(struct store_call *call, const struct store_result *ret,
 		api_ask_store(c, &rq, on_changed);
 }
 
-void admin_key_limits(struct api_call *c)
+static void admin_key_limits(struct api_call *c)
 {
 	struct store_request rq = { .verb = STORE_KEY_GET };
 
@@ -282,7 +253,7 @@ void admin_key_limits(struct api_call *c)
 }
 
 /* In force for the next create and the next change of a network. Absent: as they were. */
-void admin_key_services(struct api_call *c)
+static void admin_key_services(struct api_call *c)
 {
 	AUTO(json_decrefp) json_t *body = NULL;
 	struct store_request rq = { .verb = STORE_KEY_SERVICES };
@@ -299,3 +270,18 @@ void admin_key_services(struct api_call *c)
 	else if (take_key_id(c, &rq))
 		api_ask_store(c, &rq, on_changed);
 }
+
+const struct route key_routes[] = {
+	{ "GET", "/teams", AUTH_EITHER, team_list },
+	{ "GET", "/teams/{teamID}/metrics", AUTH_KEY, api_not_built },
+	{ "GET", "/teams/{teamID}/metrics/max", AUTH_KEY, api_not_built },
+	{ "GET", "/api-keys", AUTH_KEY, key_list },
+	{ "POST", "/api-keys", AUTH_KEY, key_add, true },
+	{ "PATCH", "/api-keys/{apiKeyID}", AUTH_KEY, key_rename, true },
+	{ "DELETE", "/api-keys/{apiKeyID}", AUTH_KEY, key_remove },
+	{ "DELETE", "/admin/keys/{apiKeyID}", AUTH_ADMIN, key_remove },
+	{ "PATCH", "/admin/keys/{apiKeyID}/limits", AUTH_ADMIN, admin_key_limits, true },
+	{ "POST", "/admin/keys/{apiKeyID}/rotate", AUTH_ADMIN, admin_key_rotate },
+	{ "PATCH", "/admin/keys/{apiKeyID}/services", AUTH_ADMIN, admin_key_services, true },
+	{ 0 },
+};

@@ -1,10 +1,7 @@
-/* lost_routes.c - node's list of what is lost, passed on. */
-#include "gateway/api/lost_routes.h"
-
+/* lost_routes.c - for operators: what is on a host's disk and in no row, as node tells it. */
 #include <inttypes.h>
 
 #include "gateway/api/api.h"
-#include "gateway/api/handlers.h"
 
 enum { LOST_DEPTH_MAX = 4, LOST_PAGE = 200 }; /* as many as node tells at once */
 
@@ -33,7 +30,7 @@ static void on_list(struct node_call *call, const struct node_reply *reply, stru
 			json_array_size(all) == LOST_PAGE);
 }
 
-void admin_lost_list(struct api_call *c)
+static void admin_lost_list(struct api_call *c)
 {
 	AUTO(buf_done) struct buf text = BUF_MAX(24);
 	struct node_request rq = { .verb = NODE_LOST_LIST };
@@ -79,12 +76,19 @@ static void ask(struct api_call *c, enum node_verb verb)
 	api_ask_node(c, &rq, (struct bytes){ 0 }, API_NODE_MS, on_done);
 }
 
-void admin_lost_restore(struct api_call *c)
+static void admin_lost_restore(struct api_call *c)
 {
 	ask(c, NODE_LOST_RESTORE);
 }
 
-void admin_lost_drop(struct api_call *c)
+static void admin_lost_drop(struct api_call *c)
 {
 	ask(c, NODE_LOST_DROP);
 }
+
+const struct route lost_routes[] = {
+	{ "GET", "/admin/lost", AUTH_ADMIN, admin_lost_list },
+	{ "POST", "/admin/lost/{id}/restore", AUTH_ADMIN, admin_lost_restore },
+	{ "DELETE", "/admin/lost/{id}", AUTH_ADMIN, admin_lost_drop },
+	{ 0 },
+};

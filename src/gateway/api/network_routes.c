@@ -1,5 +1,5 @@
 /* network_routes.c - the network of a sandbox: another one; what it allows; what it did. */
-#include "gateway/api/handlers.h"
+#include "gateway/api/sandbox_ask.h"
 #include "gateway/parse/key_services.h"
 #include "gateway/parse/network_request.h"
 #include "gateway/api/secret_fill.h"
@@ -25,7 +25,7 @@ static void ask_with(struct api_call *c, enum node_verb verb, const json_t *text
 }
 
 /* All of it is replaced, so nothing at all is a mistake, not a wish. */
-void sandbox_network(struct api_call *c)
+static void sandbox_network(struct api_call *c)
 {
 	AUTO(json_decrefp) json_t *body = NULL, *text = NULL;
 	struct err err;
@@ -64,7 +64,7 @@ static void on_told(struct node_call *call, const struct node_reply *reply, stru
 }
 
 /* `?to=example.com:443`; without it: what is in force. */
-void admin_sandbox_explain(struct api_call *c)
+static void admin_sandbox_explain(struct api_call *c)
 {
 	AUTO(buf_done) struct buf question = BUF_MAX(QUESTION_MAX);
 	AUTO(json_decrefp) json_t *text = NULL;
@@ -83,9 +83,16 @@ void admin_sandbox_explain(struct api_call *c)
 	ask_with(c, NODE_EXPLAIN, text, on_told);
 }
 
-void admin_sandbox_egress(struct api_call *c)
+static void admin_sandbox_egress(struct api_call *c)
 {
 	if (sandbox_take_id(c))
 		sandbox_ask(c, &(struct node_request){ .verb = NODE_EGRESS_LOG }, API_NODE_MS,
 			    on_told);
 }
+
+const struct route network_routes[] = {
+	{ "PUT", "/sandboxes/{sandboxID}/network", AUTH_KEY, sandbox_network, true },
+	{ "GET", "/admin/sandboxes/{sandboxID}/explain", AUTH_ADMIN, admin_sandbox_explain },
+	{ "GET", "/admin/sandboxes/{sandboxID}/egress", AUTH_ADMIN, admin_sandbox_egress },
+	{ 0 },
+};

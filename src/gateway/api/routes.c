@@ -1,89 +1,29 @@
-/* routes.c - every path the control plane knows, in one table. */
-#include "gateway/api/handlers.h"
-#include "gateway/api/lost_routes.h"
+/* routes.c - which of the tables has the route of a request. */
+#include "gateway/api/routes.h"
 
-/* A literal comes before the parameter it would match. */
-static const struct route routes[] = {
+#include "gateway/api/api.h"
+
+static void health_get(struct api_call *c)
+{
+	api_answer(c, 204, NULL);
+}
+
+static const struct route general_routes[] = {
 	{ "GET", "/health", AUTH_NONE, health_get },
-	{ "POST", "/sandboxes", AUTH_KEY, sandbox_create_v1, true },
-	{ "GET", "/sandboxes", AUTH_KEY, sandbox_list_v1 },
-	{ "POST", "/v2/sandboxes", AUTH_KEY, sandbox_create_v2, true },
-	{ "GET", "/v2/sandboxes", AUTH_KEY, sandbox_list_v2 },
-	{ "GET", "/sandboxes/metrics", AUTH_KEY, sandboxes_metrics },
-	{ "GET", "/sandboxes/{sandboxID}", AUTH_KEY, sandbox_get },
-	{ "DELETE", "/sandboxes/{sandboxID}", AUTH_KEY, sandbox_kill },
-	{ "POST", "/sandboxes/{sandboxID}/timeout", AUTH_KEY, sandbox_timeout, true },
-	{ "POST", "/sandboxes/{sandboxID}/refreshes", AUTH_KEY, sandbox_refresh, true },
-	{ "POST", "/sandboxes/{sandboxID}/connect", AUTH_KEY, sandbox_connect_v1, true },
-	{ "POST", "/v2/sandboxes/{sandboxID}/connect", AUTH_KEY, sandbox_connect_v2, true },
-	{ "POST", "/sandboxes/{sandboxID}/pause", AUTH_KEY, sandbox_pause, true },
-	{ "POST", "/sandboxes/{sandboxID}/resume", AUTH_KEY, sandbox_resume, true },
-	{ "POST", "/sandboxes/{sandboxID}/fork", AUTH_KEY, sandbox_fork, true },
-	{ "POST", "/sandboxes/{sandboxID}/snapshots", AUTH_KEY, snapshot_take, true },
-	{ "PUT", "/sandboxes/{sandboxID}/network", AUTH_KEY, sandbox_network, true },
-	{ "GET", "/sandboxes/{sandboxID}/metrics", AUTH_KEY, sandbox_metrics },
-	{ "GET", "/sandboxes/{sandboxID}/logs", AUTH_KEY, sandbox_logs_v1 },
-	{ "GET", "/v2/sandboxes/{sandboxID}/logs", AUTH_KEY, sandbox_logs_v2 },
-	{ "GET", "/snapshots", AUTH_KEY, snapshot_list },
-	{ "GET", "/teams", AUTH_EITHER, team_list },
-	{ "GET", "/teams/{teamID}/metrics", AUTH_KEY, not_built },
-	{ "GET", "/teams/{teamID}/metrics/max", AUTH_KEY, not_built },
-	{ "GET", "/api-keys", AUTH_KEY, key_list },
-	{ "POST", "/api-keys", AUTH_KEY, key_add, true },
-	{ "PATCH", "/api-keys/{apiKeyID}", AUTH_KEY, key_rename, true },
-	{ "DELETE", "/api-keys/{apiKeyID}", AUTH_KEY, key_remove },
-	{ "GET", "/templates", AUTH_KEY, template_list },
-	{ "GET", "/templates/aliases/{alias}", AUTH_KEY, template_alias },
-	{ "POST", "/v3/templates", AUTH_KEY, not_built },
-	{ "GET", "/v2/templates", AUTH_KEY, not_built },
-	{ "POST", "/templates/tags", AUTH_KEY, not_built },
-	{ "DELETE", "/templates/tags", AUTH_KEY, not_built },
-	{ "GET", "/templates/{templateID}", AUTH_KEY, not_built },
-	{ "DELETE", "/templates/{templateID}", AUTH_KEY, snapshot_delete },
-	{ "PATCH", "/templates/{templateID}", AUTH_KEY, not_built },
-	{ "PATCH", "/v2/templates/{templateID}", AUTH_KEY, not_built },
-	{ "GET", "/templates/{templateID}/tags", AUTH_KEY, not_built },
-	{ "GET", "/templates/{templateID}/files/{hash}", AUTH_KEY, not_built },
-	{ "POST", "/v2/templates/{templateID}/builds/{buildID}", AUTH_KEY, not_built },
-	{ "GET", "/templates/{templateID}/builds/{buildID}/status", AUTH_KEY, not_built },
-	{ "GET", "/templates/{templateID}/builds/{buildID}/logs", AUTH_KEY, not_built },
-	{ "GET", "/volumes", AUTH_KEY, not_built },
-	{ "POST", "/volumes", AUTH_KEY, not_built },
-	{ "GET", "/volumes/{volumeID}", AUTH_KEY, not_built },
-	{ "DELETE", "/volumes/{volumeID}", AUTH_KEY, not_built },
-	{ "GET", "/secrets", AUTH_KEY, secret_list },
-	{ "POST", "/secrets", AUTH_KEY, secret_add, true, .secret = true },
-	{ "GET", "/secrets/{secretID}", AUTH_KEY, secret_get },
-	{ "POST", "/secrets/{secretID}", AUTH_KEY, secret_replace, true, .secret = true },
-	{ "DELETE", "/secrets/{secretID}", AUTH_KEY, secret_remove },
+	{ "GET", "/volumes", AUTH_KEY, api_not_built },
+	{ "POST", "/volumes", AUTH_KEY, api_not_built },
+	{ "GET", "/volumes/{volumeID}", AUTH_KEY, api_not_built },
+	{ "DELETE", "/volumes/{volumeID}", AUTH_KEY, api_not_built },
+	{ 0 },
+};
 
-	{ "GET", "/admin/teams", AUTH_ADMIN, admin_team_list },
-	{ "POST", "/admin/teams", AUTH_ADMIN, admin_team_add, true },
-	{ "DELETE", "/admin/teams/{team}", AUTH_ADMIN, admin_team_remove },
-	{ "PATCH", "/admin/teams/{team}/limits", AUTH_ADMIN, admin_team_limits, true },
-	{ "GET", "/admin/teams/{team}/keys", AUTH_ADMIN, admin_key_list },
-	{ "POST", "/admin/teams/{team}/keys", AUTH_ADMIN, admin_key_add, true },
-	{ "DELETE", "/admin/keys/{apiKeyID}", AUTH_ADMIN, key_remove },
-	{ "PATCH", "/admin/keys/{apiKeyID}/limits", AUTH_ADMIN, admin_key_limits, true },
-	{ "POST", "/admin/keys/{apiKeyID}/rotate", AUTH_ADMIN, admin_key_rotate },
-	{ "PATCH", "/admin/keys/{apiKeyID}/services", AUTH_ADMIN, admin_key_services, true },
-	{ "GET", "/admin/sandboxes", AUTH_ADMIN, admin_sandbox_list },
-	{ "DELETE", "/admin/sandboxes/{sandboxID}", AUTH_ADMIN, admin_sandbox_kill },
-	{ "POST", "/admin/sandboxes/{sandboxID}/pause", AUTH_ADMIN, sandbox_pause, true },
-	{ "POST", "/admin/sandboxes/{sandboxID}/resume", AUTH_ADMIN, admin_sandbox_resume, true },
-	{ "GET", "/admin/sandboxes/{sandboxID}/why", AUTH_ADMIN, admin_sandbox_why },
-	{ "GET", "/admin/sandboxes/{sandboxID}/explain", AUTH_ADMIN, admin_sandbox_explain },
-	{ "GET", "/admin/sandboxes/{sandboxID}/egress", AUTH_ADMIN, admin_sandbox_egress },
-	{ "POST", "/admin/sandboxes/{sandboxID}/fork", AUTH_ADMIN, admin_sandbox_fork, true },
-	{ "GET", "/admin/snapshots", AUTH_ADMIN, admin_snapshot_list },
-	{ "GET", "/admin/lost", AUTH_ADMIN, admin_lost_list },
-	{ "POST", "/admin/lost/{id}/restore", AUTH_ADMIN, admin_lost_restore },
-	{ "DELETE", "/admin/lost/{id}", AUTH_ADMIN, admin_lost_drop },
-	{ "GET", "/admin/ended", AUTH_ADMIN, admin_ended_list },
-	{ "GET", "/admin/templates", AUTH_ADMIN, admin_template_list },
-	{ "POST", "/admin/confirm-lost", AUTH_ADMIN, admin_confirm_lost },
-	{ "GET", "/admin/status", AUTH_ADMIN, admin_status },
-	{ "GET", "/admin/health", AUTH_ADMIN, admin_health },
+/* The first route that matches is taken, so a literal comes before the parameter it would match:
+ * /sandboxes/metrics, of the records, before /sandboxes/{sandboxID}. */
+static const struct route *const tables[] = {
+	general_routes,      sandbox_record_routes, sandbox_routes, sandbox_list_routes,
+	sandbox_life_routes, snapshot_routes,       network_routes, key_routes,
+	template_routes,     secret_routes,         admin_routes,   lost_routes,
+	ended_routes,
 };
 
 typedef char route_param[TARGET_SEGMENT_MAX + 1];
@@ -140,27 +80,37 @@ static void add_allowed(char *allow, const char *method)
 		snprintf(allow + n, ROUTE_ALLOW_SIZE - n, "%s%s", n > 0 ? ", " : "", method);
 }
 
+/* The route in one table; *rc is -1 when the path is broken. */
+static const struct route *find_in(const struct route *table, struct bytes method,
+				   struct bytes path, bool admin, route_param *params, char *allow,
+				   int *rc, struct err *err)
+{
+	for (const struct route *r = table; r->method; r++) {
+		if ((r->auth == AUTH_ADMIN) != admin)
+			continue;
+		*rc = match(r->path, path, params, err);
+		if (*rc < 0)
+			return NULL;
+		if (*rc == 0)
+			continue;
+		if (method_ok(r, method))
+			return r;
+		add_allowed(allow, r->method);
+	}
+	return NULL;
+}
+
 const struct route *route_find(struct bytes method, struct bytes path, bool admin,
 			       char params[static API_PARAMS_MAX][TARGET_SEGMENT_MAX + 1],
 			       char ret_allow[static ROUTE_ALLOW_SIZE], struct err *err)
 {
-	ret_allow[0] = '\0';
-	for (size_t i = 0; i < COUNT(routes); i++) {
-		const struct route *r = &routes[i];
-		int rc;
+	const struct route *found = NULL;
+	int rc = 0;
 
-		if ((r->auth == AUTH_ADMIN) != admin)
-			continue;
-		rc = match(r->path, path, params, err);
-		if (rc < 0)
-			return NULL;
-		if (rc == 0)
-			continue;
-		if (method_ok(r, method))
-			return r;
-		add_allowed(ret_allow, r->method);
-	}
-	return NULL;
+	ret_allow[0] = '\0';
+	for (size_t i = 0; i < COUNT(tables) && !found && rc >= 0; i++)
+		found = find_in(tables[i], method, path, admin, params, ret_allow, &rc, err);
+	return found;
 }
 
 void routes_print(FILE *out)
@@ -170,6 +120,7 @@ void routes_print(FILE *out)
 					     [AUTH_EITHER] = "key-or-bearer",
 					     [AUTH_ADMIN] = "admin" };
 
-	for (size_t i = 0; i < COUNT(routes); i++)
-		fprintf(out, "%s %s %s\n", routes[i].method, routes[i].path, names[routes[i].auth]);
+	for (size_t i = 0; i < COUNT(tables); i++)
+		for (const struct route *r = tables[i]; r->method; r++)
+			fprintf(out, "%s %s %s\n", r->method, r->path, names[r->auth]);
 }

@@ -1,20 +1,9 @@
 /* sandbox_ask.c - requests about the sandbox that a path names, and how they fail. */
-#include "gateway/api/handlers.h"
+#include "gateway/api/sandbox_ask.h"
+
 #include "gateway/api/sandbox_json.h"
 
-void api_ask_node(struct api_call *c, const struct node_request *rq, struct bytes text,
-		  uint64_t deadline_ms,
-		  void (*on_done)(struct node_call *call, const struct node_reply *reply,
-				  struct bytes after, int *fds, size_t n_fds,
-				  const struct err *err))
-{
-	struct err err;
-
-	if (node_link_call(c->g->node, &c->node, rq, text, deadline_ms, on_done, &err) < 0)
-		api_fail_err(c, &err);
-}
-
-bool sandbox_id_ok(const char *id)
+static bool id_ok(const char *id)
 {
 	size_t n = strspn(id, "abcdefghijklmnopqrstuvwxyz0123456789");
 
@@ -28,7 +17,7 @@ bool sandbox_take_id(struct api_call *c)
 
 	if (dash)
 		*dash = '\0';
-	if (!ok || !sandbox_id_ok(c->params[0])) {
+	if (!ok || !id_ok(c->params[0])) {
 		api_fail(c, 400, "Invalid sandbox ID");
 		return false;
 	}

@@ -1,7 +1,7 @@
 /* sandbox_life.c - how long a sandbox lives: timeout, refreshes, pause, resume, connect. */
 #include "base/clock.h"
 #include "gateway/parse/create_request.h"
-#include "gateway/api/handlers.h"
+#include "gateway/api/sandbox_ask.h"
 #include "gateway/api/sandbox_json.h"
 
 enum {
@@ -42,7 +42,7 @@ static bool take_memory(struct api_call *c, const json_t *body, uint32_t *ret)
 	return true;
 }
 
-void sandbox_timeout(struct api_call *c)
+static void sandbox_timeout(struct api_call *c)
 {
 	AUTO(json_decrefp) json_t *body = NULL;
 	struct node_request rq = { .verb = NODE_TIMEOUT };
@@ -80,7 +80,7 @@ static void on_to_refresh(struct node_call *call, const struct node_reply *reply
 		sandbox_ask(c, &rq, API_NODE_MS, sandbox_on_no_content);
 }
 
-void sandbox_refresh(struct api_call *c)
+static void sandbox_refresh(struct api_call *c)
 {
 	AUTO(json_decrefp) json_t *body = NULL;
 	int64_t seconds = REFRESH_LEAST_S;
@@ -105,7 +105,7 @@ static void on_paused(struct node_call *call, const struct node_reply *reply, st
 	sandbox_on_no_content(call, reply, after, fds, n_fds, done ? NULL : err);
 }
 
-void sandbox_pause(struct api_call *c)
+static void sandbox_pause(struct api_call *c)
 {
 	AUTO(json_decrefp) json_t *body = NULL;
 	struct node_request rq = { .verb = NODE_PAUSE };
@@ -153,12 +153,12 @@ static void connect_to(struct api_call *c, enum api_version version)
 		ask_to_run(c, NODE_CONNECT, seconds, flags);
 }
 
-void sandbox_connect_v1(struct api_call *c)
+static void sandbox_connect_v1(struct api_call *c)
 {
 	connect_to(c, API_V1);
 }
 
-void sandbox_connect_v2(struct api_call *c)
+static void sandbox_connect_v2(struct api_call *c)
 {
 	connect_to(c, API_V2);
 }
@@ -179,12 +179,24 @@ static void resume(struct api_call *c, int64_t seconds)
 		ask_to_run(c, NODE_RESUME, seconds, flags | (pauses ? NODE_AUTO_PAUSE : 0u));
 }
 
-void sandbox_resume(struct api_call *c)
+static void sandbox_resume(struct api_call *c)
 {
 	resume(c, RESUME_DEFAULT_S);
 }
 
-void admin_sandbox_resume(struct api_call *c)
+static void admin_sandbox_resume(struct api_call *c)
 {
 	resume(c, ADMIN_RESUME_S);
 }
+
+const struct route sandbox_life_routes[] = {
+	{ "POST", "/sandboxes/{sandboxID}/timeout", AUTH_KEY, sandbox_timeout, true },
+	{ "POST", "/sandboxes/{sandboxID}/refreshes", AUTH_KEY, sandbox_refresh, true },
+	{ "POST", "/sandboxes/{sandboxID}/connect", AUTH_KEY, sandbox_connect_v1, true },
+	{ "POST", "/v2/sandboxes/{sandboxID}/connect", AUTH_KEY, sandbox_connect_v2, true },
+	{ "POST", "/sandboxes/{sandboxID}/pause", AUTH_KEY, sandbox_pause, true },
+	{ "POST", "/sandboxes/{sandboxID}/resume", AUTH_KEY, sandbox_resume, true },
+	{ "POST", "/admin/sandboxes/{sandboxID}/pause", AUTH_ADMIN, sandbox_pause, true },
+	{ "POST", "/admin/sandboxes/{sandboxID}/resume", AUTH_ADMIN, admin_sandbox_resume, true },
+	{ 0 },
+};

@@ -1,6 +1,12 @@
 /* sandbox_list.c - lists: node tells all there is, oldest first; one page of it is kept. */
-#include "gateway/api/handlers.h"
+#include "gateway/api/api.h"
 #include "gateway/api/sandbox_json.h"
+#include "gateway/parse/list_query.h"
+
+enum {
+	LIST_ALL_MAX = 1000,             /* where pages are not asked for */
+	LIST_TEXT_MAX = 4 * 1024 * 1024, /* metadata of one page; then the page is shorter */
+};
 
 struct kept {
 	struct node_sandbox sandbox;
@@ -200,17 +206,24 @@ static void list(struct api_call *c, uint32_t limit, bool only_running)
 	ask_part(c);
 }
 
-void sandbox_list_v1(struct api_call *c)
+static void sandbox_list_v1(struct api_call *c)
 {
 	list(c, LIST_ALL_MAX, true);
 }
 
-void sandbox_list_v2(struct api_call *c)
+static void sandbox_list_v2(struct api_call *c)
 {
 	list(c, LIST_LIMIT_MAX, false);
 }
 
-void admin_sandbox_list(struct api_call *c)
+static void admin_sandbox_list(struct api_call *c)
 {
 	list(c, LIST_ALL_MAX, false);
 }
+
+const struct route sandbox_list_routes[] = {
+	{ "GET", "/sandboxes", AUTH_KEY, sandbox_list_v1 },
+	{ "GET", "/v2/sandboxes", AUTH_KEY, sandbox_list_v2 },
+	{ "GET", "/admin/sandboxes", AUTH_ADMIN, admin_sandbox_list },
+	{ 0 },
+};

@@ -1,6 +1,6 @@
 /* sandbox_record.c - what is recorded of a sandbox: metrics and logs. */
 #include "base/clock.h"
-#include "gateway/api/handlers.h"
+#include "gateway/api/sandbox_ask.h"
 #include "gateway/parse/record_query.h"
 #include "gateway/api/sandbox_json.h"
 #include "wire/rfc3339.h"
@@ -111,7 +111,7 @@ static void on_metrics(struct node_call *call, const struct node_reply *reply, s
 		api_fail(c, 500, "node's metrics cannot be read");
 }
 
-void sandbox_metrics(struct api_call *c)
+static void sandbox_metrics(struct api_call *c)
 {
 	const struct record_job *j = begin_one(c, NODE_METRICS, record_query_metrics);
 
@@ -162,7 +162,7 @@ static void ask_next(struct api_call *c)
 		sandbox_ask(c, &j->rq, API_NODE_MS, on_latest);
 }
 
-void sandboxes_metrics(struct api_call *c)
+static void sandboxes_metrics(struct api_call *c)
 {
 	struct bytes query;
 	struct record_job *j = begin(c, json_object(), &query);
@@ -290,12 +290,20 @@ static void ask_logs(struct api_call *c,
 		sandbox_ask(c, &j->rq, API_NODE_MS, on_logs);
 }
 
-void sandbox_logs_v1(struct api_call *c)
+static void sandbox_logs_v1(struct api_call *c)
 {
 	ask_logs(c, record_query_logs_v1);
 }
 
-void sandbox_logs_v2(struct api_call *c)
+static void sandbox_logs_v2(struct api_call *c)
 {
 	ask_logs(c, record_query_logs_v2);
 }
+
+const struct route sandbox_record_routes[] = {
+	{ "GET", "/sandboxes/metrics", AUTH_KEY, sandboxes_metrics },
+	{ "GET", "/sandboxes/{sandboxID}/metrics", AUTH_KEY, sandbox_metrics },
+	{ "GET", "/sandboxes/{sandboxID}/logs", AUTH_KEY, sandbox_logs_v1 },
+	{ "GET", "/v2/sandboxes/{sandboxID}/logs", AUTH_KEY, sandbox_logs_v2 },
+	{ 0 },
+};

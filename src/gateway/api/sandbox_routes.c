@@ -1,21 +1,11 @@
 /* sandbox_routes.c - create, get, kill, and why one is no more. */
 #include "gateway/parse/create_request.h"
-#include "gateway/api/handlers.h"
+#include "gateway/api/sandbox_ask.h"
 #include "gateway/parse/key_services.h"
 #include "gateway/api/sandbox_json.h"
 #include "gateway/api/secret_fill.h"
 
 enum { IDEMPOTENCY_MAX = 255, IDEMPOTENCY_DIGITS = 48 };
-
-void health_get(struct api_call *c)
-{
-	api_answer(c, 204, NULL);
-}
-
-void not_built(struct api_call *c)
-{
-	api_fail(c, 501, "%s %s is not there yet", c->route->method, c->route->path);
-}
 
 static void on_created(struct node_call *call, const struct node_reply *reply, struct bytes after,
 		       int *fds, size_t n_fds, const struct err *err)
@@ -102,12 +92,12 @@ static void create(struct api_call *c, enum api_version version)
 	create_request_done(&want);
 }
 
-void sandbox_create_v1(struct api_call *c)
+static void sandbox_create_v1(struct api_call *c)
 {
 	create(c, API_V1);
 }
 
-void sandbox_create_v2(struct api_call *c)
+static void sandbox_create_v2(struct api_call *c)
 {
 	create(c, API_V2);
 }
@@ -128,22 +118,17 @@ static void on_got(struct node_call *call, const struct node_reply *reply, struc
 	api_answer(c, 200, sandbox_detail_json(&reply->sandbox, text, c->g->domain));
 }
 
-void sandbox_get(struct api_call *c)
+static void sandbox_get(struct api_call *c)
 {
 	if (sandbox_take_id(c))
 		sandbox_ask(c, &(struct node_request){ .verb = NODE_GET }, API_NODE_MS, on_got);
 }
 
-void sandbox_kill(struct api_call *c)
+static void sandbox_kill(struct api_call *c)
 {
 	if (sandbox_take_id(c))
 		sandbox_ask(c, &(struct node_request){ .verb = NODE_KILL }, API_CREATE_MS,
 			    sandbox_on_no_content);
-}
-
-void admin_sandbox_kill(struct api_call *c)
-{
-	sandbox_kill(c);
 }
 
 /* For an operator: what it is, or what became of it. */
@@ -161,8 +146,18 @@ static void on_why(struct node_call *call, const struct node_reply *reply, struc
 		api_answer(c, 200, sandbox_why_json(&reply->sandbox, c->params[0]));
 }
 
-void admin_sandbox_why(struct api_call *c)
+static void admin_sandbox_why(struct api_call *c)
 {
 	if (sandbox_take_id(c))
 		sandbox_ask(c, &(struct node_request){ .verb = NODE_GET }, API_NODE_MS, on_why);
 }
+
+const struct route sandbox_routes[] = {
+	{ "POST", "/sandboxes", AUTH_KEY, sandbox_create_v1, true },
+	{ "POST", "/v2/sandboxes", AUTH_KEY, sandbox_create_v2, true },
+	{ "GET", "/sandboxes/{sandboxID}", AUTH_KEY, sandbox_get },
+	{ "DELETE", "/sandboxes/{sandboxID}", AUTH_KEY, sandbox_kill },
+	{ "DELETE", "/admin/sandboxes/{sandboxID}", AUTH_ADMIN, sandbox_kill },
+	{ "GET", "/admin/sandboxes/{sandboxID}/why", AUTH_ADMIN, admin_sandbox_why },
+	{ 0 },
+};

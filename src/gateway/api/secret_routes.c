@@ -7,7 +7,7 @@
  * Node is told of what its sandboxes may use already. Of a new version it is told after the store,
  * of a deletion before: what fails half-way is mended by asking again.
  */
-#include "gateway/api/handlers.h"
+#include "gateway/api/api.h"
 #include "gateway/api/secret_fill.h"
 #include "gateway/parse/secret_request.h"
 
@@ -276,7 +276,7 @@ static bool take_value(struct api_call *c, bool named)
 	return rc == 0;
 }
 
-void secret_add(struct api_call *c)
+static void secret_add(struct api_call *c)
 {
 	if (take_value(c, false))
 		ask_seal_key(c);
@@ -303,7 +303,7 @@ static void on_to_replace(struct store_call *call, const struct store_result *re
 		ask_seal_key(c);
 }
 
-void secret_replace(struct api_call *c)
+static void secret_replace(struct api_call *c)
 {
 	if (take_value(c, true))
 		ask_which(c, on_to_replace);
@@ -321,7 +321,7 @@ static void on_got(struct store_call *call, const struct store_result *ret, cons
 		api_answer(c, 200, secret_json(&ret->secrets[0]));
 }
 
-void secret_get(struct api_call *c)
+static void secret_get(struct api_call *c)
 {
 	ask_which(c, on_got);
 }
@@ -372,7 +372,7 @@ static bool take_page(struct api_call *c, struct bytes query, uint64_t *ret_limi
 	return true;
 }
 
-void secret_list(struct api_call *c)
+static void secret_list(struct api_call *c)
 {
 	struct store_request rq = { .verb = STORE_SECRET_LIST };
 	char after[STORE_SECRET_ID_SIZE];
@@ -454,8 +454,17 @@ static void on_to_remove(struct store_call *call, const struct store_result *ret
 	tell_node(c, NULL, on_untold);
 }
 
-void secret_remove(struct api_call *c)
+static void secret_remove(struct api_call *c)
 {
 	if (job_of(c))
 		ask_which(c, on_to_remove);
 }
+
+const struct route secret_routes[] = {
+	{ "GET", "/secrets", AUTH_KEY, secret_list },
+	{ "POST", "/secrets", AUTH_KEY, secret_add, true, .secret = true },
+	{ "GET", "/secrets/{secretID}", AUTH_KEY, secret_get },
+	{ "POST", "/secrets/{secretID}", AUTH_KEY, secret_replace, true, .secret = true },
+	{ "DELETE", "/secrets/{secretID}", AUTH_KEY, secret_remove },
+	{ 0 },
+};

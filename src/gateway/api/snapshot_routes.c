@@ -3,10 +3,12 @@
  * To a client a snapshot is a template: `<id>:default`, or `<team>/<name>:<tag>` when it has a
  * name.
  */
+#include "gateway/api/snapshot_routes.h"
+
 #include <inttypes.h>
 
 #include "gateway/parse/create_request.h"
-#include "gateway/api/handlers.h"
+#include "gateway/api/sandbox_ask.h"
 #include "gateway/api/sandbox_json.h"
 #include "gateway/parse/template_ref.h"
 
@@ -106,7 +108,7 @@ static int take_paused(const json_t *body, bool unless, uint32_t *ret_flags, str
 	return 0;
 }
 
-void snapshot_take(struct api_call *c)
+static void snapshot_take(struct api_call *c)
 {
 	AUTO(json_decrefp) json_t *body = NULL;
 	struct node_request rq = { .verb = NODE_SNAPSHOT };
@@ -244,12 +246,12 @@ static void ask_list(struct api_call *c,
 	api_ask_node(c, &rq, (struct bytes){ 0 }, API_NODE_MS, on_done);
 }
 
-void snapshot_list(struct api_call *c)
+static void snapshot_list(struct api_call *c)
 {
 	ask_list(c, on_list);
 }
 
-void admin_snapshot_list(struct api_call *c)
+static void admin_snapshot_list(struct api_call *c)
 {
 	ask_list(c, on_admin_list);
 }
@@ -343,12 +345,21 @@ static void ask_fork(struct api_call *c, int64_t seconds, bool paused)
 	sandbox_ask(c, &rq, API_PAUSE_MS, on_forked);
 }
 
-void sandbox_fork(struct api_call *c)
+static void sandbox_fork(struct api_call *c)
 {
 	ask_fork(c, FORK_DEFAULT_S, false);
 }
 
-void admin_sandbox_fork(struct api_call *c)
+static void admin_sandbox_fork(struct api_call *c)
 {
 	ask_fork(c, ADMIN_FORK_S, true);
 }
+
+const struct route snapshot_routes[] = {
+	{ "POST", "/sandboxes/{sandboxID}/fork", AUTH_KEY, sandbox_fork, true },
+	{ "POST", "/sandboxes/{sandboxID}/snapshots", AUTH_KEY, snapshot_take, true },
+	{ "GET", "/snapshots", AUTH_KEY, snapshot_list },
+	{ "POST", "/admin/sandboxes/{sandboxID}/fork", AUTH_ADMIN, admin_sandbox_fork, true },
+	{ "GET", "/admin/snapshots", AUTH_ADMIN, admin_snapshot_list },
+	{ 0 },
+};

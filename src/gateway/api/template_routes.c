@@ -1,6 +1,7 @@
 /* template_routes.c - which templates there are. They belong to the host and are for all teams. */
-#include "gateway/api/handlers.h"
+#include "gateway/api/api.h"
 #include "gateway/api/sandbox_json.h"
+#include "gateway/api/snapshot_routes.h"
 #include "gateway/parse/template_ref.h"
 #include "wire/rfc3339.h"
 
@@ -111,7 +112,7 @@ static void on_list(struct node_call *call, const struct node_reply *reply, stru
 	api_answer(c, 200, out);
 }
 
-void template_list(struct api_call *c)
+static void template_list(struct api_call *c)
 {
 	ask_templates(c, on_list);
 }
@@ -143,7 +144,7 @@ static void on_alias(struct node_call *call, const struct node_reply *reply, str
 	api_fail(c, 404, "template '%s' not found", c->params[0]);
 }
 
-void template_alias(struct api_call *c)
+static void template_alias(struct api_call *c)
 {
 	struct template_ref ref;
 	struct err err;
@@ -174,7 +175,27 @@ static void on_admin_list(struct node_call *call, const struct node_reply *reply
 		api_answer(c, 200, all);
 }
 
-void admin_template_list(struct api_call *c)
+static void admin_template_list(struct api_call *c)
 {
 	ask_templates(c, on_admin_list);
 }
+
+const struct route template_routes[] = {
+	{ "GET", "/templates", AUTH_KEY, template_list },
+	{ "GET", "/templates/aliases/{alias}", AUTH_KEY, template_alias },
+	{ "POST", "/v3/templates", AUTH_KEY, api_not_built },
+	{ "GET", "/v2/templates", AUTH_KEY, api_not_built },
+	{ "POST", "/templates/tags", AUTH_KEY, api_not_built },
+	{ "DELETE", "/templates/tags", AUTH_KEY, api_not_built },
+	{ "GET", "/templates/{templateID}", AUTH_KEY, api_not_built },
+	{ "DELETE", "/templates/{templateID}", AUTH_KEY, snapshot_delete },
+	{ "PATCH", "/templates/{templateID}", AUTH_KEY, api_not_built },
+	{ "PATCH", "/v2/templates/{templateID}", AUTH_KEY, api_not_built },
+	{ "GET", "/templates/{templateID}/tags", AUTH_KEY, api_not_built },
+	{ "GET", "/templates/{templateID}/files/{hash}", AUTH_KEY, api_not_built },
+	{ "POST", "/v2/templates/{templateID}/builds/{buildID}", AUTH_KEY, api_not_built },
+	{ "GET", "/templates/{templateID}/builds/{buildID}/status", AUTH_KEY, api_not_built },
+	{ "GET", "/templates/{templateID}/builds/{buildID}/logs", AUTH_KEY, api_not_built },
+	{ "GET", "/admin/templates", AUTH_ADMIN, admin_template_list },
+	{ 0 },
+};

@@ -1,0 +1,39 @@
+/* routes.h - every path the control plane knows.
+ *
+ * Each file of handlers has the table of its routes, ended by an empty one. So a new route is one
+ * function and one line in the same file. A new table is named here and in the list of routes.c.
+ */
+#pragma once
+
+#include "wire/target.h"
+
+enum {
+	API_PARAMS_MAX = 2, /* in a path */
+	ROUTE_ALLOW_SIZE = 64,
+};
+
+enum api_auth {
+	AUTH_NONE,
+	AUTH_KEY,    /* X-API-KEY */
+	AUTH_EITHER, /* or the same key as a bearer token */
+	AUTH_ADMIN,  /* came in by the admin door */
+};
+
+struct api_call;
+struct route {
+	const char *method, *path; /* "/sandboxes/{sandboxID}" */
+	enum api_auth auth;
+	void (*run)(struct api_call *c); /* ends the call, now or later */
+	bool has_body, secret;           /* secret: the body is */
+};
+
+extern const struct route admin_routes[], ended_routes[], key_routes[], lost_routes[],
+	network_routes[], sandbox_life_routes[], sandbox_list_routes[], sandbox_record_routes[],
+	sandbox_routes[], secret_routes[], snapshot_routes[], template_routes[];
+
+/* NULL: none; *ret_allow then lists the methods of that path, empty when there is no such path.
+ * `params` are those of the route found. */
+const struct route *route_find(struct bytes method, struct bytes path, bool admin,
+			       char params[static API_PARAMS_MAX][TARGET_SEGMENT_MAX + 1],
+			       char ret_allow[static ROUTE_ALLOW_SIZE], struct err *err);
+void routes_print(FILE *out); /* METHOD PATH AUTH of each, one per line */
