@@ -1,8 +1,6 @@
 /* api.c - a request's way up to its handler; what handlers read, and whom they ask. */
 #include "gateway/api/api.h"
 
-#include "gateway/api/secret_fill.h"
-
 int api_open(struct gateway *g, struct store *s, struct err *err)
 {
 	struct api *a = calloc(1, sizeof(*a));
@@ -35,11 +33,8 @@ void api_call_free(struct api_call *c)
 
 	node_call_cancel(&c->node);
 	store_forget(&c->store);
-	list_job_free(c->list);
-	record_job_free(c->record);
-	ended_job_free(c->ended);
-	fill_job_free(c->fill);
-	secret_job_free(c->secret);
+	if (c->job)
+		c->job->free(c->job);
 	a->body_bytes -= c->body.len;
 	a->n_calls--;
 	*c->prev = c->next;

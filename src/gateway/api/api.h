@@ -26,11 +26,11 @@ enum {
 };
 
 struct api_call;
-struct list_job;
-struct record_job;
-struct ended_job;
-struct fill_job;
-struct secret_job;
+/* What a handler must remember until its answer; embedded in a struct of its own. */
+struct api_job {
+	void (*free)(struct api_job *j);
+};
+
 struct api {
 	struct gateway *g;
 	struct store *store;
@@ -59,12 +59,8 @@ struct api_call {
 	struct buf body;
 	struct node_call node;
 	struct store_call store;
-	struct list_job *list;
-	struct record_job *record;
-	struct ended_job *ended;
-	struct fill_job *fill;
-	struct secret_job *secret;
-	struct buf out; /* an answer that leaves in pieces */
+	struct api_job *job; /* ends with the call; NULL: none */
+	struct buf out;      /* an answer that leaves in pieces */
 	size_t out_sent;
 	struct api_call *next, **prev;
 };
@@ -76,9 +72,6 @@ void admin_request(struct gateway *g, struct http_request *rq); /* takes or answ
 void auth_start(struct api_call *c);  /* ends in api_proceed() or a refusal */
 void api_proceed(struct api_call *c); /* who it is, is known */
 void api_call_free(struct api_call *c);
-void list_job_free(struct list_job *j);     /* sandbox_list.c; NULL is fine */
-void record_job_free(struct record_job *j); /* sandbox_record.c; NULL is fine */
-void ended_job_free(struct ended_job *j);   /* ended_list.c; NULL is fine */
 
 /* answer.c: each ends the call. `body` is taken; NULL for none. */
 void api_answer(struct api_call *c, unsigned int status, json_t *body);

@@ -5,21 +5,27 @@
 enum { ENDED_MAX = 10000 }; /* of an answer; the oldest are left out */
 
 struct ended_job {
+	struct api_job job;
 	struct node_request rq; /* of the next part */
 	json_t *all;            /* the oldest first, as they come */
 };
 
-void ended_job_free(struct ended_job *j)
+static struct ended_job *job_of(const struct api_call *c)
 {
-	if (!j)
-		return;
+	return CONTAINER_OF(c->job, struct ended_job, job);
+}
+
+static void job_free(struct api_job *job)
+{
+	struct ended_job *j = CONTAINER_OF(job, struct ended_job, job);
+
 	json_decref(j->all);
 	free(j);
 }
 
 static void answer(struct api_call *c)
 {
-	const json_t *all = c->ended->all;
+	const json_t *all = job_of(c)->all;
 	size_t n = json_array_size(all), most = n < ENDED_MAX ? n : ENDED_MAX;
 	json_t *out = json_array();
 
@@ -56,7 +62,7 @@ static void on_part(struct node_call *call, const struct node_reply *reply, stru
 		    int *fds, size_t n_fds, const struct err *err)
 {
 	struct api_call *c = CONTAINER_OF(call, struct api_call, node);
-	struct ended_job *j = c->ended;
+	struct ended_job *j = job_of(c);
 	struct node_tombstone t;
 	bool any = false;
 
@@ -84,8 +90,11 @@ static void admin_ended_list(struct api_call *c)
 {
 	struct ended_job *j = calloc(1, sizeof(*j));
 
-	c->ended = j;
-	if (!j || !(j->all = json_array())) {
+	if (j) {
+		*j = (struct ended_job){ .job = { job_free }, .all = json_array() };
+		c->job = &j->job;
+	}
+	if (!j || !j->all) {
 		api_fail(c, 503, "no memory for the list");
 		return;
 	}

@@ -14,6 +14,7 @@ struct kept {
 };
 
 struct list_job {
+	struct api_job job;
 	struct list_query q;
 	struct node_request rq; /* of the next part */
 	struct kept *ring;      /* q.limit of them */
@@ -22,10 +23,15 @@ struct list_job {
 	uint64_t running;
 };
 
-void list_job_free(struct list_job *j)
+static struct list_job *job_of(const struct api_call *c)
 {
-	if (!j)
-		return;
+	return CONTAINER_OF(c->job, struct list_job, job);
+}
+
+static void job_free(struct api_job *job)
+{
+	struct list_job *j = CONTAINER_OF(job, struct list_job, job);
+
 	for (size_t i = 0; j->ring && i < j->q.limit; i++)
 		buf_done(&j->ring[i].text);
 	free(j->ring);
@@ -120,7 +126,7 @@ static json_t *page_json(struct list_job *j, bool admin, const struct node_sandb
 static void answer(struct api_call *c)
 {
 	AUTO(buf_done) struct buf token = BUF_MAX(LIST_TOKEN_MAX), total = BUF_MAX(32);
-	struct list_job *j = c->list;
+	struct list_job *j = job_of(c);
 	const struct node_sandbox *last = NULL;
 	json_t *page = page_json(j, c->route->auth == AUTH_ADMIN, &last);
 	struct http1_field extra[2];
@@ -146,7 +152,7 @@ static void on_part(struct node_call *call, const struct node_reply *reply, stru
 		    int *fds, size_t n_fds, const struct err *err)
 {
 	struct api_call *c = CONTAINER_OF(call, struct api_call, node);
-	struct list_job *j = c->list;
+	struct list_job *j = job_of(c);
 	struct node_sandbox s;
 	struct bytes text;
 	struct err why;
@@ -175,7 +181,7 @@ static void on_part(struct node_call *call, const struct node_reply *reply, stru
 
 static void ask_part(struct api_call *c)
 {
-	api_ask_node(c, &c->list->rq, (struct bytes){ 0 }, API_NODE_MS, on_part);
+	api_ask_node(c, &job_of(c)->rq, (struct bytes){ 0 }, API_NODE_MS, on_part);
 }
 
 static void list(struct api_call *c, uint32_t limit, bool only_running)
@@ -184,11 +190,12 @@ static void list(struct api_call *c, uint32_t limit, bool only_running)
 	struct list_job *j = calloc(1, sizeof(*j));
 	struct err err;
 
-	c->list = j;
 	if (!j) {
 		api_fail(c, 503, "no memory for the list");
 		return;
 	}
+	j->job.free = job_free;
+	c->job = &j->job;
 	if (target_split(http_request_head(c->rq)->target, &target, &err) < 0 ||
 	    list_query_parse(target.query, limit, &j->q, &err) < 0) {
 		api_fail_err(c, &err);

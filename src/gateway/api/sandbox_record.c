@@ -12,6 +12,7 @@ enum {
 };
 
 struct record_job {
+	struct api_job job;
 	struct record_query q;
 	struct node_request rq;
 	json_t *found; /* an array of entries, or an object of metrics by id */
@@ -20,10 +21,15 @@ struct record_job {
 	struct bytes rest; /* of them */
 };
 
-void record_job_free(struct record_job *j)
+static struct record_job *job_of(const struct api_call *c)
 {
-	if (!j)
-		return;
+	return CONTAINER_OF(c->job, struct record_job, job);
+}
+
+static void job_free(struct api_job *job)
+{
+	struct record_job *j = CONTAINER_OF(job, struct record_job, job);
+
 	json_decref(j->found);
 	buf_done(&j->ids);
 	free(j);
@@ -36,7 +42,10 @@ static struct record_job *begin(struct api_call *c, json_t *found, struct bytes 
 	struct target target;
 	struct err err;
 
-	c->record = j;
+	if (j) {
+		j->job.free = job_free;
+		c->job = &j->job;
+	}
 	if (!j || !found) {
 		json_decref(found);
 		api_fail(c, 503, "no memory");
@@ -139,7 +148,7 @@ static void on_latest(struct node_call *call, const struct node_reply *reply, st
 	points = err ? NULL : array_of(after);
 	n = json_array_size(points);
 	if (n > 0 &&
-	    json_object_set(c->record->found, c->params[0], json_array_get(points, n - 1)) < 0)
+	    json_object_set(job_of(c)->found, c->params[0], json_array_get(points, n - 1)) < 0)
 		api_fail(c, 503, "no memory");
 	else
 		ask_next(c);
@@ -147,7 +156,7 @@ static void on_latest(struct node_call *call, const struct node_reply *reply, st
 
 static void ask_next(struct api_call *c)
 {
-	struct record_job *j = c->record;
+	struct record_job *j = job_of(c);
 	struct bytes one;
 
 	if (!bytes_next(&j->rest, ',', &one)) {
@@ -217,7 +226,7 @@ static json_t *v1_json(json_t *entries)
 
 static void answer_logs(struct api_call *c)
 {
-	json_t *found = c->record->found;
+	json_t *found = job_of(c)->found;
 	bool v1 = c->route->path[1] != 'v';
 	json_t *body = v1 ? v1_json(found) : json_pack("{s:O}", "logs", found);
 
@@ -259,7 +268,7 @@ static void on_logs(struct node_call *call, const struct node_reply *reply, stru
 		    int *fds, size_t n_fds, const struct err *err)
 {
 	struct api_call *c = CONTAINER_OF(call, struct api_call, node);
-	struct record_job *j = c->record;
+	struct record_job *j = job_of(c);
 	AUTO(json_decrefp) json_t *part = NULL;
 	struct err why;
 

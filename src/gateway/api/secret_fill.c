@@ -7,6 +7,7 @@
 enum { TEXT_DEPTH_MAX = 32, NAMES_MAX = STORE_SECRETS_FOUND_MAX };
 
 struct fill_job {
+	struct api_job job;
 	struct node_request rq;
 	json_t *text;
 	uint64_t deadline_ms;
@@ -14,10 +15,15 @@ struct fill_job {
 			int *fds, size_t n_fds, const struct err *err);
 };
 
-void fill_job_free(struct fill_job *j)
+static struct fill_job *job_of(const struct api_call *c)
 {
-	if (!j)
-		return;
+	return CONTAINER_OF(c->job, struct fill_job, job);
+}
+
+static void job_free(struct api_job *job)
+{
+	struct fill_job *j = CONTAINER_OF(job, struct fill_job, job);
+
 	json_decref(j->text);
 	free(j);
 }
@@ -26,7 +32,7 @@ static void on_found(struct store_call *call, const struct store_result *ret, co
 {
 	struct api_call *c = CONTAINER_OF(call, struct api_call, store);
 	AUTO(buf_done) struct buf text = BUF_MAX(NODE_TEXT_MAX);
-	struct fill_job *j = c->fill;
+	struct fill_job *j = job_of(c);
 	json_t *sealed = json_object();
 	struct err why;
 
@@ -81,6 +87,7 @@ void secret_fill(struct api_call *c, const struct node_request *rq, struct bytes
 {
 	AUTO(json_decrefp) json_t *v = NULL, *names = NULL;
 	struct store_request ask = { .verb = STORE_SECRET_FIND };
+	struct fill_job *j;
 	struct err err;
 
 	if (names_any(text) && json_decode(text, NODE_TEXT_MAX, TEXT_DEPTH_MAX, &v, &err) == 0)
@@ -90,12 +97,14 @@ void secret_fill(struct api_call *c, const struct node_request *rq, struct bytes
 		return;
 	}
 	ask.secret = question(c, names);
-	c->fill = calloc(1, sizeof(*c->fill));
-	if (!ask.secret || !c->fill) {
+	j = calloc(1, sizeof(*j));
+	if (!ask.secret || !j) {
 		store_secret_free(ask.secret);
+		free(j);
 		api_fail(c, 503, "no memory");
 		return;
 	}
-	*c->fill = (struct fill_job){ *rq, TAKE(v), deadline_ms, on_done };
+	*j = (struct fill_job){ { job_free }, *rq, TAKE(v), deadline_ms, on_done };
+	c->job = &j->job;
 	api_ask_store(c, &ask, on_found);
 }

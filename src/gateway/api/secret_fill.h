@@ -14,6 +14,3 @@ void secret_fill(struct api_call *c, const struct node_request *rq, struct bytes
 		 void (*on_done)(struct node_call *call, const struct node_reply *reply,
 				 struct bytes after, int *fds, size_t n_fds,
 				 const struct err *err));
-
-void fill_job_free(struct fill_job *j);     /* NULL is fine, as for the next */
-void secret_job_free(struct secret_job *j); /* secret_routes.c */

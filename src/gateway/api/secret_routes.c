@@ -8,7 +8,6 @@
  * of a deletion before: what fails half-way is mended by asking again.
  */
 #include "gateway/api/api.h"
-#include "gateway/api/secret_fill.h"
 #include "gateway/parse/secret_request.h"
 
 #include "base/log.h"
@@ -19,6 +18,7 @@
 enum { TIME_DIGITS = 6, LIST_MAX = 100, KEY_DEPTH_MAX = 2, LABEL_SIZE = 192 };
 
 struct secret_job { /* of a call that changes one */
+	struct api_job job;
 	struct secret_request want;
 	char id[STORE_SECRET_ID_SIZE]; /* empty: a new one */
 	char name[SECRET_NAME_SIZE];
@@ -27,10 +27,15 @@ struct secret_job { /* of a call that changes one */
 	bool removed;
 };
 
-void secret_job_free(struct secret_job *j)
+static struct secret_job *job_of(const struct api_call *c)
 {
-	if (!j)
-		return;
+	return CONTAINER_OF(c->job, struct secret_job, job);
+}
+
+static void job_free(struct api_job *job)
+{
+	struct secret_job *j = CONTAINER_OF(job, struct secret_job, job);
+
 	secret_request_done(&j->want);
 	free(j->sealed);
 	json_decref(j->answer);
@@ -100,12 +105,17 @@ static json_t *secret_json(const struct store_secret *s)
 }
 
 /* Answered already when this is NULL. */
-static struct secret_job *job_of(struct api_call *c)
+static struct secret_job *job_new(struct api_call *c)
 {
-	c->secret = calloc(1, sizeof(*c->secret));
-	if (!c->secret)
+	struct secret_job *j = calloc(1, sizeof(*j));
+
+	if (!j) {
 		api_fail(c, 503, "no memory");
-	return c->secret;
+		return NULL;
+	}
+	j->job.free = job_free;
+	c->job = &j->job;
+	return j;
 }
 
 /* Ask about the secret of a request; its memory is the store's from here on. */
@@ -143,7 +153,7 @@ static void tell_node(struct api_call *c, const char *sealed,
 				      const struct err *err))
 {
 	AUTO(json_decrefp)
-	json_t *text = json_pack("{s:s, s:s?}", "name", c->secret->name, "sealed", sealed);
+	json_t *text = json_pack("{s:s, s:s?}", "name", job_of(c)->name, "sealed", sealed);
 	AUTO(buf_done) struct buf out = BUF_MAX(NODE_TEXT_MAX);
 	struct node_request rq = { .verb = NODE_SECRET };
 	struct err err;
@@ -166,13 +176,13 @@ static void on_told(struct node_call *call, const struct node_reply *reply, stru
 	(void)after;
 	(void)fds;
 	(void)n_fds;
-	if (err && c->secret->id[0]) { /* sandboxes may go on with the old one: to be done again */
+	if (err && job_of(c)->id[0]) { /* sandboxes may go on with the old one: to be done again */
 		fail(c, err);
 		return;
 	}
 	if (err)
 		log_warn("secrets: node was not told of a new one: %s", err->msg);
-	api_answer(c, c->secret->id[0] ? 200 : 201, TAKE(c->secret->answer));
+	api_answer(c, job_of(c)->id[0] ? 200 : 201, TAKE(job_of(c)->answer));
 }
 
 static void on_stored(struct store_call *call, const struct store_result *ret,
@@ -184,15 +194,15 @@ static void on_stored(struct store_call *call, const struct store_result *ret,
 		fail(c, err);
 		return;
 	}
-	c->secret->answer = secret_json(&ret->secrets[0]);
-	tell_node(c, c->secret->sealed, on_told);
+	job_of(c)->answer = secret_json(&ret->secrets[0]);
+	tell_node(c, job_of(c)->sealed, on_told);
 }
 
 /* The label: a sealed text of one team, or under one name, is of no use elsewhere. */
 static int seal_value(struct api_call *c, struct bytes key, struct err *err)
 {
 	AUTO(buf_done) struct buf text = BUF_MAX(SEAL_TEXT_MAX + 1);
-	struct secret_job *j = c->secret;
+	struct secret_job *j = job_of(c);
 	char label[LABEL_SIZE];
 
 	snprintf(label, sizeof(label), "%s/%s", c->team.id, j->name);
@@ -207,7 +217,7 @@ static int seal_value(struct api_call *c, struct bytes key, struct err *err)
 static struct store_secret *to_store(struct api_call *c)
 {
 	struct store_secret *s = store_secret_new(c->team.id);
-	const struct secret_job *j = c->secret;
+	const struct secret_job *j = job_of(c);
 	struct bytes metadata = buf_view(&j->want.metadata);
 
 	if (!s)
@@ -244,7 +254,7 @@ static void on_seal_key(struct node_call *call, const struct node_reply *reply, 
 		why.code = ERR_INTERNAL; /* nothing of it is the client's fault */
 		fail(c, &why);
 	} else {
-		ask_store(c, c->secret->id[0] ? STORE_SECRET_UPDATE : STORE_SECRET_ADD, to_store(c),
+		ask_store(c, job_of(c)->id[0] ? STORE_SECRET_UPDATE : STORE_SECRET_ADD, to_store(c),
 			  on_stored);
 	}
 }
@@ -261,7 +271,7 @@ static void ask_seal_key(struct api_call *c)
 /* Answered already when this fails. The value is nowhere else afterwards. */
 static bool take_value(struct api_call *c, bool named)
 {
-	struct secret_job *j = job_of(c);
+	struct secret_job *j = job_new(c);
 	struct err err;
 	int rc;
 
@@ -289,8 +299,8 @@ static bool take_found(struct api_call *c, const struct store_result *ret, const
 		fail(c, err);
 		return false;
 	}
-	memcpy(c->secret->id, ret->secrets[0].id, sizeof(c->secret->id));
-	memcpy(c->secret->name, ret->secrets[0].name, sizeof(c->secret->name));
+	memcpy(job_of(c)->id, ret->secrets[0].id, sizeof(job_of(c)->id));
+	memcpy(job_of(c)->name, ret->secrets[0].name, sizeof(job_of(c)->name));
 	return true;
 }
 
@@ -413,7 +423,7 @@ static void on_untold(struct node_call *call, const struct node_reply *reply, st
 	(void)after;
 	(void)fds;
 	(void)n_fds;
-	if (c->secret->removed) {
+	if (job_of(c)->removed) {
 		if (err)
 			log_warn("secrets: node was not told twice of a deletion: %s", err->msg);
 		api_answer(c, 204, NULL);
@@ -425,7 +435,7 @@ static void on_untold(struct node_call *call, const struct node_reply *reply, st
 	}
 	s = store_secret_new(c->team.id);
 	if (s)
-		memcpy(s->id, c->secret->id, sizeof(s->id));
+		memcpy(s->id, job_of(c)->id, sizeof(s->id));
 	ask_store(c, STORE_SECRET_REMOVE, s, on_removed);
 }
 
@@ -439,7 +449,7 @@ static void on_removed(struct store_call *call, const struct store_result *ret,
 		fail(c, err);
 		return;
 	}
-	c->secret->removed = true;
+	job_of(c)->removed = true;
 	tell_node(c, NULL, on_untold);
 }
 
@@ -456,7 +466,7 @@ static void on_to_remove(struct store_call *call, const struct store_result *ret
 
 static void secret_remove(struct api_call *c)
 {
-	if (job_of(c))
+	if (job_new(c))
 		ask_which(c, on_to_remove);
 }
 
