@@ -3,7 +3,8 @@
  * The input is the head of a request; its first byte says whether a domain is configured.
  */
 #include "fuzz/must.h"
-#include "gateway/gateway.h"
+#include "gateway/dispatch.h"
+#include "wire/http1_field.h"
 
 static bool says(const struct http1_head *h, const char *name, const char *value)
 {

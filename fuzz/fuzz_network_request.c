@@ -1,5 +1,6 @@
 /* fuzz_network_request.c - promises of the body of PUT .../network and of a key's services: within
  * limits, and what was accepted is accepted again as the same. */
+#include "gateway/parse/network_rules.h"
 #include "fuzz/must.h"
 #include "gateway/parse/key_services.h"
 #include "gateway/parse/network_request.h"

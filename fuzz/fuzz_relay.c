@@ -95,7 +95,7 @@ static void node_step(uint8_t how)
 	case 11:
 		if (w.g.relays.oldest) { /* nothing moves in it for long */
 			w.g.relays.oldest->moved_ms -= RELAY_REST_MS;
-			(void)relay_shed(&w.g);
+			(void)relays_shed(&w.g);
 		}
 		break;
 	default:

@@ -8,6 +8,7 @@
 
 #include "fuzz/must.h"
 #include "gateway/relay/relay.h"
+#include "gateway/relay/relay_refuse.h"
 
 struct node_link {
 	struct node_call *calls;

@@ -3,7 +3,9 @@
  * A host name that names a sandbox wins over the headers: a service inside a sandbox may use
  * headers of these names for itself.
  */
-#include "gateway/gateway.h"
+#include "gateway/dispatch.h"
+
+#include "wire/http1_field.h"
 #include "wire/http1_host.h"
 #include "wire/target.h"
 

@@ -68,8 +68,3 @@ int node_link_call(struct node_link *n, struct node_call *c, const struct node_r
 				   const struct err *err),
 		   struct err *err) NODISCARD;
 void node_call_cancel(struct node_call *c); /* on_done will not come; fine when over */
-
-/* Take the next entry off the front of *after (of NODE_LIST). False at the end, or when broken. */
-bool node_entry_next(struct bytes *after, struct node_sandbox *ret, struct bytes *ret_text);
-bool node_forked_next(struct bytes *after, struct node_forked *ret);       /* NODE_FORK */
-bool node_tombstone_next(struct bytes *after, struct node_tombstone *ret); /* of NODE_ENDED */

@@ -1,8 +1,6 @@
 /* node_reply.c - checks of what node says. */
 #include "gateway/node_reply.h"
 
-#include "gateway/node_link.h"
-
 static bool ends(const char *s, size_t size)
 {
 	return memchr(s, '\0', size) != NULL;

@@ -66,7 +66,7 @@ static void what_moves_is_the_last_to_give_way(void **state)
 	(void)!stream_write(first.s, BYTES_LIT("1\r\nx\r\n"), &(struct err){ 0 });
 	RUN_UNTIL(w.l, w.g.relays.newest == r);
 	assert_ptr_not_equal(w.g.relays.oldest, r);
-	assert_false(relay_shed(&w.g)); /* neither has rested long */
+	assert_false(relays_shed(&w.g)); /* neither has rested long */
 	ear_done(&first);
 	world_close(&w);
 }

@@ -1,7 +1,7 @@
 /* test_gateway_dispatch.c - which plane a request is for. */
 #include "tests/unit/check.h"
 
-#include "gateway/gateway.h"
+#include "gateway/dispatch.h"
 
 #define LONG63 "012345678901234567890123456789012345678901234567890123456789abc"
 #define BOTH   "E2b-Sandbox-Id: abc\r\nE2B-SANDBOX-PORT: 49983\r\n"

@@ -5,6 +5,7 @@
 
 #include <sys/resource.h>
 
+#include "gateway/node_reply.h"
 #include "node/door/gateway_door.h"
 
 static size_t open_count(void)

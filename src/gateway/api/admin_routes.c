@@ -1,4 +1,5 @@
 /* admin_routes.c - teams, and how this host is; by the admin door only. */
+#include "gateway/api/answer.h"
 #include "gateway/api/api.h"
 #include "gateway/api/key_routes.h"
 #include "gateway/api/limits_json.h"

@@ -1,8 +1,9 @@
 /* answer.c - how the control plane answers: JSON, numeric codes, CORS. */
-#include "gateway/api/api.h"
+#include "gateway/api/answer.h"
 
 #include <stdarg.h>
 
+#include "gateway/api/api.h"
 #include "wire/connect.h"
 
 enum { FIELDS_MAX = 8, PIECE = 32 * 1024, MESSAGE_SIZE = 512 };

@@ -1,6 +1,9 @@
 /* api.c - a request's way up to its handler; what handlers read, and whom they ask. */
 #include "gateway/api/api.h"
 
+#include "gateway/api/answer.h"
+#include "gateway/api/auth.h"
+
 int api_open(struct gateway *g, struct store *s, struct err *err)
 {
 	struct api *a = calloc(1, sizeof(*a));

@@ -67,25 +67,13 @@ struct api_call {
 
 int api_open(struct gateway *g, struct store *s, struct err *err) NODISCARD; /* sets g->api */
 void api_close(struct api *a); /* after the servers; NULL is fine */
-void admin_request(struct gateway *g, struct http_request *rq); /* takes or answers it */
 
-void auth_start(struct api_call *c);  /* ends in api_proceed() or a refusal */
+/* Each takes or answers the request. */
+void api_request(struct gateway *g, struct http_request *rq);
+void admin_request(struct gateway *g, struct http_request *rq); /* by the admin door */
+
 void api_proceed(struct api_call *c); /* who it is, is known */
 void api_call_free(struct api_call *c);
-
-/* answer.c: each ends the call. `body` is taken; NULL for none. */
-void api_answer(struct api_call *c, unsigned int status, json_t *body);
-void api_answer_with(struct api_call *c, unsigned int status, json_t *body,
-		     const struct http1_field *extra, size_t n_extra);
-void api_fail(struct api_call *c, unsigned int status, const char *fmt, ...) PRINTF(3, 4);
-void api_fail_err(struct api_call *c, const struct err *err); /* of node or store */
-void api_fail_reply(struct api_call *c, const struct node_reply *reply, const struct err *err);
-unsigned int api_status_of(enum err_code code); /* what api_fail_err() answers with */
-void api_refuse(struct http_request *rq, unsigned int status, const char *message,
-		const char *allow); /* before there is a call */
-void api_preflight(struct http_request *rq);
-void api_send_more(struct api_call *c);
-void api_not_built(struct api_call *c); /* the handler of routes that E2B has: 501 */
 
 /* The body as a JSON object; an empty one is {}. Answered already when this fails. */
 int api_body(struct api_call *c, json_t **ret) NODISCARD;

@@ -1,8 +1,10 @@
 /* auth.c - from a key to its team; the store is asked once in a while, the cache every time. */
-#include "gateway/api/api.h"
+#include "gateway/api/auth.h"
 
 #include "base/clock.h"
 #include "base/log.h"
+#include "gateway/api/answer.h"
+#include "gateway/api/api.h"
 
 enum { TELL_MS = 60 * 1000 }; /* a key in use is written down this often */
 

@@ -1,6 +1,8 @@
 /* ended_list.c - the sandboxes that ended lately, for an operator: the newest first. */
+#include "gateway/api/answer.h"
 #include "gateway/api/api.h"
 #include "gateway/api/sandbox_json.h"
+#include "gateway/node_reply.h"
 
 enum { ENDED_MAX = 10000 }; /* of an answer; the oldest are left out */
 

@@ -2,9 +2,10 @@
 #include "gateway/api/key_routes.h"
 
 #include "base/random.h"
+#include "gateway/api/answer.h"
 #include "gateway/api/api.h"
-#include "gateway/parse/key_services.h"
 #include "gateway/api/limits_json.h"
+#include "gateway/parse/key_services.h"
 #include "wire/rfc3339.h"
 
 enum { TIME_DIGITS = 6, HEAD_SHOWN = 2, TAIL_SHOWN = 4 };

@@ -1,6 +1,7 @@
 /* lost_routes.c - for operators: what is on a host's disk and in no row, as node tells it. */
 #include <inttypes.h>
 
+#include "gateway/api/answer.h"
 #include "gateway/api/api.h"
 
 enum { LOST_DEPTH_MAX = 4, LOST_PAGE = 200 }; /* as many as node tells at once */

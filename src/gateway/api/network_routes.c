@@ -1,8 +1,9 @@
 /* network_routes.c - the network of a sandbox: another one; what it allows; what it did. */
+#include "gateway/api/answer.h"
 #include "gateway/api/sandbox_ask.h"
+#include "gateway/api/secret_fill.h"
 #include "gateway/parse/key_services.h"
 #include "gateway/parse/network_request.h"
-#include "gateway/api/secret_fill.h"
 
 enum { QUESTION_MAX = 260, NETWORK_DEPTH_MAX = 16 }; /* a name, a colon and a port */
 

@@ -1,6 +1,7 @@
 /* routes.c - which of the tables has the route of a request. */
 #include "gateway/api/routes.h"
 
+#include "gateway/api/answer.h"
 #include "gateway/api/api.h"
 
 static void health_get(struct api_call *c)

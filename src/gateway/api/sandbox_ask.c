@@ -1,6 +1,7 @@
 /* sandbox_ask.c - requests about the sandbox that a path names, and how they fail. */
 #include "gateway/api/sandbox_ask.h"
 
+#include "gateway/api/answer.h"
 #include "gateway/api/sandbox_json.h"
 
 static bool id_ok(const char *id)

@@ -1,8 +1,9 @@
 /* sandbox_life.c - how long a sandbox lives: timeout, refreshes, pause, resume, connect. */
 #include "base/clock.h"
-#include "gateway/parse/create_request.h"
+#include "gateway/api/answer.h"
 #include "gateway/api/sandbox_ask.h"
 #include "gateway/api/sandbox_json.h"
+#include "gateway/parse/create_request.h"
 
 enum {
 	REFRESH_LEAST_S = 15,

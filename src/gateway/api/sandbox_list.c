@@ -1,6 +1,8 @@
 /* sandbox_list.c - lists: node tells all there is, oldest first; one page of it is kept. */
+#include "gateway/api/answer.h"
 #include "gateway/api/api.h"
 #include "gateway/api/sandbox_json.h"
+#include "gateway/node_reply.h"
 #include "gateway/parse/list_query.h"
 
 enum {

@@ -1,8 +1,9 @@
 /* sandbox_record.c - what is recorded of a sandbox: metrics and logs. */
 #include "base/clock.h"
+#include "gateway/api/answer.h"
 #include "gateway/api/sandbox_ask.h"
-#include "gateway/parse/record_query.h"
 #include "gateway/api/sandbox_json.h"
+#include "gateway/parse/record_query.h"
 #include "wire/rfc3339.h"
 
 enum {

@@ -1,9 +1,10 @@
 /* sandbox_routes.c - create, get, kill, and why one is no more. */
-#include "gateway/parse/create_request.h"
+#include "gateway/api/answer.h"
 #include "gateway/api/sandbox_ask.h"
-#include "gateway/parse/key_services.h"
 #include "gateway/api/sandbox_json.h"
 #include "gateway/api/secret_fill.h"
+#include "gateway/parse/create_request.h"
+#include "gateway/parse/key_services.h"
 
 enum { IDEMPOTENCY_MAX = 255, IDEMPOTENCY_DIGITS = 48 };
 

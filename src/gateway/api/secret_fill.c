@@ -1,6 +1,7 @@
 /* secret_fill.c - which secrets a text names, and putting them beside the rules. */
 #include "gateway/api/secret_fill.h"
 
+#include "gateway/api/answer.h"
 #include "wire/placeholder.h"
 #include "wire/rule_secrets.h"
 

@@ -7,11 +7,11 @@
  * Node is told of what its sandboxes may use already. Of a new version it is told after the store,
  * of a deletion before: what fails half-way is mended by asking again.
  */
-#include "gateway/api/api.h"
-#include "gateway/parse/secret_request.h"
-
 #include "base/log.h"
 #include "base/wipe.h"
+#include "gateway/api/answer.h"
+#include "gateway/api/api.h"
+#include "gateway/parse/secret_request.h"
 #include "tls/seal.h"
 #include "wire/rfc3339.h"
 

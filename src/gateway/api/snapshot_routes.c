@@ -7,9 +7,11 @@
 
 #include <inttypes.h>
 
-#include "gateway/parse/create_request.h"
+#include "gateway/api/answer.h"
 #include "gateway/api/sandbox_ask.h"
 #include "gateway/api/sandbox_json.h"
+#include "gateway/node_reply.h"
+#include "gateway/parse/create_request.h"
 #include "gateway/parse/template_ref.h"
 
 enum {

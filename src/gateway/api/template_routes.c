@@ -1,4 +1,5 @@
 /* template_routes.c - which templates there are. They belong to the host and are for all teams. */
+#include "gateway/api/answer.h"
 #include "gateway/api/api.h"
 #include "gateway/api/sandbox_json.h"
 #include "gateway/api/snapshot_routes.h"

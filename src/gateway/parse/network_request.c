@@ -1,6 +1,7 @@
 /* network_request.c - lists of whom a sandbox may reach, entry by entry. */
 #include "gateway/parse/network_request.h"
 
+#include "gateway/parse/network_rules.h"
 #include "wire/domain.h"
 #include "wire/ip.h"
 

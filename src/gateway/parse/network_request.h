@@ -8,14 +8,8 @@
 #include "wire/json.h"
 
 enum {
-	NETWORK_LIST_MAX = 999, /* entries; egress holds 1000, and one may be its own */
-	NETWORK_RULES_MAX = 10,
-	NETWORK_RULE_NAME_MAX = 128,
-	NETWORK_HEADERS_MAX = 20, /* of one rule */
-	NETWORK_HEADER_NAME_MAX = 64,
-	NETWORK_HEADER_VALUE_MAX = 2048,
-	NETWORK_SECRETS_MAX = 32, /* that one rule names */
-	NETWORK_SHOWN_MAX = 128,  /* bytes of what was given, in a message */
+	NETWORK_LIST_MAX = 999,  /* entries; egress holds 1000, and one may be its own */
+	NETWORK_SHOWN_MAX = 128, /* bytes of what was given, in a message */
 };
 
 /* allowOut, denyOut and rules of `network` to *ret, owned by the caller. ERR_DENIED: an
@@ -29,6 +23,3 @@ int network_request_internet(const json_t *body, json_t *to, struct err *err) NO
 /* The body of PUT /sandboxes/{id}/network: {"allowInternetAccess":, "network":{}} to *ret. What is
  * absent is no more. */
 int network_request_update(const json_t *body, json_t **ret, struct err *err) NODISCARD;
-
-/* network_rules.c: {"host":[{"transform":{"headers":{}}}]} */
-int network_rules_take(const json_t *rules, json_t **ret, struct err *err) NODISCARD;

@@ -1,5 +1,6 @@
-/* network_rules.c - headers that are put into what a sandbox sends to a host. */
-#include "gateway/parse/network_request.h"
+/* network_rules.c - see network_rules.h. */
+#include "gateway/parse/network_rules.h"
+
 #include "wire/domain.h"
 #include "wire/placeholder.h"
 
@@ -14,7 +15,7 @@ struct secrets { /* that one rule names */
 	size_t n;
 };
 
-#define SHOWN "\"%.128s\"" /* NETWORK_SHOWN_MAX bytes of what was given */
+#define SHOWN "\"%.128s\"" /* as many bytes of what was given as network_request.h shows */
 
 /* They say where a message ends, whom it is for, or are for the next hop alone. */
 static bool is_framing(struct bytes name)

@@ -2,6 +2,7 @@
 #include "gateway/relay/crowd.h"
 
 #include "base/log.h"
+#include "gateway/relay/relays.h"
 #include "http/refuse.h"
 #include "http/server.h"
 
@@ -32,7 +33,7 @@ void crowd_look(struct crowd *c)
 	if (!is_crowded(c))
 		return;
 	say(c);
-	while (is_crowded(c) && (http_server_shed(c->http, CROWD_GRACE_MS) || relay_shed(c->g)))
+	while (is_crowded(c) && (http_server_shed(c->http, CROWD_GRACE_MS) || relays_shed(c->g)))
 		;
 	if (is_crowded(c)) /* some may begin to wait while nobody comes in */
 		timer_start(&c->again, CROWD_LOOK_MS);

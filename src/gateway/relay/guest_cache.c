@@ -6,6 +6,7 @@
 
 #include "base/log.h"
 #include "base/random.h"
+#include "gateway/relay/guest_pool.h"
 
 static bool is_used(const struct guest *g)
 {

@@ -82,6 +82,13 @@ struct guest_cache {
 	uint64_t agent_ms;
 };
 
+int guest_cache_open(struct gateway *g, struct err *err) NODISCARD; /* sets g->guests */
+void guest_cache_close(struct guest_cache *c); /* ends every relayed stream; NULL is fine */
+
+/* As node's link tells. */
+void guest_cache_gone(struct guest_cache *c, const char *id, uint32_t generation);
+void guest_cache_forget(struct guest_cache *c); /* events were missed: verify before use again */
+
 int guest_join(struct guest_cache *c, const char *id, struct guest_user *u,
 	       const struct guest_user_ops *ops, struct err *err) NODISCARD;
 void guest_leave(struct guest_user *u); /* fine when not joined */
@@ -94,8 +101,3 @@ void guest_doubt(struct guest_user *u);
 
 /* Room for `n` more descriptors, at the cost of the sandboxes that were idle for longest. */
 bool guest_cache_room(struct guest_cache *c, size_t n);
-
-/* guest_pool.c: connections to the agent, kept for the next request. NULL: none. */
-struct http_client *guest_pool_take(struct guest *g);
-void guest_pool_put(struct guest *g, struct http_client *client); /* takes it */
-void guest_pool_expire(struct guest *g, uint64_t before_ms);

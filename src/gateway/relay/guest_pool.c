@@ -1,5 +1,5 @@
 /* guest_pool.c - connections to the agent of one sandbox that wait for the next request. */
-#include "gateway/relay/guest_cache.h"
+#include "gateway/relay/guest_pool.h"
 
 struct http_client *guest_pool_take(struct guest *g)
 {

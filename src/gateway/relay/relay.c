@@ -4,6 +4,10 @@
 
 #include <errno.h>
 
+#include "gateway/relay/guest_pool.h"
+#include "gateway/relay/relay_refuse.h"
+#include "gateway/relay/relay_stream.h"
+#include "gateway/relay/signed_files.h"
 #include "tls/tls_stream.h"
 
 bool relay_is_agent(const struct relay *r)
@@ -19,7 +23,7 @@ void relay_free(struct relay *r)
 	guest_tunnel_cancel(&r->tunnel);
 	timer_stop(&r->retry);
 	http_client_close(r->client); /* with the exchange, if one is under way */
-	relay_leave(r);
+	relays_remove(r);
 	guest_leave(&r->user);
 	free(r);
 }
@@ -340,7 +344,7 @@ void relay_request(struct gateway *g, struct http_request *rq, const struct disp
 
 	if (answered_here(g, rq, to))
 		return;
-	if (g->relays.max > 0 && g->relays.n >= g->relays.max && !relay_shed(g)) {
+	if (g->relays.max > 0 && g->relays.n >= g->relays.max && !relays_shed(g)) {
 		relay_refuse(rq, to, to->port == g->guests->agent_port, REFUSE_CROWD);
 		return;
 	}
@@ -359,7 +363,7 @@ void relay_request(struct gateway *g, struct http_request *rq, const struct disp
 	}
 	r->handler.ops = &relay_handler_ops;
 	timer_init(&r->retry, g->loop, on_retry);
-	relay_enter(r);
+	relays_add(r);
 	http_request_take(rq, &r->handler);
 	http_request_rests(rq);
 	find_way(r);

@@ -10,9 +10,9 @@
  */
 #pragma once
 
+#include "gateway/dispatch.h"
 #include "gateway/relay/guest_cache.h"
 #include "gateway/relay/guest_tunnel.h"
-#include "gateway/relay/relay_refuse.h"
 #include "net/dial.h"
 #include "net/pump.h"
 
@@ -20,8 +20,6 @@ enum {
 	RELAY_TRIES = 5,      /* connections refused, before a port is called closed */
 	RELAY_RETRY_MS = 100, /* after the first, twice that after the second: a second in all */
 	RELAY_DIAL_MS = 10 * 1000,
-	RELAY_PEER_MAX = 64,
-	RELAY_REST_MS = 60 * 1000, /* nothing moved: it may be ended, if others need its place */
 };
 
 enum relay_state {
@@ -56,35 +54,12 @@ struct relay {
 	uint64_t moved_ms;
 };
 
-/* relay.c */
+/* Takes or answers the request: for every plane but PLANE_API. */
+void relay_request(struct gateway *g, struct http_request *rq, const struct dispatch *to);
+
 bool relay_is_agent(const struct relay *r); /* the port is that of the agent */
 void relay_free(struct relay *r);           /* drops all but rq */
 void relay_end(struct relay *r);            /* in whatever state: what was begun is cut off */
 
 /* The exchange with the guest failed. Answers, resets or tries again; r may be gone after it. */
 void relay_failed(struct relay *r, const struct err *err);
-
-/* relay_rest.c */
-void relay_enter(struct relay *r);
-void relay_leave(struct relay *r);
-void relay_moved(struct relay *r); /* bytes, in either direction */
-
-/* relay_stream.c: send the request over r->client and let both bodies flow. */
-int relay_ask(struct relay *r, struct err *err) NODISCARD;
-extern const struct http_handler_ops relay_handler_ops;
-
-/* relay_head.c: fields that came, without those of one connection, and a few of ours. They borrow
- * from the head and from this struct. */
-struct relay_fields {
-	struct http1_field at[HTTP_FIELDS_OUT_MAX];
-	size_t n;
-	char peer[RELAY_PEER_MAX];
-	char host[INGRESS_HOST_MAX + 1];
-};
-struct bytes relay_host(const struct relay *r, struct relay_fields *f); /* what the guest is told */
-void relay_request_fields(const struct http_request *rq, struct relay_fields *ret);
-void relay_answer_fields(const struct relay *r, const struct http1_head *head,
-			 struct relay_fields *ret);
-/* The target as a guest expects it, in *room when it had to be written anew. */
-int relay_target(const struct http1_head *head, struct buf *room, struct bytes *ret,
-		 struct err *err) NODISCARD;

@@ -1,7 +1,10 @@
 /* relay_head.c - heads as they are passed on. */
+#include "gateway/relay/relay_head.h"
+
 #include <arpa/inet.h>
 
 #include "gateway/relay/relay.h"
+#include "gateway/relay/relay_refuse.h"
 #include "wire/target.h"
 
 /* All that came, and those added below. */

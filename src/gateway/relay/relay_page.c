@@ -3,7 +3,9 @@
  * Only for a browser that was led to the address: scripts of a page have the same User-Agent and
  * want to read JSON.
  */
-#include "gateway/relay/relay.h"
+#include "gateway/relay/relay_page.h"
+
+#include "wire/http1_field.h"
 
 static uint8_t lower(uint8_t c)
 {

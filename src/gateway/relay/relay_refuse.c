@@ -1,5 +1,8 @@
 /* relay_refuse.c - what a client is told when its request does not reach the sandbox. */
+#include "gateway/relay/relay_refuse.h"
+
 #include "gateway/relay/relay.h"
+#include "gateway/relay/relay_page.h"
 #include "wire/json.h"
 #include "wire/target.h"
 

@@ -1,9 +1,12 @@
 /* relay_refuse.h - what a client is told when there is no way to a port of a sandbox. */
 #pragma once
 
-#include "gateway/gateway.h"
+#include "gateway/dispatch.h"
+#include "http/server.h"
 
 #define RELAY_TRAFFIC_TOKEN "e2b-traffic-access-token" /* a header */
+
+struct relay;
 
 enum refusal {
 	REFUSE_NOT_FOUND,
@@ -33,11 +36,6 @@ void relay_refuse_crowd(struct http_request *rq, const struct dispatch *to, size
 
 /* Is this for a port of a private sandbox, and without its token? Node has said what it is. */
 bool relay_may_enter(const struct relay *r, enum refusal *ret_why);
-
-/* relay_page.c: a browser that was led to an address is shown a page. */
-bool relay_wants_page(const struct http1_head *head);
-int relay_page(const struct dispatch *to, unsigned int status, const char *title,
-	       const char *message, struct buf *ret, struct err *err) NODISCARD;
 
 void relay_refuse_text(struct http_request *rq, unsigned int status, const char *message);
 

@@ -4,7 +4,11 @@
  * A piece that one side sent is written to the other at once. When that one is slow, the first is
  * no longer read: what waits is at most STREAM_LOW_WATER and one piece, each way.
  */
+#include "gateway/relay/relay_stream.h"
+
+#include "gateway/relay/guest_pool.h"
 #include "gateway/relay/relay.h"
+#include "gateway/relay/relay_head.h"
 
 static struct relay *of_handler(struct http_handler *h)
 {
@@ -23,7 +27,7 @@ static void on_request_body(struct http_handler *h, struct bytes piece)
 	struct relay *r = of_handler(h);
 	struct err err;
 
-	relay_moved(r);
+	relays_moved(r);
 	if (r->deaf)
 		return; /* it may still answer, so the rest is thrown away */
 	if (http_ask_send(r->x, piece, &err) < 0)
@@ -77,7 +81,7 @@ static void on_pump_done(struct pump *p, const struct err *err)
 static void on_pump_moved(struct pump *p, struct pump_side *from, size_t n)
 {
 	(void)from, (void)n;
-	relay_moved(CONTAINER_OF(p, struct relay, pump));
+	relays_moved(CONTAINER_OF(p, struct relay, pump));
 }
 
 static void pump_both(struct relay *r, struct stream *client, struct buf *from_client,
@@ -156,7 +160,7 @@ static void on_answer_head(struct http_reply *reply, const struct http1_head *he
 	struct relay_fields f;
 	struct err err;
 
-	relay_moved(r);
+	relays_moved(r);
 	if (head->status == 101) {
 		switch_protocols(r, head);
 		return;
@@ -183,7 +187,7 @@ static void on_answer_body(struct http_reply *reply, struct bytes piece)
 	struct relay *r = of_reply(reply);
 	struct err err;
 
-	relay_moved(r);
+	relays_moved(r);
 	if (http_send(r->rq, piece, &err) < 0)
 		relay_failed(r, &err);
 	else if (http_queued(r->rq) > STREAM_LOW_WATER)

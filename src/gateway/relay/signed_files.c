@@ -5,8 +5,11 @@
  * signature again and knows when it ends. Whatever is wrong with a signature, the answer is the
  * agent's.
  */
-#include "gateway/relay/relay.h"
+#include "gateway/relay/signed_files.h"
+
 #include "base/clock.h"
+#include "gateway/relay/relay.h"
+#include "gateway/relay/relay_refuse.h"
 #include "wire/files_query.h"
 #include "wire/target.h"
 

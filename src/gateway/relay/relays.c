@@ -1,6 +1,6 @@
-/* relay_rest.c - the relayed requests, in the order in which something last moved in them. They may
- * rest for as long as they like, unless others need their place.
- */
+/* relays.c - see relays.h. */
+#include "gateway/relay/relays.h"
+
 #include "gateway/relay/relay.h"
 
 static void add(struct relays *all, struct relay *r)
@@ -17,7 +17,7 @@ static void take_out(struct relays *all, struct relay *r)
 	*(r->older ? &r->older->newer : &all->oldest) = r->newer;
 }
 
-void relay_enter(struct relay *r)
+void relays_add(struct relay *r)
 {
 	r->entered = true;
 	r->moved_ms = loop_now_ms(r->g->loop);
@@ -25,7 +25,7 @@ void relay_enter(struct relay *r)
 	r->g->relays.n++;
 }
 
-void relay_leave(struct relay *r)
+void relays_remove(struct relay *r)
 {
 	if (!r->entered)
 		return;
@@ -34,7 +34,7 @@ void relay_leave(struct relay *r)
 	r->g->relays.n--;
 }
 
-void relay_moved(struct relay *r)
+void relays_moved(struct relay *r)
 {
 	r->moved_ms = loop_now_ms(r->g->loop);
 	if (!r->newer)
@@ -43,7 +43,7 @@ void relay_moved(struct relay *r)
 	add(&r->g->relays, r);
 }
 
-bool relay_shed(struct gateway *g)
+bool relays_shed(struct gateway *g)
 {
 	struct relay *r = g->relays.oldest;
 
