@@ -44,32 +44,3 @@ int agent_main(int argc, char **argv, const struct identity_effects *effects);
 /* The user named by a client; empty: the default one. */
 int agent_account(const struct agent *a, struct bytes name, struct account *ret,
 		  struct err *err) NODISCARD;
-
-/* The routes. Each answers the request or takes it. */
-void route(struct http_server *sv, struct http_request *rq);
-void route_start(struct agent *a, struct http_request *rq);
-void route_connect(struct agent *a, struct http_request *rq);
-void route_list(struct agent *a, struct http_request *rq);
-void route_send_input(struct agent *a, struct http_request *rq);
-void route_stream_input(struct agent *a, struct http_request *rq);
-void route_close_stdin(struct agent *a, struct http_request *rq);
-void route_send_signal(struct agent *a, struct http_request *rq);
-void route_update(struct agent *a, struct http_request *rq);
-void route_files_read(struct agent *a, struct http_request *rq);
-void route_files_write(struct agent *a, struct http_request *rq);
-void route_tunnel(struct agent *a, struct http_request *rq);
-void route_files_compose(struct agent *a, struct http_request *rq);
-void route_stat(struct agent *a, struct http_request *rq);
-void route_make_dir(struct agent *a, struct http_request *rq);
-void route_move(struct agent *a, struct http_request *rq);
-void route_list_dir(struct agent *a, struct http_request *rq);
-void route_remove(struct agent *a, struct http_request *rq);
-void route_watch_dir(struct agent *a, struct http_request *rq);
-void route_create_watcher(struct agent *a, struct http_request *rq);
-void route_get_watcher_events(struct agent *a, struct http_request *rq);
-void route_remove_watcher(struct agent *a, struct http_request *rq);
-void route_metrics(struct agent *a, struct http_request *rq);
-void route_envs(struct agent *a, struct http_request *rq);
-void route_clock(struct agent *a, struct http_request *rq);
-void route_identity(struct agent *a, struct http_request *rq);
-void route_freeze(struct agent *a, struct http_request *rq);

@@ -1,15 +1,10 @@
-/* route.c - which request goes where: one table. */
+/* route.c - which of the tables has the route of a request, and who may take it. */
+#include "agent/route.h"
+
 #include "agent/access.h"
 #include "agent/agent.h"
 #include "agent/reply.h"
 #include "wire/target.h"
-
-enum guard {
-	GUARD_NONE,
-	GUARD_CLIENT,  /* the client's token: else 401 */
-	GUARD_FILES,   /* the client's token or a signed URL: the route itself looks */
-	GUARD_CONTROL, /* the host's token: else 404, as for anything unknown below /control/ */
-};
 
 static void route_health(struct agent *a, struct http_request *rq)
 {
@@ -23,42 +18,17 @@ static void route_health(struct agent *a, struct http_request *rq)
 		    (struct bytes){ 0 });
 }
 
-struct row {
-	const char *path, *method;
-	enum guard guard;
-	void (*run)(struct agent *a, struct http_request *rq);
+static const struct route health_routes[] = {
+	{ "/health", "GET", GUARD_NONE, route_health },
+	{ 0 },
 };
 
-static const struct row routes[] = {
-	{ "/health", "GET", GUARD_NONE, route_health },
-	{ "/tunnel", "GET", GUARD_NONE, route_tunnel },
-	{ "/control/clock", "GET", GUARD_NONE, route_clock },
-	{ "/control/identity", "POST", GUARD_CONTROL, route_identity },
-	{ "/control/freeze", "POST", GUARD_CONTROL, route_freeze },
-	{ "/envs", "GET", GUARD_CLIENT, route_envs },
-	{ "/files", "GET", GUARD_FILES, route_files_read },
-	{ "/files", "HEAD", GUARD_FILES, route_files_read },
-	{ "/files", "POST", GUARD_FILES, route_files_write },
-	{ "/files/compose", "POST", GUARD_CLIENT, route_files_compose },
-	{ "/filesystem.Filesystem/Stat", "POST", GUARD_CLIENT, route_stat },
-	{ "/filesystem.Filesystem/MakeDir", "POST", GUARD_CLIENT, route_make_dir },
-	{ "/filesystem.Filesystem/Move", "POST", GUARD_CLIENT, route_move },
-	{ "/filesystem.Filesystem/ListDir", "POST", GUARD_CLIENT, route_list_dir },
-	{ "/filesystem.Filesystem/Remove", "POST", GUARD_CLIENT, route_remove },
-	{ "/filesystem.Filesystem/WatchDir", "POST", GUARD_CLIENT, route_watch_dir },
-	{ "/filesystem.Filesystem/CreateWatcher", "POST", GUARD_CLIENT, route_create_watcher },
-	{ "/filesystem.Filesystem/GetWatcherEvents", "POST", GUARD_CLIENT,
-	  route_get_watcher_events },
-	{ "/filesystem.Filesystem/RemoveWatcher", "POST", GUARD_CLIENT, route_remove_watcher },
-	{ "/metrics", "GET", GUARD_CLIENT, route_metrics },
-	{ "/process.Process/Start", "POST", GUARD_CLIENT, route_start },
-	{ "/process.Process/Connect", "POST", GUARD_CLIENT, route_connect },
-	{ "/process.Process/List", "POST", GUARD_CLIENT, route_list },
-	{ "/process.Process/SendInput", "POST", GUARD_CLIENT, route_send_input },
-	{ "/process.Process/StreamInput", "POST", GUARD_CLIENT, route_stream_input },
-	{ "/process.Process/CloseStdin", "POST", GUARD_CLIENT, route_close_stdin },
-	{ "/process.Process/SendSignal", "POST", GUARD_CLIENT, route_send_signal },
-	{ "/process.Process/Update", "POST", GUARD_CLIENT, route_update },
+/* In any order: no two routes have the same path and method. */
+static const struct route *const tables[] = {
+	health_routes,      tunnel_routes,        control_routes,      files_read_routes,
+	files_write_routes, files_compose_routes, filesystem_routes,   watch_routes,
+	watchers_routes,    metrics_routes,       start_routes,        connect_routes,
+	process_routes,     input_routes,         stream_input_routes, signal_routes
 };
 
 static bool may_pass(const struct agent *a, enum guard guard, const struct http1_head *h)
@@ -98,16 +68,17 @@ static void refuse(const struct agent *a, struct http_request *rq, struct bytes 
 }
 
 /* NULL: none. *ret_known: one of the same path, for another method. */
-static const struct row *find(const struct http1_head *h, struct bytes path, bool *ret_known)
+static const struct route *find(const struct http1_head *h, struct bytes path, bool *ret_known)
 {
 	*ret_known = false;
-	for (size_t i = 0; i < COUNT(routes); i++) {
-		if (!bytes_eq(path, bytes_str(routes[i].path)))
-			continue;
-		if (bytes_eq(h->method, bytes_str(routes[i].method)))
-			return &routes[i];
-		*ret_known = true;
-	}
+	for (size_t i = 0; i < COUNT(tables); i++)
+		for (const struct route *r = tables[i]; r->path; r++) {
+			if (!bytes_eq(path, bytes_str(r->path)))
+				continue;
+			if (bytes_eq(h->method, bytes_str(r->method)))
+				return r;
+			*ret_known = true;
+		}
 	return NULL;
 }
 
@@ -115,7 +86,7 @@ void route(struct http_server *sv, struct http_request *rq)
 {
 	struct agent *a = CONTAINER_OF(sv, struct agent, http);
 	const struct http1_head *h = http_request_head(rq);
-	const struct row *row;
+	const struct route *found;
 	struct target t;
 	struct err err;
 	bool known;
@@ -124,9 +95,9 @@ void route(struct http_server *sv, struct http_request *rq)
 		reply_fail(rq, 400, "%s", err.msg);
 		return;
 	}
-	row = find(h, t.path, &known);
-	if (row && may_pass(a, row->guard, h))
-		row->run(a, rq);
+	found = find(h, t.path, &known);
+	if (found && may_pass(a, found->guard, h))
+		found->run(a, rq);
 	else
 		refuse(a, rq, t.path, known);
 }

@@ -4,8 +4,9 @@
 #include <signal.h>
 
 #include "agent/agent.h"
-#include "agent/machine/files_small.h"
 #include "agent/filesystem/watchers.h"
+#include "agent/machine/files_small.h"
+#include "agent/route.h"
 #include "base/log.h"
 #include "base/open_files.h"
 

@@ -3,6 +3,7 @@
 
 #include "agent/agent.h"
 #include "agent/reply.h"
+#include "agent/route.h"
 #include "base/log.h"
 #include "net/dial.h"
 #include "net/pump.h"
@@ -133,7 +134,7 @@ static uint16_t port_of(const struct http1_head *h)
 	return (uint16_t)port;
 }
 
-void route_tunnel(struct agent *a, struct http_request *rq)
+static void route_tunnel(struct agent *a, struct http_request *rq)
 {
 	static const struct http_handler_ops ops = { on_body, on_nothing, on_nothing, on_gone };
 	uint16_t port = port_of(http_request_head(rq));
@@ -166,3 +167,8 @@ void tunnels_done(struct tunnels *all)
 		tunnel_free(t);
 	}
 }
+
+const struct route tunnel_routes[] = {
+	{ "/tunnel", "GET", GUARD_NONE, route_tunnel },
+	{ 0 },
+};

@@ -8,8 +8,9 @@
 #include <sys/stat.h>
 
 #include "agent/agent.h"
-#include "agent/reply.h"
 #include "agent/files/upload_set.h"
+#include "agent/reply.h"
+#include "agent/route.h"
 
 enum {
 	REQUEST_MAX = 1024 * 1024,
@@ -242,7 +243,7 @@ static void on_gone(struct http_handler *h, const struct err *err)
 	compose_free(CONTAINER_OF(h, struct compose, handler));
 }
 
-void route_files_compose(struct agent *a, struct http_request *rq)
+static void route_files_compose(struct agent *a, struct http_request *rq)
 {
 	static const struct http_handler_ops ops = { on_body, on_body_end, on_drain, on_gone };
 	struct compose *c = calloc(1, sizeof(*c));
@@ -261,3 +262,8 @@ void route_files_compose(struct agent *a, struct http_request *rq)
 	http_request_take(rq, &c->handler);
 	http_body_start(rq, REQUEST_MAX);
 }
+
+const struct route files_compose_routes[] = {
+	{ "/files/compose", "POST", GUARD_CLIENT, route_files_compose },
+	{ 0 },
+};

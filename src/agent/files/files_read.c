@@ -13,6 +13,7 @@
 #include "agent/files/files_request.h"
 #include "agent/files/range.h"
 #include "agent/reply.h"
+#include "agent/route.h"
 #include "http/date.h"
 
 enum {
@@ -305,7 +306,7 @@ static void start(struct download *d, const char *path, const struct stat *st)
 	send_some(d);
 }
 
-void route_files_read(struct agent *a, struct http_request *rq)
+static void route_files_read(struct agent *a, struct http_request *rq)
 {
 	struct files_request want;
 	struct download *d;
@@ -331,3 +332,9 @@ void route_files_read(struct agent *a, struct http_request *rq)
 	}
 	start(d, want.path, &st);
 }
+
+const struct route files_read_routes[] = {
+	{ "/files", "GET", GUARD_FILES, route_files_read },
+	{ "/files", "HEAD", GUARD_FILES, route_files_read },
+	{ 0 },
+};

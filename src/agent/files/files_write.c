@@ -8,9 +8,10 @@
 #include "agent/files/file_metadata.h"
 #include "agent/files/files_request.h"
 #include "agent/files/gunzip.h"
-#include "agent/rpc/long_answer.h"
-#include "agent/reply.h"
 #include "agent/files/upload_set.h"
+#include "agent/reply.h"
+#include "agent/route.h"
+#include "agent/rpc/long_answer.h"
 #include "wire/multipart.h"
 
 enum { ANSWER_MAX = 64 * 1024 * 1024 };
@@ -251,7 +252,7 @@ static int prepare(struct upload_call *c, bool gzip, struct err *err)
 	return c->is_form ? 0 : upload_set_begin(&c->files, c->want.path, err);
 }
 
-void route_files_write(struct agent *a, struct http_request *rq)
+static void route_files_write(struct agent *a, struct http_request *rq)
 {
 	static const struct http_handler_ops ops = { on_body, on_body_end, on_drain, on_gone };
 	struct upload_call *c = calloc(1, sizeof(*c));
@@ -279,3 +280,8 @@ void route_files_write(struct agent *a, struct http_request *rq)
 	http_request_take(rq, &c->handler);
 	http_body_start(rq, UINT64_MAX); /* the disk is the limit */
 }
+
+const struct route files_write_routes[] = {
+	{ "/files", "POST", GUARD_FILES, route_files_write },
+	{ 0 },
+};

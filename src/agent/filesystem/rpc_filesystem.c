@@ -10,6 +10,7 @@
 #include "agent/filesystem/fs_call.h"
 #include "agent/filesystem/tree_remove.h"
 #include "agent/filesystem/tree_walk.h"
+#include "agent/route.h"
 
 enum { LIST_STEP = 256 }; /* entries per turn of the loop */
 
@@ -174,28 +175,28 @@ static void remove_release(void *work)
 
 /* --- routes ------------------------------------------------------------------------------- */
 
-void route_stat(struct agent *a, struct http_request *rq)
+static void route_stat(struct agent *a, struct http_request *rq)
 {
 	static const struct fs_method m = { .start = stat_start };
 
 	fs_call_run(a, rq, &m);
 }
 
-void route_make_dir(struct agent *a, struct http_request *rq)
+static void route_make_dir(struct agent *a, struct http_request *rq)
 {
 	static const struct fs_method m = { .start = make_dir_start };
 
 	fs_call_run(a, rq, &m);
 }
 
-void route_move(struct agent *a, struct http_request *rq)
+static void route_move(struct agent *a, struct http_request *rq)
 {
 	static const struct fs_method m = { .start = move_start };
 
 	fs_call_run(a, rq, &m);
 }
 
-void route_list_dir(struct agent *a, struct http_request *rq)
+static void route_list_dir(struct agent *a, struct http_request *rq)
 {
 	static const struct fs_method m = { sizeof(struct tree_walk), list_start, list_step,
 					    list_release };
@@ -203,10 +204,19 @@ void route_list_dir(struct agent *a, struct http_request *rq)
 	fs_call_run(a, rq, &m);
 }
 
-void route_remove(struct agent *a, struct http_request *rq)
+static void route_remove(struct agent *a, struct http_request *rq)
 {
 	static const struct fs_method m = { sizeof(struct tree_remove), remove_start, remove_step,
 					    remove_release };
 
 	fs_call_run(a, rq, &m);
 }
+
+const struct route filesystem_routes[] = {
+	{ "/filesystem.Filesystem/Stat", "POST", GUARD_CLIENT, route_stat },
+	{ "/filesystem.Filesystem/MakeDir", "POST", GUARD_CLIENT, route_make_dir },
+	{ "/filesystem.Filesystem/Move", "POST", GUARD_CLIENT, route_move },
+	{ "/filesystem.Filesystem/ListDir", "POST", GUARD_CLIENT, route_list_dir },
+	{ "/filesystem.Filesystem/Remove", "POST", GUARD_CLIENT, route_remove },
+	{ 0 },
+};

@@ -4,9 +4,10 @@
  * runs over, the stream ends with data_loss; the client looks for itself and watches again.
  */
 #include "agent/agent.h"
-#include "agent/reply.h"
-#include "agent/rpc/rpc_stream.h"
 #include "agent/filesystem/watch_event.h"
+#include "agent/reply.h"
+#include "agent/route.h"
+#include "agent/rpc/rpc_stream.h"
 
 struct watch_call {
 	struct rpc_stream stream;
@@ -106,7 +107,7 @@ static void on_gone(struct rpc_stream *s)
 	call_free(CONTAINER_OF(s, struct watch_call, stream));
 }
 
-void route_watch_dir(struct agent *a, struct http_request *rq)
+static void route_watch_dir(struct agent *a, struct http_request *rq)
 {
 	static const struct rpc_stream_ops ops = { on_message, on_drain, on_gone };
 	struct watch_call *c = calloc(1, sizeof(*c));
@@ -120,3 +121,8 @@ void route_watch_dir(struct agent *a, struct http_request *rq)
 	if (!rpc_stream_take(&c->stream, a->loop, rq, &ops, BYTES_LIT("{\"keepalive\":{}}")))
 		free(c);
 }
+
+const struct route watch_routes[] = {
+	{ "/filesystem.Filesystem/WatchDir", "POST", GUARD_CLIENT, route_watch_dir },
+	{ 0 },
+};

@@ -1,6 +1,7 @@
 /* rpc_watchers.c - filesystem.Filesystem: CreateWatcher, GetWatcherEvents, RemoveWatcher. */
 #include "agent/filesystem/fs_call.h"
 #include "agent/filesystem/watchers.h"
+#include "agent/route.h"
 
 static int fail(struct fs_call *c, const struct err *err)
 {
@@ -55,23 +56,31 @@ static int remove_start(struct fs_call *c, const json_t *message)
 	return FS_DONE;
 }
 
-void route_create_watcher(struct agent *a, struct http_request *rq)
+static void route_create_watcher(struct agent *a, struct http_request *rq)
 {
 	static const struct fs_method m = { .start = create_start };
 
 	fs_call_run(a, rq, &m);
 }
 
-void route_get_watcher_events(struct agent *a, struct http_request *rq)
+static void route_get_watcher_events(struct agent *a, struct http_request *rq)
 {
 	static const struct fs_method m = { .start = events_start };
 
 	fs_call_run(a, rq, &m);
 }
 
-void route_remove_watcher(struct agent *a, struct http_request *rq)
+static void route_remove_watcher(struct agent *a, struct http_request *rq)
 {
 	static const struct fs_method m = { .start = remove_start };
 
 	fs_call_run(a, rq, &m);
 }
+
+const struct route watchers_routes[] = {
+	{ "/filesystem.Filesystem/CreateWatcher", "POST", GUARD_CLIENT, route_create_watcher },
+	{ "/filesystem.Filesystem/GetWatcherEvents", "POST", GUARD_CLIENT,
+	  route_get_watcher_events },
+	{ "/filesystem.Filesystem/RemoveWatcher", "POST", GUARD_CLIENT, route_remove_watcher },
+	{ 0 },
+};

@@ -10,6 +10,7 @@
 
 #include "agent/agent.h"
 #include "agent/reply.h"
+#include "agent/route.h"
 #include "base/clock.h"
 #include "base/log.h"
 #include "wire/target.h"
@@ -26,13 +27,13 @@ static void reply_clock(struct http_request *rq)
 	reply_json(rq, bytes_str(json));
 }
 
-void route_clock(struct agent *a, struct http_request *rq)
+static void route_clock(struct agent *a, struct http_request *rq)
 {
 	(void)a;
 	reply_clock(rq);
 }
 
-void route_envs(struct agent *a, struct http_request *rq)
+static void route_envs(struct agent *a, struct http_request *rq)
 {
 	AUTO(buf_done) struct buf json = BUF_MAX(8 * SESSION_JSON_MAX);
 	struct err err;
@@ -122,7 +123,7 @@ static void on_identity_gone(struct http_handler *h, const struct err *err)
 	identity_call_free(CONTAINER_OF(h, struct identity_call, handler));
 }
 
-void route_identity(struct agent *a, struct http_request *rq)
+static void route_identity(struct agent *a, struct http_request *rq)
 {
 	static const struct http_handler_ops ops = { on_identity_body, on_identity_end, on_nothing,
 						     on_identity_gone };
@@ -194,7 +195,7 @@ static void on_freeze_gone(struct http_handler *h, const struct err *err)
 	free(c);
 }
 
-void route_freeze(struct agent *a, struct http_request *rq)
+static void route_freeze(struct agent *a, struct http_request *rq)
 {
 	static const struct http_handler_ops ops = { on_freeze_body, on_nothing, on_nothing,
 						     on_freeze_gone };
@@ -219,3 +220,11 @@ void route_freeze(struct agent *a, struct http_request *rq)
 	processes_still(&a->processes, true);
 	http_request_take(rq, &c->handler);
 }
+
+const struct route control_routes[] = {
+	{ "/control/clock", "GET", GUARD_NONE, route_clock },
+	{ "/control/identity", "POST", GUARD_CONTROL, route_identity },
+	{ "/control/freeze", "POST", GUARD_CONTROL, route_freeze },
+	{ "/envs", "GET", GUARD_CLIENT, route_envs },
+	{ 0 },
+};

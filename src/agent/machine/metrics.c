@@ -8,6 +8,7 @@
 #include "agent/agent.h"
 #include "agent/machine/files_small.h"
 #include "agent/reply.h"
+#include "agent/route.h"
 #include "base/clock.h"
 
 enum { STAT_MAX = 1024 * 1024, MEMINFO_MAX = 64 * 1024, JSON_MAX = 1024, CPU_FIELDS = 8 };
@@ -102,7 +103,7 @@ static int measure(struct agent *a, struct buf *json, struct err *err)
 			  (uint64_t)disk.f_blocks * disk.f_frsize);
 }
 
-void route_metrics(struct agent *a, struct http_request *rq)
+static void route_metrics(struct agent *a, struct http_request *rq)
 {
 	static const struct http1_field fields[] = {
 		{ BYTES_LIT("content-type"), BYTES_LIT("application/json") },
@@ -117,3 +118,8 @@ void route_metrics(struct agent *a, struct http_request *rq)
 	else
 		http_answer(rq, &r, buf_view(&json));
 }
+
+const struct route metrics_routes[] = {
+	{ "/metrics", "GET", GUARD_CLIENT, route_metrics },
+	{ 0 },
+};

@@ -4,6 +4,7 @@
  */
 #include "agent/process/process_request.h"
 #include "agent/process/rpc_feed.h"
+#include "agent/route.h"
 
 static int understand(struct rpc_feed *f, json_t *message, struct process_selector *which,
 		      uint64_t *ret_timeout_ms, struct err *err)
@@ -40,7 +41,12 @@ static void on_message(struct rpc_feed *f, struct bytes json)
 		rpc_feed_fail(f, connect_code_of(err.code), err.msg);
 }
 
-void route_connect(struct agent *a, struct http_request *rq)
+static void route_connect(struct agent *a, struct http_request *rq)
 {
 	rpc_feed_open(a, rq, on_message);
 }
+
+const struct route connect_routes[] = {
+	{ "/process.Process/Connect", "POST", GUARD_CLIENT, route_connect },
+	{ 0 },
+};

@@ -7,6 +7,7 @@
 #include "agent/agent.h"
 #include "agent/process/process_request.h"
 #include "agent/reply.h"
+#include "agent/route.h"
 #include "agent/rpc/rpc_stream.h"
 #include "agent/rpc/rpc_unary.h"
 
@@ -63,7 +64,7 @@ static void on_gone(struct rpc_unary *u)
 	call_free(CONTAINER_OF(u, struct input_call, unary));
 }
 
-void route_send_input(struct agent *a, struct http_request *rq)
+static void route_send_input(struct agent *a, struct http_request *rq)
 {
 	static const struct rpc_unary_ops ops = { on_message, on_gone, NULL };
 	struct input_call *c = calloc(1, sizeof(*c));
@@ -77,3 +78,8 @@ void route_send_input(struct agent *a, struct http_request *rq)
 	if (!rpc_unary_take(&c->unary, a->loop, rq, &ops, PROCESS_JSON_DEPTH))
 		free(c);
 }
+
+const struct route input_routes[] = {
+	{ "/process.Process/SendInput", "POST", GUARD_CLIENT, route_send_input },
+	{ 0 },
+};

@@ -1,6 +1,7 @@
 /* rpc_process.c - the calls of process.Process that have their answer at once. */
 #include "agent/agent.h"
 #include "agent/process/process_request.h"
+#include "agent/route.h"
 #include "agent/rpc/rpc_unary.h"
 
 /* The process a message is about. */
@@ -62,17 +63,24 @@ static int update(struct agent *a, const json_t *message, struct buf *answer,
 	return nothing(answer, fault);
 }
 
-void route_list(struct agent *a, struct http_request *rq)
+static void route_list(struct agent *a, struct http_request *rq)
 {
 	rpc_quick(a, rq, PROCESS_JSON_DEPTH, list);
 }
 
-void route_close_stdin(struct agent *a, struct http_request *rq)
+static void route_close_stdin(struct agent *a, struct http_request *rq)
 {
 	rpc_quick(a, rq, PROCESS_JSON_DEPTH, close_stdin);
 }
 
-void route_update(struct agent *a, struct http_request *rq)
+static void route_update(struct agent *a, struct http_request *rq)
 {
 	rpc_quick(a, rq, PROCESS_JSON_DEPTH, update);
 }
+
+const struct route process_routes[] = {
+	{ "/process.Process/List", "POST", GUARD_CLIENT, route_list },
+	{ "/process.Process/CloseStdin", "POST", GUARD_CLIENT, route_close_stdin },
+	{ "/process.Process/Update", "POST", GUARD_CLIENT, route_update },
+	{ 0 },
+};

@@ -8,6 +8,7 @@
 #include "agent/agent.h"
 #include "agent/process/process_request.h"
 #include "agent/reply.h"
+#include "agent/route.h"
 #include "agent/rpc/rpc_unary.h"
 
 enum { REAPED_MS = 2000 };
@@ -102,7 +103,7 @@ static void on_gone(struct rpc_unary *u)
 	call_free(CONTAINER_OF(u, struct signal_call, unary));
 }
 
-void route_send_signal(struct agent *a, struct http_request *rq)
+static void route_send_signal(struct agent *a, struct http_request *rq)
 {
 	static const struct rpc_unary_ops ops = { on_message, on_gone, NULL };
 	struct signal_call *c = calloc(1, sizeof(*c));
@@ -116,3 +117,8 @@ void route_send_signal(struct agent *a, struct http_request *rq)
 	if (!rpc_unary_take(&c->unary, a->loop, rq, &ops, PROCESS_JSON_DEPTH))
 		free(c);
 }
+
+const struct route signal_routes[] = {
+	{ "/process.Process/SendSignal", "POST", GUARD_CLIENT, route_send_signal },
+	{ 0 },
+};

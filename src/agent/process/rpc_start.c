@@ -6,6 +6,7 @@
 #include "agent/machine/env_file.h"
 #include "agent/process/rpc_feed.h"
 #include "agent/process/start_request.h"
+#include "agent/route.h"
 #include "agent/user_path.h"
 
 enum { TEXT_MAX = 1024, USERNAME_TEXT_MAX = 512 };
@@ -163,7 +164,12 @@ static void on_message(struct rpc_feed *f, struct bytes json)
 		rpc_feed_fail(f, w.code, w.why);
 }
 
-void route_start(struct agent *a, struct http_request *rq)
+static void route_start(struct agent *a, struct http_request *rq)
 {
 	rpc_feed_open(a, rq, on_message);
 }
+
+const struct route start_routes[] = {
+	{ "/process.Process/Start", "POST", GUARD_CLIENT, route_start },
+	{ 0 },
+};

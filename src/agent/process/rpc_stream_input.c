@@ -7,6 +7,7 @@
 #include "agent/agent.h"
 #include "agent/process/process_request.h"
 #include "agent/reply.h"
+#include "agent/route.h"
 #include "agent/rpc/rpc_stream.h"
 
 enum { HELD_MAX = RPC_REQUEST_MAX + ENVELOPE_HEAD + HTTP_INPUT_MAX, ANSWER_MAX = 16 * 1024 };
@@ -205,7 +206,7 @@ static void on_gone(struct http_handler *h, const struct err *err)
 	call_free(of(h));
 }
 
-void route_stream_input(struct agent *a, struct http_request *rq)
+static void route_stream_input(struct agent *a, struct http_request *rq)
 {
 	static const struct http_handler_ops ops = { on_body, on_body_end, on_drain, on_gone };
 	struct stream_input *c;
@@ -227,3 +228,8 @@ void route_stream_input(struct agent *a, struct http_request *rq)
 	http_request_take(rq, &c->handler);
 	http_body_start(rq, UINT64_MAX);
 }
+
+const struct route stream_input_routes[] = {
+	{ "/process.Process/StreamInput", "POST", GUARD_CLIENT, route_stream_input },
+	{ 0 },
+};
