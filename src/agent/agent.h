@@ -35,10 +35,7 @@ struct agent {
 	const struct agent_options *options;
 };
 
-/* Serve until SIGTERM or SIGINT. Returns an exit status. */
-int agent_serve(const struct agent_options *o, const struct identity_effects *effects);
-
-/* The whole program: main() with the effects it may have. */
+/* The whole program: main() with the effects it may have. Returns an exit status. */
 int agent_main(int argc, char **argv, const struct identity_effects *effects);
 
 /* The user named by a client; empty: the default one. */

@@ -1,14 +1,20 @@
-/* serve.c - the server role: one loop, one listener, until it is told to stop. */
+/* agent.c - which of the two roles; and that of the server: one loop, one listener, until it is
+ * told to stop. */
+#include "agent/agent.h"
+
 #include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
+#include <sys/stat.h>
 
-#include "agent/agent.h"
 #include "agent/filesystem/watchers.h"
 #include "agent/machine/files_small.h"
+#include "agent/machine/init.h"
 #include "agent/route.h"
 #include "base/log.h"
 #include "base/open_files.h"
+
+enum { AGENT_UMASK = 022 };
 
 /* Idle connections may have been opened before a snapshot by a host that is long gone. All times
  * are monotonic and only ever close something, so a clock that jumps does no harm. */
@@ -100,7 +106,8 @@ static void say_ready(const struct agent *a)
 	fflush(stdout);
 }
 
-int agent_serve(const struct agent_options *o, const struct identity_effects *effects)
+/* Serve until SIGTERM or SIGINT. Returns an exit status. */
+static int serve(const struct agent_options *o, const struct identity_effects *effects)
 {
 	struct agent a = {
 		.options = o,
@@ -123,6 +130,34 @@ int agent_serve(const struct agent_options *o, const struct identity_effects *ef
 	}
 	close_agent(&a);
 	return rc;
+}
+
+/* Whatever our parent ignored: programs we start shall not inherit it. */
+static void reset_signals(void)
+{
+	for (int signo = 1; signo < NSIG; signo++)
+		(void)signal(signo, SIG_DFL); /* fails for SIGKILL and the like */
+}
+
+int agent_main(int argc, char **argv, const struct identity_effects *effects)
+{
+	struct agent_options o;
+	struct err err;
+
+	log_init("agent", LOG_INFO);
+	(void)umask(AGENT_UMASK);
+	reset_signals();
+	if (options_parse(argc, argv, getpid() == 1, &o, &err) < 0) {
+		log_error("%s", err.msg);
+		return EXIT_FAILURE;
+	}
+	if (o.help) {
+		fputs(options_help, stdout);
+		return EXIT_SUCCESS;
+	}
+	if (o.init)
+		init_run();
+	return serve(&o, effects);
 }
 
 int agent_account(const struct agent *a, struct bytes name, struct account *ret, struct err *err)
