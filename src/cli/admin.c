@@ -1,5 +1,9 @@
 /* admin.c - the commands that ask the gateway: teams, keys, templates, status, confirm-lost. */
+#include "cli/admin.h"
+
+#include "cli/ask.h"
 #include "cli/cli.h"
+#include "cli/say.h"
 #include "cli/table.h"
 
 #define LIMIT_COLUMNS                                                          \

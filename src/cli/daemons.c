@@ -1,4 +1,5 @@
 /* daemons.c - what the daemons say of themselves, and of what they keep, one function each. */
+#include "cli/ask.h"
 #include "cli/doctor.h"
 
 /* Who is out of reach, seen from the gateway; NULL: nobody. */

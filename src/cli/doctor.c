@@ -4,6 +4,10 @@
 #include <fcntl.h>
 #include <stdarg.h>
 
+#include "cli/ask.h"
+#include "cli/leaks.h"
+#include "cli/say.h"
+
 static const char *const words[] = { "ok", "warn", "FAIL" };
 
 void finding_set(struct finding *f, enum verdict v, const char *fix, const char *fmt, ...)

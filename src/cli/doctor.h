@@ -2,6 +2,7 @@
 #pragma once
 
 #include "cli/cli.h"
+#include "wire/json.h"
 
 enum verdict { VERDICT_OK, VERDICT_WARN, VERDICT_FAIL };
 
@@ -39,3 +40,5 @@ void finding_set(struct finding *f, enum verdict v, const char *fix, const char 
 
 /* At most `size` - 1 bytes of a small file, NUL-terminated; false when it cannot be read. */
 bool doctor_read(const char *path, char *ret, size_t size);
+
+int doctor_run(struct cli *c, int argc, char **argv);

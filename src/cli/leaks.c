@@ -4,15 +4,32 @@
  * listed and compared with the others and with node's list. What is being made or removed looks
  * wrong for a moment, so it is looked at twice, and only what is wrong both times is told.
  */
+#include "cli/leaks.h"
+
 #include <ctype.h>
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
 
+#include "cli/ask.h"
 #include "cli/doctor.h"
-#include "cli/leaks.h"
+#include "cli/say.h"
 #include "cli/table.h"
+
+enum { LEAKS_PATH_MAX = 4096 };
+
+struct sight {             /* one look; sets of ids are JSON objects */
+	json_t *listed;    /* by node: those that run, and the pool's */
+	json_t *paused;    /* by node */
+	json_t *snapshots; /* by node, hidden ones included */
+	json_t *set_aside; /* by node: rows it makes no sense of */
+	json_t *folders;   /* below state_dir/vms */
+	json_t *groups;    /* control groups, in any hierarchy */
+	json_t *members;   /* id -> pid of a process in its group */
+	json_t *leaks;     /* what is wrong */
+	bool node_knows;   /* is there a list? */
+};
 
 enum { BETWEEN_MS = 3000, SMALL_FILE = 4096, ID_TEXT_MAX = 64 };
 
@@ -43,7 +60,7 @@ static void sight_put(json_t *set, const char *id, json_t *value)
 		abort(); /* out of memory */
 }
 
-void sight_wrong(struct sight *s, const char *kind, const char *what, const char *why)
+static void sight_wrong(struct sight *s, const char *kind, const char *what, const char *why)
 {
 	json_t *leak = json_pack("{s:s,s:o,s:s}", "kind", kind, "what", json_text(bytes_str(what)),
 				 "why", why);
@@ -232,6 +249,118 @@ static void compare(struct sight *s)
 		sight_wrong(s, "sandbox", id, "node lists it, and it has no folder");
 }
 
+/* --- node's data_dir: a folder for each row, and in it what belongs to its state -------------- */
+
+typedef bool known_fn(const struct sight *s, const char *name);
+typedef const char *fault_fn(const struct sight *s, const char *folder, const char *name);
+
+static bool is_sandbox(const struct sight *s, const char *name)
+{
+	return json_object_get(s->listed, name) || json_object_get(s->paused, name);
+}
+
+static bool is_snapshot(const struct sight *s, const char *name)
+{
+	return json_object_get(s->snapshots, name);
+}
+
+static bool is_one_of(const char *name, const char *const *names, size_t n)
+{
+	for (size_t i = 0; i < n; i++)
+		if (!strcmp(name, names[i]))
+			return true;
+	return false;
+}
+
+/* NULL: it belongs there. */
+static const char *sandbox_fault(const struct sight *s, const char *folder, const char *name)
+{
+	static const char *const saved[] = { "pages",     "state",     "row",
+					     "pages.new", "state.new", "row.new" };
+
+	if (!strcmp(name, "disk"))
+		return NULL;
+	if (!is_one_of(name, saved, COUNT(saved)))
+		return "no file of a sandbox has this name";
+	/* those of one that is being paused are gone, or it is paused, at the second look */
+	return json_object_get(s->paused, folder) ? NULL : "it runs, and nothing of it is saved";
+}
+
+static const char *snapshot_fault(const struct sight *s, const char *folder, const char *name)
+{
+	static const char *const files[] = { "memory", "state", "manifest", "row", "row.new" };
+	const char *layer = "layer";
+
+	(void)s, (void)folder;
+	if (is_one_of(name, files, COUNT(files)) || !strncmp(name, layer, strlen(layer)))
+		return NULL;
+	return "no file of a snapshot has this name";
+}
+
+static const struct place {
+	const char *name, *stranger; /* below data_dir; what one without a row is called */
+	known_fn *is_known;
+	fault_fn *fault;
+} places[] = {
+	{ "sandboxes", "no sandbox has this folder", is_sandbox, sandbox_fault },
+	{ "snapshots", "no snapshot has this folder", is_snapshot, snapshot_fault },
+};
+
+static void look_inside(struct sight *s, const struct place *p, const char *path, const char *id)
+{
+	DIR *d = opendir(path);
+	const struct dirent *e;
+
+	while (d && (e = readdir(d))) {
+		const char *why = strcmp(e->d_name, ".") && strcmp(e->d_name, "..")
+					  ? p->fault(s, id, e->d_name)
+					  : NULL;
+		char what[LEAKS_PATH_MAX];
+
+		snprintf(what, sizeof(what), "%s/%s/%s", p->name, id, e->d_name);
+		if (why)
+			sight_wrong(s, "file", what, why);
+	}
+	if (d)
+		closedir(d);
+}
+
+static void look_one(struct sight *s, const struct place *p, const char *folder, const char *name)
+{
+	char path[LEAKS_PATH_MAX], what[LEAKS_PATH_MAX];
+
+	if (!strcmp(name, ".") || !strcmp(name, "..") || json_object_get(s->set_aside, name))
+		return;
+	if (p->is_known(s, name)) {
+		if (snprintf(path, sizeof(path), "%s/%s", folder, name) < (int)sizeof(path))
+			look_inside(s, p, path, name);
+		return;
+	}
+	snprintf(what, sizeof(what), "%s/%s", p->name, name);
+	sight_wrong(s, "folder", what, p->stranger);
+}
+
+static void look_files(const struct cli *c, struct sight *s)
+{
+	for (size_t i = 0; i < COUNT(places); i++) {
+		char path[LEAKS_PATH_MAX];
+		const struct dirent *e;
+		DIR *d;
+
+		snprintf(path, sizeof(path), "%s/%s", c->data_dir, places[i].name);
+		d = opendir(path);
+		if (!d)
+			sight_wrong(s, "folder", path,
+				    "it cannot be read: name node's data_dir with --data");
+		while (d && (e = readdir(d)))
+			look_one(s, &places[i], path, e->d_name);
+		if (d)
+			closedir(d);
+	}
+}
+
+/* --- two looks, and what both saw ---------------------------------------------------------- */
+
 /* Node is asked in between: what was there before and after must be known to it. */
 static int look(const struct cli *c, struct sight *s, struct err *err)
 {
@@ -243,7 +372,7 @@ static int look(const struct cli *c, struct sight *s, struct err *err)
 	if (look_list(c, s, err) < 0)
 		return -1;
 	compare(s);
-	leaks_look_files(c, s);
+	look_files(c, s);
 	return 0;
 }
 

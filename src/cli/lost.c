@@ -1,5 +1,9 @@
 /* lost.c - `hotcell lost`: what is on the disk and in no row. */
+#include "cli/lost.h"
+
+#include "cli/ask.h"
 #include "cli/cli.h"
+#include "cli/say.h"
 #include "cli/table.h"
 
 static const struct column columns[] = {

@@ -3,9 +3,21 @@
 #include <getopt.h>
 
 #include "base/log.h"
+#include "cli/admin.h"
 #include "cli/cli.h"
+#include "cli/doctor.h"
+#include "cli/lost.h"
+#include "cli/network.h"
+#include "cli/sandboxes.h"
+#include "cli/say.h"
+#include "cli/snapshots.h"
 
 #define DEFAULT_SOCKET "/run/hotcell-gateway/admin.sock"
+
+struct command {
+	const char *name, *usage, *help;
+	int (*run)(struct cli *c, int argc, char **argv); /* argv[0] is the command's name */
+};
 
 static const struct command commands[] = {
 	{ "teams", "teams [add NAME | rm TEAM]", "who owns sandboxes", teams_run },

@@ -1,5 +1,9 @@
 /* network.c - the commands about networks: explain, egress log. */
+#include "cli/network.h"
+
+#include "cli/ask.h"
 #include "cli/cli.h"
+#include "cli/say.h"
 #include "cli/table.h"
 
 static const struct column log_columns[] = { { "AT", "at" },           { "KIND", "kind" },

@@ -1,5 +1,9 @@
 /* sandboxes.c - the commands about sandboxes: ps, kill, pause, resume, ended, why. */
+#include "cli/sandboxes.h"
+
+#include "cli/ask.h"
 #include "cli/cli.h"
+#include "cli/say.h"
 #include "cli/table.h"
 
 static const struct column sandbox_columns[] = {
@@ -27,37 +31,6 @@ int ended_run(struct cli *c, int argc, char **argv)
 	if (argc != 1)
 		return cli_usage(c, "ended");
 	return cli_show(c, "/admin/ended", ended_columns, COUNT(ended_columns));
-}
-
-static json_t *ids_json(int n, char **ids)
-{
-	json_t *list = json_array();
-
-	for (int i = 0; i < n; i++)
-		if (json_array_append_new(list, json_text(bytes_str(ids[i]))) < 0) {
-			json_decref(list);
-			return NULL;
-		}
-	return list;
-}
-
-int cli_each(struct cli *c, int n, char **ids, const char *verb,
-	     int (*one)(const struct cli *c, const char *id))
-{
-	AUTO(json_decrefp) json_t *all = NULL;
-	int worst = CLI_FINE;
-
-	for (int i = 0; i < n; i++) {
-		int status = one(c, ids[i]);
-
-		worst = status > worst ? status : worst;
-		if (status == CLI_FINE && !c->json)
-			printf("%s %s\n", verb, ids[i]);
-	}
-	if (!c->json || worst != CLI_FINE)
-		return worst;
-	all = json_pack("{s:o}", verb, ids_json(n, ids));
-	return all ? cli_print_json(all) : CLI_FAILED;
 }
 
 /* METHOD /admin/sandboxes/ID suffix, whatever it answers. */

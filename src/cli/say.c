@@ -1,4 +1,6 @@
 /* say.c - how a failure, a usage and JSON are printed. */
+#include "cli/say.h"
+
 #include "cli/cli.h"
 
 /* What a person can do about it. */
@@ -76,4 +78,35 @@ int cli_print_json(const json_t *v)
 		return CLI_FAILED;
 	}
 	return CLI_FINE;
+}
+
+static json_t *ids_json(int n, char **ids)
+{
+	json_t *list = json_array();
+
+	for (int i = 0; i < n; i++)
+		if (json_array_append_new(list, json_text(bytes_str(ids[i]))) < 0) {
+			json_decref(list);
+			return NULL;
+		}
+	return list;
+}
+
+int cli_each(struct cli *c, int n, char **ids, const char *verb,
+	     int (*one)(const struct cli *c, const char *id))
+{
+	AUTO(json_decrefp) json_t *all = NULL;
+	int worst = CLI_FINE;
+
+	for (int i = 0; i < n; i++) {
+		int status = one(c, ids[i]);
+
+		worst = status > worst ? status : worst;
+		if (status == CLI_FINE && !c->json)
+			printf("%s %s\n", verb, ids[i]);
+	}
+	if (!c->json || worst != CLI_FINE)
+		return worst;
+	all = json_pack("{s:o}", verb, ids_json(n, ids));
+	return all ? cli_print_json(all) : CLI_FAILED;
 }

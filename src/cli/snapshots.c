@@ -1,6 +1,10 @@
 /* snapshots.c - the commands about copies: snapshots, fork. */
+#include "cli/snapshots.h"
+
 #include "base/folder.h"
+#include "cli/ask.h"
 #include "cli/cli.h"
+#include "cli/say.h"
 #include "cli/table.h"
 
 static const struct column snapshot_columns[] = {

@@ -1,7 +1,9 @@
 /* table.c - aligned text for people; machines take --json. */
 #include "cli/table.h"
 
+#include "cli/ask.h"
 #include "cli/cli.h"
+#include "cli/say.h"
 
 enum { CELL_MAX = 384, COLUMNS_MAX = 16 };
 

@@ -1,0 +1,10 @@
+/* admin.h - the commands about teams, keys and this host. */
+#pragma once
+
+#include "cli/cli.h"
+
+int teams_run(struct cli *c, int argc, char **argv);
+int keys_run(struct cli *c, int argc, char **argv);
+int templates_run(struct cli *c, int argc, char **argv);
+int status_run(struct cli *c, int argc, char **argv);
+int confirm_lost_run(struct cli *c, int argc, char **argv);

@@ -1,0 +1,7 @@
+/* network.h - the commands about the network of a sandbox. */
+#pragma once
+
+#include "cli/cli.h"
+
+int explain_run(struct cli *c, int argc, char **argv);
+int egress_run(struct cli *c, int argc, char **argv);

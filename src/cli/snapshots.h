@@ -1,0 +1,7 @@
+/* snapshots.h - the commands about copies of sandboxes. */
+#pragma once
+
+#include "cli/cli.h"
+
+int snapshots_run(struct cli *c, int argc, char **argv);
+int fork_run(struct cli *c, int argc, char **argv);
