@@ -1,5 +1,5 @@
 /* fuzz_egress.c - a sandbox's whole way out: guests, servers, a resolver that lies, rules that
- * change, an opener that comes and goes, all played by the input.
+ * change, an injector that comes and goes, all played by the input.
  *
  * Promises: no order of their doings ends the process; no address inside is dialled but a service
  * of its rules; when the sandbox is forgotten nothing of it is left, not even a descriptor.
@@ -35,7 +35,7 @@ static struct world {
 	struct addr proxy;
 	struct outlet outlet;
 	int guest[PEERS], server[PEERS];
-	int opener;   /* its worker's end */
+	int injector; /* its worker's end */
 	int dns_conn; /* somebody asks over TCP */
 	bool served;  /* a rule allowed the service, now or before */
 } w;
@@ -225,7 +225,8 @@ static void guest_resolves(uint8_t how)
 	names_ask(&w.outlet, net.door, buf_view(&q), &nobody);
 }
 
-/* --- servers, resolver, opener ---------------------------------------------------------------- */
+/* --- servers, resolver, injector ----------------------------------------------------------------
+ */
 
 static void server_says(int fd, uint8_t what)
 {
@@ -279,49 +280,49 @@ static void resolver_answers(uint8_t how, struct bytes said)
 	(void)!sendto(net.dns, out.ptr, out.len, 0, (struct sockaddr *)&who, len);
 }
 
-static void opener_takes(void)
+static void injector_takes(void)
 {
-	static uint8_t room[OPENER_FIRST_MAX + sizeof(struct opener_hand)];
-	int fds[OPENER_HAND_FDS];
+	static uint8_t room[INJECTOR_FIRST_MAX + sizeof(struct injector_hand)];
+	int fds[INJECTOR_HAND_FDS];
 	size_t len, n = 0;
 	struct err err;
 
-	if (w.opener < 0 || fdmsg_recv_some(w.opener, room, 1, sizeof(room), &len, fds,
-					    OPENER_HAND_FDS, &n, &err) < 0)
+	if (w.injector < 0 || fdmsg_recv_some(w.injector, room, 1, sizeof(room), &len, fds,
+					      INJECTOR_HAND_FDS, &n, &err) < 0)
 		return;
 	while (n > 0)
 		close(fds[--n]);
 }
 
-static void opener_does(uint8_t how, struct bytes said)
+static void injector_does(uint8_t how, struct bytes said)
 {
-	const struct opener_over over = { .tag = how >> 3 & 7,
-					  .goes_on = how >> 6 & 1,
-					  .bytes_in = how };
+	const struct injector_over over = { .tag = how >> 3 & 7,
+					    .goes_on = how >> 6 & 1,
+					    .bytes_in = how };
 	struct err err;
 	int pair[2];
 
 	switch (how & 7) {
 	case 0:
-		script_drop(&w.opener, false);
+		script_drop(&w.injector, false);
 		script_pair(SOCK_SEQPACKET, pair);
-		w.opener = pair[0];
-		(void)!outlet_opener(&w.outlet, pair[1], &err);
+		w.injector = pair[0];
+		(void)!outlet_injector(&w.outlet, pair[1], &err);
 		break;
 	case 1:
-		script_drop(&w.opener, false);
+		script_drop(&w.injector, false);
 		break;
 	case 2:
-		(void)!outlet_opener(&w.outlet, -1, &err);
+		(void)!outlet_injector(&w.outlet, -1, &err);
 		break;
 	case 3:
-		script_put(w.opener, (struct bytes){ (const uint8_t *)&over, sizeof(over) });
+		script_put(w.injector, (struct bytes){ (const uint8_t *)&over, sizeof(over) });
 		break;
 	case 4:
-		script_put(w.opener, said);
+		script_put(w.injector, said);
 		break;
 	default:
-		opener_takes();
+		injector_takes();
 	}
 }
 
@@ -373,7 +374,7 @@ static void begin(uint8_t mode)
 	struct question_servers servers = { .n = 1 };
 	struct err err;
 
-	w = (struct world){ .opener = -1, .dns_conn = -1 };
+	w = (struct world){ .injector = -1, .dns_conn = -1 };
 	for (int i = 0; i < PEERS; i++)
 		w.guest[i] = w.server[i] = -1;
 	MUST(loop_open(&w.loop, &err) == 0);
@@ -407,7 +408,7 @@ static void end(void)
 		script_drop(&w.server[i], true);
 	}
 	script_drop(&w.dns_conn, true);
-	script_drop(&w.opener, false);
+	script_drop(&w.injector, false);
 	loop_free(w.loop);
 	for (int i = 0; i < PLACES; i++)
 		drain(net.listen[i]);
@@ -456,7 +457,7 @@ static void step(uint8_t op, uint8_t a, struct bytes *in)
 		resolver_answers(how, script_cut(in, a & 31));
 		break;
 	case 10:
-		opener_does(a, script_cut(in, a & 7 ? script_byte(in) : 0));
+		injector_does(a, script_cut(in, a & 7 ? script_byte(in) : 0));
 		break;
 	case 11:
 		guest_resolves(a);

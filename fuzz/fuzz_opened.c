@@ -1,4 +1,4 @@
-/* fuzz_opened.c - an opener's worker: guests, servers and egress's channel, played by the input.
+/* fuzz_opened.c - an injector's worker: guests, servers and egress's channel, played by the input.
  *
  * Promises: what reaches a server of plain HTTP are requests for the named host, each with our
  * field once and not the guest's; nothing of ours reaches the guest; no order of their doings ends
@@ -8,7 +8,7 @@
 #include "http/body.h"
 #include "http/http_rewrite.h"
 #include "jail/fdmsg.h"
-#include "opener/worker/opened.h"
+#include "injector/worker/opened.h"
 #include "tls/authority.h"
 #include "wire/http1_field.h"
 
@@ -183,12 +183,12 @@ static struct bytes an_answer(uint8_t which)
 /* egress hands over a connection; what the guest has said so far comes with it. */
 static void hand(struct peer *p, uint8_t how, struct bytes first)
 {
-	struct opener_hand m = { .version = OPENER_VERSION,
-				 .tls = how >> 7,
-				 .tag = (uint64_t)(p - w.peers) + 1,
-				 .bytes_per_s = how & 1 ? 3000 : 0,
-				 .port = 80,
-				 .first_len = (uint32_t)first.len };
+	struct injector_hand m = { .version = INJECTOR_VERSION,
+				   .tls = how >> 7,
+				   .tag = (uint64_t)(p - w.peers) + 1,
+				   .bytes_per_s = how & 1 ? 3000 : 0,
+				   .port = 80,
+				   .first_len = (uint32_t)first.len };
 	int guest[2], server[2];
 	struct err err;
 
@@ -198,7 +198,7 @@ static void hand(struct peer *p, uint8_t how, struct bytes first)
 	script_pair(SOCK_STREAM, server);
 	snprintf(m.name, sizeof(m.name), "%s", how & 2 ? "b.test" : HOST);
 	(void)!fdmsg_send_pair(w.channel, (struct bytes){ (const uint8_t *)&m, sizeof(m) }, first,
-			       (int[]){ guest[1], server[1] }, OPENER_HAND_FDS, &err);
+			       (int[]){ guest[1], server[1] }, INJECTOR_HAND_FDS, &err);
 	close(guest[1]);
 	close(server[1]);
 	p->guest = guest[0];
@@ -221,7 +221,7 @@ static void egress_does(uint8_t how, struct bytes said)
 	else if (how == 9)
 		script_put(w.channel, said);
 	else
-		(void)script_take(w.channel, sizeof(struct opener_over));
+		(void)script_take(w.channel, sizeof(struct injector_over));
 }
 
 static void step(uint8_t op, uint8_t a, struct bytes *in)
@@ -322,7 +322,7 @@ static void end(void)
 	}
 	do
 		script_turn(w.loop, 3);
-	while (!w.ended && script_take(w.channel, sizeof(struct opener_over)).len > 0);
+	while (!w.ended && script_take(w.channel, sizeof(struct injector_over)).len > 0);
 }
 
 static void run(struct bytes in)

@@ -92,8 +92,8 @@ static int verb_rule(struct control *c, struct call *call, struct egress_reply *
 		call->n_fds--; /* taken, whatever comes of it */
 	else
 		call->fds[1] = -1;
-	/* first: with the new rules nothing is handed to the opener of the old ones */
-	if (doors_opener(d, call->fds[1], err) < 0)
+	/* first: with the new rules nothing is handed to the injector of the old ones */
+	if (doors_injector(d, call->fds[1], err) < 0)
 		return -1;
 	return doors_rule(d, buf_view(&text), err);
 }

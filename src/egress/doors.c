@@ -219,9 +219,9 @@ int doors_rule(struct doors *d, struct bytes text, struct err *err)
 	return outlet_rule(&d->outlet, text, err);
 }
 
-int doors_opener(struct doors *d, int fd, struct err *err)
+int doors_injector(struct doors *d, int fd, struct err *err)
 {
-	return outlet_opener(&d->outlet, fd, err);
+	return outlet_injector(&d->outlet, fd, err);
 }
 
 struct egress_counts doors_counts(const struct doors *d)

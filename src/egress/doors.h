@@ -25,8 +25,8 @@ int doors_open(struct doors **ret, const struct house *house, const int fds[stat
 void doors_name(struct doors *d, const char id[static EGRESS_ID_MAX + 1]);
 /* Its rules; what they do not allow any more is cut. */
 int doors_rule(struct doors *d, struct bytes text, struct err *err) NODISCARD;
-/* The way to its opener, before its rules; -1: none. Takes fd, also on failure. */
-int doors_opener(struct doors *d, int fd, struct err *err) NODISCARD;
+/* The way to its injector, before its rules; -1: none. Takes fd, also on failure. */
+int doors_injector(struct doors *d, int fd, struct err *err) NODISCARD;
 
 struct egress_counts doors_counts(const struct doors *d);
 /* JSON, appended: audit.h, known_names.h. */

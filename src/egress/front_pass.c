@@ -148,7 +148,7 @@ static void hand(struct front *f, struct stream *server)
 	struct err err;
 
 	f->guest = NULL;
-	if (hand_over_pass(f->outlet->opener, &what, &err) < 0) {
+	if (hand_over_pass(f->outlet->injector, &what, &err) < 0) {
 		f->outlet->counts.tcp_failed++;
 		snprintf(no.why, sizeof(no.why), "%s", err.msg);
 		outlet_audit(f->outlet, f->kind, &no, f->name, f->ip, f->port);
@@ -213,9 +213,9 @@ void front_told(struct front *f, const struct policy_verdict *v)
 
 void front_let_out(struct front *f, const struct policy_verdict *v)
 {
-	struct policy_verdict no = { .why = "a host with a rule, and its opener is not there" };
+	struct policy_verdict no = { .why = "a host with a rule, and its injector is not there" };
 
-	if (front_has_rule(f) && !hand_over_lives(f->outlet->opener)) {
+	if (front_has_rule(f) && !hand_over_lives(f->outlet->injector)) {
 		front_turn_away(f, &no);
 		return;
 	}

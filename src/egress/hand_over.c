@@ -16,7 +16,7 @@ struct handed {
 	uint16_t port;
 	char name[DOMAIN_SIZE];
 	bool waits; /* its worker has no room yet: what it is given is kept */
-	int fds[OPENER_HAND_FDS];
+	int fds[INJECTOR_HAND_FDS];
 	struct buf first;
 	struct handed *next;
 };
@@ -31,16 +31,16 @@ struct hand_over {
 
 static void let_go(struct handed *h)
 {
-	for (size_t i = 0; h->waits && i < OPENER_HAND_FDS; i++)
+	for (size_t i = 0; h->waits && i < INJECTOR_HAND_FDS; i++)
 		close(h->fds[i]);
 	buf_done(&h->first);
 	h->waits = false;
 }
 
 /* Once for each; `over` is NULL when its worker is gone. */
-static void conclude(struct hand_over *w, struct handed **at, const struct opener_over *over)
+static void conclude(struct hand_over *w, struct handed **at, const struct injector_over *over)
 {
-	struct policy_verdict no = { .why = "its opener ended" };
+	struct policy_verdict no = { .why = "its injector ended" };
 	struct outlet *o = w->outlet;
 	struct handed *h = *at;
 
@@ -64,7 +64,7 @@ static void hang_up(struct hand_over *w)
 		conclude(w, &w->all, NULL);
 }
 
-static void tell(struct hand_over *w, const struct opener_over *over)
+static void tell(struct hand_over *w, const struct injector_over *over)
 {
 	struct handed **at = &w->all;
 
@@ -80,17 +80,17 @@ static void tell(struct hand_over *w, const struct opener_over *over)
 
 static int send_it(struct hand_over *w, const struct handed *h, struct err *err)
 {
-	struct opener_hand m = { .version = OPENER_VERSION,
-				 .tls = h->kind == OUTLET_TLS,
-				 .tag = h->tag,
-				 .bytes_per_s = w->outlet->house->limits.bytes_per_s,
-				 .port = h->port,
-				 .first_len = (uint32_t)h->first.len };
+	struct injector_hand m = { .version = INJECTOR_VERSION,
+				   .tls = h->kind == OUTLET_TLS,
+				   .tag = h->tag,
+				   .bytes_per_s = w->outlet->house->limits.bytes_per_s,
+				   .port = h->port,
+				   .first_len = (uint32_t)h->first.len };
 
 	static_assert(sizeof(m.name) == sizeof(h->name), "every name fits");
 	memcpy(m.name, h->name, sizeof(m.name));
 	return fdmsg_send_pair(w->sock, (struct bytes){ (const uint8_t *)&m, sizeof(m) },
-			       buf_view(&h->first), h->fds, OPENER_HAND_FDS, err);
+			       buf_view(&h->first), h->fds, INJECTOR_HAND_FDS, err);
 }
 
 /* Those who wait, as far as there is room. A worker that is gone is noticed by reading. */
@@ -110,7 +110,7 @@ static void send_waiting(struct hand_over *w)
 static void on_ready(struct watch *ready, unsigned int events)
 {
 	struct hand_over *w = CONTAINER_OF(ready, struct hand_over, ready);
-	struct opener_over over;
+	struct injector_over over;
 	struct err err;
 	size_t n;
 
@@ -133,12 +133,12 @@ int hand_over_open(struct hand_over **ret, struct outlet *o, int fd, struct err 
 	int flags = fcntl(fd, F_GETFL);
 
 	if (!w)
-		return err_set(err, ERR_EXHAUSTED, ENOMEM, "the way to an opener");
+		return err_set(err, ERR_EXHAUSTED, ENOMEM, "the way to an injector");
 	if (flags < 0 || fcntl(fd, F_SETFL, flags | O_NONBLOCK) < 0)
-		return err_set(err, ERR_INVALID, errno, "the way to an opener");
+		return err_set(err, ERR_INVALID, errno, "the way to an injector");
 	w->outlet = o;
 	if (watch_open(&w->ready, o->house->loop, fd, WATCH_READ, on_ready, err) < 0)
-		return err_wrap(err, "the way to an opener");
+		return err_wrap(err, "the way to an injector");
 	w->sock = take_fd(&own);
 	*ret = TAKE(w);
 	return 0;
@@ -171,7 +171,7 @@ static struct handed *remember(struct hand_over *w, const struct hand_over_what 
 			      .kind = what->kind,
 			      .ip = what->ip,
 			      .port = what->port,
-			      .first = BUF_MAX(OPENER_FIRST_MAX),
+			      .first = BUF_MAX(INJECTOR_FIRST_MAX),
 			      .next = w->all };
 	snprintf(h->name, sizeof(h->name), "%s", what->name);
 	if (buf_add(&h->first, what->first, err) < 0)
@@ -193,7 +193,7 @@ int hand_over_pass(struct hand_over *w, const struct hand_over_what *what, struc
 	if (guest < 0 || server < 0)
 		return err_set(err, ERR_UNAVAILABLE, 0, "it broke");
 	if (!hand_over_lives(w))
-		return err_set(err, ERR_UNAVAILABLE, 0, "its opener is gone");
+		return err_set(err, ERR_UNAVAILABLE, 0, "its injector is gone");
 	h = remember(w, what, guest, server, err);
 	if (!h)
 		return -1;
@@ -211,5 +211,5 @@ int hand_over_pass(struct hand_over *w, const struct hand_over_what *what, struc
 	w->outlet->n_handed--;
 	let_go(h);
 	free(h);
-	return err_wrap(err, "hand over to its opener");
+	return err_wrap(err, "hand over to its injector");
 }

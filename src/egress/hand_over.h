@@ -1,5 +1,5 @@
-/* hand_over.h - the way to a sandbox's opener: connections to hosts with a rule go there, with both
- * their descriptors, and are no longer ours. What comes back says that one is over.
+/* hand_over.h - the way to a sandbox's injector: connections to hosts with a rule go there, with
+ * both their descriptors, and are no longer ours. What comes back says that one is over.
  *
  * The worker at the other end reads what guests and servers send, so its word counts for little:
  * it can end a connection of its own sandbox and say how much went through it.
@@ -7,7 +7,7 @@
 #pragma once
 
 #include "egress/outlet.h"
-#include "opener/protocol.h"
+#include "injector/protocol.h"
 #include "wire/domain.h"
 
 enum { HAND_OVER_BATCH = 16 }; /* messages of one worker taken per turn */

@@ -42,15 +42,15 @@ int outlet_rule(struct outlet *o, struct bytes text, struct err *err)
 	return rc;
 }
 
-int outlet_opener(struct outlet *o, int fd, struct err *err)
+int outlet_injector(struct outlet *o, int fd, struct err *err)
 {
-	hand_over_close(TAKE(o->opener));
-	return fd < 0 ? 0 : hand_over_open(&o->opener, o, fd, err);
+	hand_over_close(TAKE(o->injector));
+	return fd < 0 ? 0 : hand_over_open(&o->injector, o, fd, err);
 }
 
 void outlet_forget(struct outlet *o)
 {
-	hand_over_close(TAKE(o->opener));
+	hand_over_close(TAKE(o->injector));
 	fronts_cut(o);
 	names_cut(o);
 	resolver_leave(o->house->resolver, &o->asker);

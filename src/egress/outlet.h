@@ -23,7 +23,7 @@ struct outlet {
 	struct policy policy;
 	struct known_names known;
 	struct audit audit;
-	struct hand_over *opener; /* owned; NULL: none */
+	struct hand_over *injector; /* owned; NULL: none */
 	struct front *fronts;
 	size_t n_fronts, n_handed;
 	struct name_asked *asked;
@@ -39,7 +39,7 @@ void outlet_open(struct outlet *o, const struct house *house);
 int outlet_rule(struct outlet *o, struct bytes text, struct err *err) NODISCARD;
 /* Whom connections to hosts with a rule are handed to from now on; those that were handed to the
  * one before are over. Takes fd, also on failure; -1: nobody. */
-int outlet_opener(struct outlet *o, int fd, struct err *err) NODISCARD;
+int outlet_injector(struct outlet *o, int fd, struct err *err) NODISCARD;
 void outlet_forget(struct outlet *o); /* another sandbox follows: nothing of this one is left */
 
 /* A decision, kept and logged. `name` may be empty, `port` and `ip` 0. */

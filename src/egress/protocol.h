@@ -16,7 +16,7 @@ enum egress_verb {
 	EGRESS_COUNT, /* slot -> counts since EGRESS_NAME */
 	EGRESS_RULE,  /* slot, a descriptor: a file in memory with its rules, JSON (policy.h).
 		       * They hold from the answer on, for connections that are open, too. A
-		       * second descriptor, if any: the way to its opener (opener/protocol.h) */
+		       * second descriptor, if any: the way to its injector (injector/protocol.h) */
 	EGRESS_LOG,   /* slot -> a descriptor: its last decisions, a JSON array, the oldest first */
 	EGRESS_KNOWN, /* slot -> a descriptor: which names it was given which addresses for, JSON:
 		       * what "known" of other rules may be, so that it is the same after a pause */

@@ -69,9 +69,9 @@ static void on_egress_down(struct daemon_keep *k)
 	slots_egress_down(&CONTAINER_OF(k, struct node, egress)->slots);
 }
 
-static void on_authority(struct opener_keep *k, struct bytes pem)
+static void on_authority(struct injector_keep *k, struct bytes pem)
 {
-	base_trust_learn(CONTAINER_OF(k, struct node, opener), pem);
+	base_trust_learn(CONTAINER_OF(k, struct node, injector), pem);
 }
 
 /* --- the end ------------------------------------------------------------------------------ */
@@ -179,8 +179,8 @@ static void open_parts(struct node *n)
 {
 	static const struct warden_keep_ops warden_ops = { on_warden_up, on_warden_down };
 	static const struct daemon_keep_ops egress_ops = { on_egress_up, on_egress_down, NULL };
-	static const struct opener_keep_ops opener_ops = { network_opener_up, network_worker_gone,
-							   on_authority };
+	static const struct injector_keep_ops injector_ops = { network_injector_up,
+							       network_worker_gone, on_authority };
 
 	n->sizes = (struct warden_sizes){
 		.vcpus = (uint32_t)n->set[SET_VCPUS].number,
@@ -192,12 +192,12 @@ static void open_parts(struct node *n)
 	warden_keep_open(&n->warden, n->loop, n->set[SET_WARDEN_SOCKET].text, &n->sizes,
 			 &warden_ops);
 	egress_keep_open(&n->egress, n->loop, n->set[SET_EGRESS_SOCKET].text, &egress_ops);
-	opener_keep_open(&n->opener, n->loop, n->set[SET_OPENER_SOCKET].text, &opener_ops);
+	injector_keep_open(&n->injector, n->loop, n->set[SET_INJECTOR_SOCKET].text, &injector_ops);
 	tidy_open(n);
 	slots_open(&n->slots, n->loop, &n->warden, &n->egress, n->set[SET_SLOTS].number);
 	n->slots.on_reopened = network_reopened;
 	creates_open(n);
-	n->base.trust.awaited = daemon_exists(&n->opener.link);
+	n->base.trust.awaited = daemon_exists(&n->injector.link);
 	base_open(n);
 	look_open(n);
 	ended_open(n);
@@ -278,7 +278,7 @@ static void take_down(struct daemon *d)
 	slots_close(&n->slots);
 	memory_watch_close(&n->memory);
 	daemon_keep_close(&n->egress);
-	opener_keep_close(&n->opener);
+	injector_keep_close(&n->injector);
 	warden_keep_close(&n->warden);
 	journal_close(TAKE(n->journal));
 	loop_free(n->loop);

@@ -43,7 +43,7 @@ struct node {
 	struct door_user door_user;
 	struct warden_keep warden;
 	struct daemon_keep egress;
-	struct opener_keep opener;
+	struct injector_keep injector;
 	struct slots slots;
 	struct memory_watch memory;
 	struct base_template base;

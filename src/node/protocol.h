@@ -61,7 +61,7 @@ struct node_request {
  * Of these node itself reads
  *	"allowInternetAccess", "network"   the rules for egress
  *	"services":["db"]                  those of the operator's that its key may reach
- *	"sealed":{"name":"<base64>"}       the secrets that network.rules names, for the opener */
+ *	"sealed":{"name":"<base64>"}       the secrets that network.rules names, for the injector */
 
 struct node_sandbox {
 	char id[NODE_ID_MAX + 1];

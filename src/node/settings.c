@@ -22,9 +22,10 @@ const struct config_param settings_table[SETTINGS] = {
 	[SET_EGRESS_SOCKET] = { "egress_socket", CONFIG_TEXT, "/run/hotcell-egress/egress.sock",
 				.help = "where egress listens; empty: none, sandboxes reach "
 					"nothing" },
-	[SET_OPENER_SOCKET] = { "opener_socket", CONFIG_TEXT, "",
-				.help = "where the opener listens; empty: none, and network rules "
-					"that set headers are refused" },
+	[SET_INJECTOR_SOCKET] = { "injector_socket", CONFIG_TEXT, "",
+				  .help = "where the injector listens; empty: none, and network "
+					  "rules "
+					  "that set headers are refused" },
 	[SET_USER] = { "user", CONFIG_TEXT, "",
 		       .help = "name or number to become when started as root; empty: stay" },
 	[SET_GATEWAY_UID] = { "gateway_uid", CONFIG_USER, "0",
@@ -36,7 +37,7 @@ const struct config_param settings_table[SETTINGS] = {
 		       .help = "the raw disk of which template `base` is made" },
 	[SET_GUEST_CA] = { "guest_ca", CONFIG_TEXT, "",
 			   .help = "a PEM file: the authority that guests trust, where there is no "
-				   "opener to ask for its own" },
+				   "injector to ask for its own" },
 	[SET_EXTRA_CA] = { "extra_ca", CONFIG_TEXT, "",
 			   .help = "a PEM file: further authorities that guests trust, those of a "
 				   "corporate network" },

@@ -43,7 +43,7 @@ enum node_verb {
 	NODE_EGRESS_LOG, /* team, id -> text: a JSON array, its last decisions, the oldest first */
 	NODE_SECRET,    /* team, text: {"name":, "sealed":"<base64>" or null}: of all its sandboxes,
 			 * also   paused ones, that use a secret of that name */
-	NODE_SEAL_KEY,  /* -> text: {"sealKey":"<base64>"}: for what only the opener may read */
+	NODE_SEAL_KEY,  /* -> text: {"sealKey":"<base64>"}: for what only the injector may read */
 	NODE_LOST_LIST, /* an operator's; count: from which on -> text: a JSON array, the oldest
 			 * first, see node/files/lost.h */
 	NODE_LOST_RESTORE, /* an operator's; id. ERR_EXISTS: something has it. ERR_NOT_FOUND: it is

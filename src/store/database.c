@@ -226,7 +226,7 @@ static int set_up(struct database *d, struct err *err)
 
 int database_open(struct database *d, const char *path, struct err *err)
 {
-	/* one thread at a time uses it, first the opener's, then the store's */
+	/* one thread at a time uses it, first the injector's, then the store's */
 	int flags = SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE | SQLITE_OPEN_NOMUTEX;
 	int rc = sqlite3_open_v2(path, &d->handle, flags, NULL);
 

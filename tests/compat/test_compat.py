@@ -29,7 +29,7 @@ CASES = list(items.cases(EVERYTHING))
 
 @pytest.fixture(scope="module")
 def server():
-    with Internet() as internet, Server(node={"pool": 4}, internet=internet, opener={}) as s:
+    with Internet() as internet, Server(node={"pool": 4}, internet=internet, injector={}) as s:
         yield s
 
 

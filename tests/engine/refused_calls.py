@@ -1,6 +1,6 @@
 """refused_calls.py - a daemon that makes a system call its filter does not have fails the test it ran in.
 
-Refused is not always noticed: libc and the libraries often go on without. So egress and the opener are asked to tell
+Refused is not always noticed: libc and the libraries often go on without. So egress and the injector are asked to tell
 (src/jail/confine_watch.h), and whoever ends them looks for what they told. A build without -Dfaults=true, and one
 with sanitizers, tells nothing.
 """

@@ -7,7 +7,7 @@
 
 HOTCELL_TEMPLATES names the folder; without it every test builds its own, as do tests of building. Nothing is taken
 on trust: node compares the manifest and sums up every file. What is shared is made of the same kernel, disk and
-settings; with an opener its authority is a part of that, so its keys are shared, too.
+settings; with an injector its authority is a part of that, so its keys are shared, too.
 
 Files are linked, not copied: a published template is root's, read-only, and never changed again.
 """
@@ -48,16 +48,16 @@ def copy_folder(source, to, copy):
 
 
 class SharedTemplate:
-    def __init__(self, warden, files, sizes, opener=None):
-        """`files`: what it is made of; `opener`: the state folder of one. No files: it is not shared."""
-        self.templates, self.opener = warden.state / "templates", opener
+    def __init__(self, warden, files, sizes, injector=None):
+        """`files`: what it is made of; `injector`: the state folder of one. No files: it is not shared."""
+        self.templates, self.injector = warden.state / "templates", injector
         self.lock, self.taken, self.at = None, None, None
         folder = os.environ.get("HOTCELL_TEMPLATES")
         if not folder or not files:
             return
         stats = [(str(f), s.st_size, s.st_mtime_ns) for f in files for s in [os.stat(f)]]
         machine = {k: str(v) for k, v in warden.settings.items() if k not in OF_THIS_TEST}
-        words = [stats, machine, sizes, opener is not None, os.environ.get("HOTCELL_USR")]
+        words = [stats, machine, sizes, injector is not None, os.environ.get("HOTCELL_USR")]
         self.at = pathlib.Path(folder) / hashlib.sha256(json.dumps(words, sort_keys=True).encode()).hexdigest()[:16]
 
     def take(self):
@@ -66,8 +66,8 @@ class SharedTemplate:
         self.at.mkdir(parents=True, exist_ok=True)
         self.hold(WAIT_SECONDS)
         for template in self.at.glob("base-*") if self.lock else ():
-            for key in (self.at / "opener").iterdir() if self.opener else ():
-                shutil.copy2(key, self.opener)
+            for key in (self.at / "injector").iterdir() if self.injector else ():
+                shutil.copy2(key, self.injector)
             copy_folder(template, self.templates / template.name, link_or_copy)
             self.taken = template.name
             self.release()
@@ -86,8 +86,8 @@ class SharedTemplate:
         for old in self.at.iterdir():
             if old.is_dir():
                 shutil.rmtree(old)
-        if self.opener:
-            copy_folder(self.opener, self.at / "opener", shutil.copy2)
+        if self.injector:
+            copy_folder(self.injector, self.at / "injector", shutil.copy2)
         copy_folder(self.templates / name, self.at / name, link_or_copy)
 
     # --- one at a time: who builds holds it, so that the others wait ---

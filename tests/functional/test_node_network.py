@@ -13,7 +13,7 @@ import tempfile
 
 import pytest
 
-from fake_opener import START, FakeOpener
+from fake_injector import START, FakeInjector
 from node import NodeError, NodeHost, wait_for
 from node_client import value
 
@@ -83,17 +83,17 @@ def service():
 
 
 @pytest.fixture(scope="module")
-def opener():
-    with tempfile.TemporaryDirectory(prefix="hotcell-opener-") as folder:
+def injector():
+    with tempfile.TemporaryDirectory(prefix="hotcell-injector-") as folder:
         os.chmod(folder, 0o755)  # node is somebody else
-        with FakeOpener(pathlib.Path(folder)) as o:
+        with FakeInjector(pathlib.Path(folder)) as o:
             yield o
 
 
 @pytest.fixture(scope="module")
-def host(service, opener):
+def host(service, injector):
     settings = {"network": "allowlist", "allow": "known.example", "services": f"echo={ADDRESS}:{service.port}", "resolvers": f"{ADDRESS}:53"}
-    with NodeHost(pool=1, own_template=True, opener_socket=opener.path, egress_settings=settings, egress_within=service.within) as h:
+    with NodeHost(pool=1, own_template=True, injector_socket=injector.path, egress_settings=settings, egress_within=service.within) as h:
         h.wait_template()
         yield h
 
@@ -270,7 +270,7 @@ def test_what_it_knows_of_names_goes_with_it(host, service, make):
     host.client.snapshot_delete(TEAM, snapshot)
 
 
-# --- rules of headers: a worker of the opener knows them, and nobody else ---
+# --- rules of headers: a worker of the injector knows them, and nobody else ---
 
 RULES = {"a.example": [{"transform": {"headers": {"authorization": "Bearer ${e2b.secrets.key}"}}}]}
 
@@ -283,72 +283,72 @@ def wants(b, **sealed):
     return {"id": b.id, "team": TEAM, "rules": RULES, "sealed": sealed or {"key": "b2xk"}}
 
 
-def wait_worker(opener, b, expected):
-    wait_for(lambda: opener.of(b) == expected, "it has its worker", 60)
+def wait_worker(injector, b, expected):
+    wait_for(lambda: injector.of(b) == expected, "it has its worker", 60)
 
 
-def test_one_with_rules_of_headers_has_a_worker(host, opener, make):
+def test_one_with_rules_of_headers_has_a_worker(host, injector, make):
     box, other = make(text=with_rules()), make()
-    assert opener.of(box) == wants(box) and opener.of(other) is None
+    assert injector.of(box) == wants(box) and injector.of(other) is None
     refused("invalid", make, text={"network": {"rules": {"refuse.example": []}}})
     told = host.client.explain(TEAM, box.id, "a.example:443")
     assert told["opened"] == ["a.example"] and "authorization" not in json.dumps(told)
     (copy,) = host.client.fork(TEAM, box.id, 1)
-    assert opener.of(copy) == wants(copy)
+    assert injector.of(copy) == wants(copy)
     kill(host, copy)
-    assert opener.of(copy) is None
+    assert injector.of(copy) is None
     host.client.pause(TEAM, box.id)
-    wait_worker(opener, box, None)
+    wait_worker(injector, box, None)
     host.client.resume(TEAM, box.id)
-    assert opener.of(box) == wants(box)
+    assert injector.of(box) == wants(box)
     host.client.network(TEAM, box.id, network={})
-    assert opener.of(box) is None
+    assert injector.of(box) is None
     assert "sealed" not in host.client.get(TEAM, box.id).text
     host.client.network(TEAM, box.id, **with_rules())
-    assert opener.of(box) == wants(box)
+    assert injector.of(box) == wants(box)
     refused("invalid", host.client.network, TEAM, box.id, network={"rules": {"refuse.example": []}})
-    wait_worker(opener, box, wants(box))
+    wait_worker(injector, box, wants(box))
     kill(host, box)
-    assert opener.of(box) is None
+    assert injector.of(box) is None
 
 
-def test_workers_come_back(host, opener, make):
+def test_workers_come_back(host, injector, make):
     box = make(text=with_rules())
-    opener.worker_dies(opener.slot_of(box))
-    wait_worker(opener, box, wants(box))
-    opener.close()
-    other = make(text=with_rules())  # nobody waits for an opener: its hosts are closed meanwhile
-    opener.open()
+    injector.worker_dies(injector.slot_of(box))
+    wait_worker(injector, box, wants(box))
+    injector.close()
+    other = make(text=with_rules())  # nobody waits for an injector: its hosts are closed meanwhile
+    injector.open()
     for b in (box, other):
-        wait_worker(opener, b, wants(b))
+        wait_worker(injector, b, wants(b))
     for restart in ((host.kill_node, host.start_node), (host.end_egress, host.start_egress)):
-        opener.heard.clear()
+        injector.heard.clear()
         for step in restart:
             step()
         for b in (box, other):
-            wait_worker(opener, b, wants(b))
-        wait_for(lambda: [v for v, _ in opener.heard].count(START) >= 2, "each is started again", 60)
+            wait_worker(injector, b, wants(b))
+        wait_for(lambda: [v for v, _ in injector.heard].count(START) >= 2, "each is started again", 60)
 
 
-def test_another_value_of_a_secret_reaches_all_who_use_it(host, opener, make):
+def test_another_value_of_a_secret_reaches_all_who_use_it(host, injector, make):
     elsewhere = json.loads(json.dumps(RULES).replace("secrets.key", "secrets.else_"))
     box, paused = make(text=with_rules()), make(text=with_rules())
     others = make(text={"network": {"rules": elsewhere}, "sealed": {"else_": "b2xk"}})
     host.client.pause(TEAM, paused.id)
     host.client.secret(TEAM, "key", "bmV3")
-    assert opener.of(box) == wants(box, key="bmV3")
-    assert opener.of(others) == {**wants(others), "rules": elsewhere, "sealed": {"else_": "b2xk"}}
+    assert injector.of(box) == wants(box, key="bmV3")
+    assert injector.of(others) == {**wants(others), "rules": elsewhere, "sealed": {"else_": "b2xk"}}
     host.client.secret("another-team", "key", "b3RoZXI=")
     host.kill_node()
     host.start_node()
     for b in (box, paused):
         assert host.client.get(TEAM, b.id).text["sealed"] == {"key": "bmV3"}
     host.client.resume(TEAM, paused.id)
-    assert opener.of(paused) == wants(paused, key="bmV3")
+    assert injector.of(paused) == wants(paused, key="bmV3")
     host.client.secret(TEAM, "key", None)
-    assert opener.of(paused)["sealed"] == {} and host.client.get(TEAM, paused.id).text["sealed"] == {}
+    assert injector.of(paused)["sealed"] == {} and host.client.get(TEAM, paused.id).text["sealed"] == {}
     refused("invalid", host.client.secret, TEAM, None, "x")
 
 
-def test_it_tells_the_key_that_secrets_are_sealed_with(host, opener):
-    assert host.client.call("SEAL_KEY").text == {"sealKey": opener.facts["sealKey"]}
+def test_it_tells_the_key_that_secrets_are_sealed_with(host, injector):
+    assert host.client.call("SEAL_KEY").text == {"sealKey": injector.facts["sealKey"]}

@@ -27,7 +27,7 @@ STATE, RUN = "/var/lib/hotcell", "/run/hotcell"
 LEAKS = pathlib.Path(__file__).resolve().parents[1] / "faults/leaks.py"
 UID_BASE, UIDS = 786432, 1024
 BOXES = 1  # more of them show no more, and take as long again
-UNITS = (*DAEMONS, "opener")
+UNITS = (*DAEMONS, "injector")
 SECONDS = 240
 
 
@@ -151,9 +151,9 @@ def counts_on(server, box, pid, n):
     return counted > n
 
 
-def test_node_and_opener_have_no_network(server):
+def test_node_and_injector_have_no_network(server):
     host = os.readlink("/proc/1/ns/net")
-    for daemon in ("node", "opener"):
+    for daemon in ("node", "injector"):
         assert os.readlink(f"/proc/{main_pid(daemon)}/ns/net") != host, daemon
 
 
@@ -242,7 +242,7 @@ def test_nothing_is_left(server, counting):
     for box in counting:
         assert server.delete(box) == 204
     assert server.ids() == set()
-    systemctl("stop", "hotcell-gateway", "hotcell-node", "hotcell-egress", "hotcell-opener")
+    systemctl("stop", "hotcell-gateway", "hotcell-node", "hotcell-egress", "hotcell-injector")
     assert leftovers() == ""
     systemctl("stop", "hotcell-warden")
     assert leftovers() == ""

@@ -91,7 +91,7 @@ class NodeHost:
                          "user": NODE_UID, "kernel": kernel_path(), "disk": disk_path(), "starts_max": 2,
                          "memory_reserve_mib": 64, "sandboxes_max": 256, "cgroup": self.warden.cgroup}
         self.settings.update(settings)
-        own_template = own_template or self.settings.get("opener_socket")  # its authority is a part of it
+        own_template = own_template or self.settings.get("injector_socket")  # its authority is a part of it
         files = [self.settings[name] for name in ("kernel", "disk", "guest_ca", "extra_ca") if self.settings.get(name)]
         self.shared = SharedTemplate(self.warden, () if own_template else files,
                                      [self.settings.get("vcpus", 1), self.settings.get("memory_mib", 512)])
@@ -141,7 +141,7 @@ class NodeHost:
         path = build_dir() / "src" / program / f"hotcell-{program}"
         with open(log, "ab") as out:
             return subprocess.Popen([*within, path, config], stdin=subprocess.DEVNULL, stdout=out, stderr=out,
-                                    env=refused_calls.environment(program in ("egress", "opener")))
+                                    env=refused_calls.environment(program in ("egress", "injector")))
 
     def start_egress(self):
         if self.egress:

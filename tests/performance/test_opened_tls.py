@@ -8,7 +8,7 @@ import socket
 import ssl
 import time
 
-import opener
+import injector
 import pytest
 
 HOST = "api.example.com"
@@ -18,7 +18,7 @@ CONNECTIONS = int(os.environ.get("HOTCELL_OPENED_CONNECTIONS", "200"))
 LEAST = 0.1  # of the direct one: two more TLS ends, on cores that all share
 
 
-class Bulk(opener.Server):
+class Bulk(injector.Server):
     """Answers GET /N with N MiB."""
 
     def serve_one(self, stream):
@@ -37,8 +37,8 @@ class Bulk(opener.Server):
 
 @pytest.fixture(name="world")
 def fixture_world(tmp_path):
-    both, alone = opener.certificate(tmp_path, HOST)
-    it = opener.Opener(extra_ca=alone).start()
+    both, alone = injector.certificate(tmp_path, HOST)
+    it = injector.Injector(extra_ca=alone).start()
     server = Bulk(both)
     context = ssl.create_default_context(cadata=it.facts()["ca"])
     context.load_verify_locations(alone)

@@ -1,7 +1,7 @@
-"""place.py - one sandbox without a machine, its egress and its opener, in networks of their own.
+"""place.py - one sandbox without a machine, its egress and its injector, in networks of their own.
 
     with Place() as place:
-        place.open()                   # egress has its doors and rules, the opener its worker
+        place.open()                   # egress has its doors and rules, the injector its worker
         s = place.dial("93.184.216.34", 80)
 
 Three networks. The cell is the sandbox's: whatever is dialled there is turned to its doors. The host has egress,
@@ -21,11 +21,11 @@ import subprocess
 import names
 from egress import NAME, RULE, Egress, memory_file
 from internet import Internet
-from opener import Opener
+from injector import Injector
 from warden import build_dir
 
 CLONE_NEWNET = 0x40000000
-EGRESS_UID, OPENER_UID = 46232, 46231  # nobody's
+EGRESS_UID, INJECTOR_UID = 46232, 46231  # nobody's
 TCP_DOOR, DNS_DOOR = 1080, 1053
 HOST_ADDRESS, CABLE_END, CABLE = "94.0.0.1", "94.0.0.2", "94.0.0.0/24"
 RESOLVER, SERVICE = "10.0.0.53", "10.1.2.3"
@@ -101,9 +101,9 @@ class Place:
             self.lay_cable()
             self.cell.run("ip", "route", "add", "local", "default", "dev", "lo")
             self.cell.run("nft", "-f", "-", input=REDIRECT.encode())
-            self.opener = Opener(extra_ca=self.internet.certificate, user=OPENER_UID, told=self.told)
-            stack.callback(self.opener.end)
-            self.opener.start()
+            self.injector = Injector(extra_ca=self.internet.certificate, user=INJECTOR_UID, told=self.told)
+            stack.callback(self.injector.end)
+            self.injector.start()
             self.egress = stack.enter_context(Egress(
                 user=EGRESS_UID, inside=self.host.inside, told=self.told, resolvers=f"{RESOLVER}:53",
                 network="open", services=f"db={SERVICE}:5432", **self.settings))
@@ -130,7 +130,7 @@ class Place:
         return run(build_dir() / "src/egress/hotcell-egress", "--nft", self.egress.base / "egress.conf")
 
     def seal(self, value):
-        return run(build_dir() / "tests/security/seal_value", self.opener.facts()["sealKey"], f"{TEAM}/{SECRET}",
+        return run(build_dir() / "tests/security/seal_value", self.injector.facts()["sealKey"], f"{TEAM}/{SECRET}",
                    input=value.encode()).decode()
 
     def rules(self):
@@ -138,7 +138,7 @@ class Place:
                                                 "rules": {HOST: []}}}
 
     def open(self, slot=0):
-        """As node does it: a worker with the values for the opener, hosts alone for egress."""
+        """As node does it: a worker with the values for the injector, hosts alone for egress."""
         with self.cell.entered():
             tcp = socket.create_server(("0.0.0.0", TCP_DOOR), backlog=64)
             udp = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
@@ -149,7 +149,7 @@ class Place:
         self.egress.call(NAME, slot, b"sandbox")
         headers = {"Authorization": "Bearer ${e2b.secrets.%s}" % SECRET}
         self.sealed = self.seal(self.value)
-        worker = self.opener.worker({HOST: [{"transform": {"headers": headers}}]}, {SECRET: self.sealed}, slot, TEAM)
+        worker = self.injector.worker({HOST: [{"transform": {"headers": headers}}]}, {SECRET: self.sealed}, slot, TEAM)
         with memory_file(self.rules()) as file:
             self.egress.call(RULE, slot, fds=[file.fileno(), worker.sock.fileno()])
         worker.sock.close()
@@ -170,14 +170,14 @@ class Place:
     def fetch(self, name, ip, path="/"):
         """Over TLS, from inside the sandbox; what the server answered."""
         context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
-        context.load_verify_locations(cadata=self.opener.facts()["ca"])
+        context.load_verify_locations(cadata=self.injector.facts()["ca"])
         with self.dial(ip, 443) as raw, context.wrap_socket(raw, server_hostname=name) as s:
             s.sendall(f"GET {path} HTTP/1.1\r\nHost: {name}\r\nConnection: close\r\n\r\n".encode())
             return s.recv(4096)
 
     def worker_pid(self):
-        (pid,) = self.opener.processes()[1]
+        (pid,) = self.injector.processes()[1]
         return pid
 
     def state(self, name):
-        return (pathlib.Path(self.opener.base) / "state" / name).read_text()
+        return (pathlib.Path(self.injector.base) / "state" / name).read_text()

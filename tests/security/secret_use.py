@@ -50,7 +50,7 @@ def children(pid):
 
 
 def workers(server):
-    [nursery] = children(server.pids["opener"])
+    [nursery] = children(server.pids["injector"])
     return children(nursery)
 
 
@@ -63,8 +63,8 @@ def check_memory(server, box, secret, *others):
     vm = server.vm_pid(box)
     assert needles.in_memory(worker), "the search finds nothing at all"
     assert Needles(mark).in_memory(vm), "the search finds nothing in a guest"
-    # the opener hands it to the worker and forgets it, too
-    pids = {"the guest and its QEMU": vm, **server.pids, "nursery": children(server.pids["opener"])[0]}
+    # the injector hands it to the worker and forgets it, too
+    pids = {"the guest and its QEMU": vm, **server.pids, "nursery": children(server.pids["injector"])[0]}
     found = {name: needles.in_memory(pid) for name, pid in pids.items()}
     print({name: len(hits) for name, hits in found.items()})
     assert not any(found.values()), found

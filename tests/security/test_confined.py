@@ -15,7 +15,7 @@ import pytest
 import seccomp
 from daemon import Daemon, free_port
 from egress import Egress
-from opener import Opener
+from injector import Injector
 from taken import Taken
 from warden import is_sanitized, wait_for
 
@@ -50,8 +50,8 @@ def lone_egress():
 
 
 @contextlib.contextmanager
-def lone_opener():
-    it = Opener(user=USER, told=False).start()
+def lone_injector():
+    it = Injector(user=USER, told=False).start()
     yield it.process.pid
     it.end()
 
@@ -62,7 +62,7 @@ def filters_of(pid):
 
 @contextlib.contextmanager
 def lone_worker():
-    it = Opener(user=USER, told=False).start()
+    it = Injector(user=USER, told=False).start()
     channel = it.worker({"example.com": []})
     try:
         nursery, (pid,) = it.processes()
@@ -104,7 +104,7 @@ def lone_gateway():
 
 
 # Every daemon: how to run one with `user` set to USER; yields its pid.
-DAEMONS = {"egress": lone_egress, "opener": lone_opener, "opener's worker": lone_worker, "node": lone_node,
+DAEMONS = {"egress": lone_egress, "injector": lone_injector, "injector's worker": lone_worker, "node": lone_node,
            "gateway": lone_gateway}
 
 
@@ -202,8 +202,8 @@ def test_egress_holds_no_file_and_no_folder():
     assert [t for t in kept if not t.endswith("/log")] == []
 
 
-@pytest.mark.parametrize("who", [lone_opener, lone_worker])
-def test_the_opener_and_its_workers_make_no_connection_and_open_no_file(who):
+@pytest.mark.parametrize("who", [lone_injector, lone_worker])
+def test_the_injector_and_its_workers_make_no_connection_and_open_no_file(who):
     with who() as pid:
         if is_sanitized():
             pytest.skip("a build with sanitizers allows what they need")

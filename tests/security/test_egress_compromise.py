@@ -15,9 +15,9 @@ import subprocess
 import sys
 
 import names
-import opener
+import injector
 import pytest
-from place import EGRESS_UID, HOST, HOST_ADDRESS, OPENER_UID, RESOLVER, SERVICE, Place
+from place import EGRESS_UID, HOST, HOST_ADDRESS, INJECTOR_UID, RESOLVER, SERVICE, Place
 from taken import Taken, memory_has
 from warden import is_sanitized, wait_for
 
@@ -89,7 +89,7 @@ def refused(taken, why, name, *args):
 
 
 def keys(place):
-    """The opener's two, in every form that a process could have them in: as in its files, and as numbers."""
+    """The injector's two, in every form that a process could have them in: as in its files, and as numbers."""
     lines = [line for line in place.state("root.key").splitlines() if "-" not in line]
     der = base64.b64decode("".join(lines))
     scalar = der[der.index(b"\x04\x20") + 2:][:32]  # OCTET STRING of 32 bytes
@@ -104,9 +104,9 @@ def test_the_secret_is_in_the_workers_memory_and_not_in_the_fronts(place):
     assert not memory_has(place.egress.pid, place.sealed.encode()[-40:])
 
 
-def test_the_keys_are_in_the_openers_memory_and_not_in_the_fronts(place):
+def test_the_keys_are_in_the_injectors_memory_and_not_in_the_fronts(place):
     for forms in keys(place):
-        assert memory_has(place.opener.process.pid, *forms), "the search finds nothing at all"
+        assert memory_has(place.injector.process.pid, *forms), "the search finds nothing at all"
         assert not memory_has(place.egress.pid, *forms)
         assert not memory_has(place.worker_pid(), *forms)
 
@@ -199,19 +199,19 @@ def test_it_has_no_other_kind_of_socket(taken, family, kind):
     refused(taken, errno.EPERM, "socket", family, kind, 255 if kind == socket.SOCK_RAW and family == 2 else 0)
 
 
-def test_the_opener_does_not_listen_to_its_user(place):
+def test_the_injector_does_not_listen_to_its_user(place):
     """With a filter that let it make a unix socket it could connect by path; whoever is not node is hung up on."""
     with socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as s:
         s.settimeout(PATIENCE_MS / 1000)
         os.seteuid(EGRESS_UID)
         try:
-            s.connect(str(place.opener.settings["socket"]))
+            s.connect(str(place.injector.settings["socket"]))
         except PermissionError:
             return
         finally:
             os.seteuid(0)
         try:
-            s.send(opener.REQUEST.pack(opener.VERSION, opener.FACTS, 1, 0, b"sandbox", b"team"))
+            s.send(injector.REQUEST.pack(injector.VERSION, injector.FACTS, 1, 0, b"sandbox", b"team"))
             assert s.recv(4096) == b""
         except (BrokenPipeError, ConnectionResetError):
             pass
@@ -221,7 +221,7 @@ def test_the_opener_does_not_listen_to_its_user(place):
 
 
 def test_it_opens_no_file_and_runs_no_program(place, taken):
-    for path in ("/etc/passwd", "/proc/self/maps", "/dev/null", place.opener.base / "state/seal.key"):
+    for path in ("/etc/passwd", "/proc/self/maps", "/dev/null", place.injector.base / "state/seal.key"):
         at = taken.place(str(path).encode() + b"\0")
         refused(taken, errno.EPERM, "open", at, os.O_RDONLY)
         refused(taken, errno.EPERM, "openat", AT_FDCWD, at, os.O_RDONLY)
@@ -238,7 +238,7 @@ def test_it_opens_no_file_and_runs_no_program(place, taken):
 
 
 def test_it_touches_no_other_process_and_not_its_own_rights(place, taken):
-    for pid in (1, place.worker_pid(), place.opener.process.pid, os.getpid()):
+    for pid in (1, place.worker_pid(), place.injector.process.pid, os.getpid()):
         refused(taken, errno.EPERM, "ptrace", 0x4206, pid, 0, 0)
         refused(taken, errno.EPERM, "process_vm_readv", pid, 0, 0, 0, 0, 0)
         refused(taken, errno.EPERM, "pidfd_open", pid, 0)
@@ -248,9 +248,9 @@ def test_it_touches_no_other_process_and_not_its_own_rights(place, taken):
 
 
 def test_its_user_gets_no_further_even_without_the_filter(place):
-    assert EGRESS_UID != OPENER_UID
-    pids = [place.worker_pid(), place.opener.process.pid, *place.opener.processes()[:1]]
-    state = place.opener.base / "state"
+    assert EGRESS_UID != INJECTOR_UID
+    pids = [place.worker_pid(), place.injector.process.pid, *place.injector.processes()[:1]]
+    state = place.injector.base / "state"
     files = [state, *(state / name for name in ("root.key", "root.crt", "seal.key")),
              *(f"/proc/{pid}/{name}" for pid in pids for name in ("mem", "environ", "maps"))]
     seen = subprocess.run([*place.host.inside, sys.executable, "-c", STRANGER,

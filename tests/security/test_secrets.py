@@ -59,7 +59,7 @@ def internet():
 
 @pytest.fixture(scope="module")
 def server(internet):
-    with Server(internet=internet, opener={}) as s:
+    with Server(internet=internet, injector={}) as s:
         yield s
 
 
@@ -274,7 +274,7 @@ def test_in_what_is_made_meanwhile(server, internet, box):
         assert server.api("DELETE", f"/templates/{snapshot}").status in (200, 204)
 
 
-@pytest.mark.parametrize("name", ["egress", "opener", "node", "gateway"])
+@pytest.mark.parametrize("name", ["egress", "injector", "node", "gateway"])
 def test_after_a_death(server, internet, box, secret, name):
     server.restart(name)
     wait_uses(server, internet, box, secret.value)

@@ -55,7 +55,7 @@ def internet():
 @pytest.fixture(scope="module")
 def server(internet):
     began = time.monotonic()
-    with Server(internet=internet, opener={}, node={"memory_mib": 1024}, own_template=True,
+    with Server(internet=internet, injector={}, node={"memory_mib": 1024}, own_template=True,
                 disk=tools_disk_path()) as s:
         print(f"template and all: {time.monotonic() - began:.0f} s")
         yield s

@@ -8,7 +8,7 @@ import refused_calls
 from warden import build_dir
 
 CALL_SECONDS = 120
-WATCHED = ("egress", "opener")  # whose system calls are looked at
+WATCHED = ("egress", "injector")  # whose system calls are looked at
 
 
 def free_port():

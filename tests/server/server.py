@@ -44,10 +44,10 @@ TEMPLATE = "base"
 
 
 class Server:
-    def __init__(self, vms_max=512, warden=None, egress=None, opener=None, node=None, gateway=None, internet=None,
+    def __init__(self, vms_max=512, warden=None, egress=None, injector=None, node=None, gateway=None, internet=None,
                  own_template=False, disk=None):
         """`internet`: an Internet (tests/internet), in which egress lives. Without one nobody is let out.
-        `opener`: its settings, {} if need be; without them there is none.
+        `injector`: its settings, {} if need be; without them there is none.
         `own_template`: it is built here, whatever others have; `disk`: of another image than base's."""
         self.kernel, self.disk = kernel_path(), disk or disk_path()  # may take minutes, or fail
         self.template_seconds = TEMPLATE_SECONDS * (3 if disk else 1)  # more tools, more to ask and to write
@@ -56,7 +56,7 @@ class Server:
         self.port = free_port()
         self.url = f"http://127.0.0.1:{self.port}"
         self.admin_socket = self.base / "gateway/admin.sock"
-        self.names = DAEMONS if opener is None else ("warden", "opener", *DAEMONS[1:])
+        self.names = DAEMONS if injector is None else ("warden", "injector", *DAEMONS[1:])
         self.users = {name: self.warden.uid_base + USERS_AFTER + n for n, name in enumerate(self.names)}
         self.data = self.base / "node"
         self.internet = internet
@@ -65,8 +65,8 @@ class Server:
                         "egress": self.daemon("egress", self.egress_settings(), egress),
                         "node": self.daemon("node", self.node_settings(), node),
                         "gateway": self.daemon("gateway", self.gateway_settings(), gateway)}
-        if opener is not None:
-            self.daemons["opener"] = self.daemon("opener", self.opener_settings(), opener)
+        if injector is not None:
+            self.daemons["injector"] = self.daemon("injector", self.injector_settings(), injector)
         self.team = self.key = None
         self.shared = self.shared_template(own_template)
 
@@ -74,10 +74,10 @@ class Server:
         settings = self.daemons["node"].settings
         files = [settings[name] for name in ("kernel", "disk", "guest_ca", "extra_ca") if settings.get(name)]
         return SharedTemplate(self.warden, () if own else files, [settings["vcpus"], settings["memory_mib"]],
-                              self.base / "opener" if "opener" in self.names else None)
+                              self.base / "injector" if "injector" in self.names else None)
 
     def daemon(self, name, settings, changes):
-        where = ["unshare", "--net"] if name in ("opener", "node") else ()  # they need none, as in their units
+        where = ["unshare", "--net"] if name in ("injector", "node") else ()  # they need none, as in their units
         if self.internet and name == "egress":
             where = self.internet.inside
         return Daemon(name, self.base, {**settings, **(changes or {})}, where)
@@ -97,14 +97,14 @@ class Server:
         return {"socket": self.base / "egress/egress.sock", "node_uid": self.users["node"],
                 "user": self.users["egress"], **where}
 
-    def opener_settings(self):
-        return {"socket": self.base / "opener/opener.sock", "node_uid": self.users["node"],
-                "user": self.users["opener"], "state_dir": self.base / "opener",
+    def injector_settings(self):
+        return {"socket": self.base / "injector/injector.sock", "node_uid": self.users["node"],
+                "user": self.users["injector"], "state_dir": self.base / "injector",
                 "extra_ca": self.internet.certificate if self.internet else ""}
 
     def node_settings(self):
-        opener = self.base / "opener/opener.sock" if "opener" in self.names else ""
-        return {"node_id": "a", "opener_socket": opener, "state_dir": self.warden.state, "data_dir": self.base / "node",
+        injector = self.base / "injector/injector.sock" if "injector" in self.names else ""
+        return {"node_id": "a", "injector_socket": injector, "state_dir": self.warden.state, "data_dir": self.base / "node",
                 "socket": self.base / "node/node.sock", "warden_socket": self.warden.socket_path,
                 "egress_socket": self.base / "egress/egress.sock", "user": self.users["node"],
                 "gateway_uid": self.users["gateway"], "gateway_gid": self.users["gateway"],
@@ -166,8 +166,8 @@ class Server:
     def egress_serves(self):
         return self.listens("egress", self.base / "egress/egress.sock", socket.SOCK_SEQPACKET)
 
-    def opener_serves(self):
-        return self.listens("opener", self.base / "opener/opener.sock", socket.SOCK_SEQPACKET)
+    def injector_serves(self):
+        return self.listens("injector", self.base / "injector/injector.sock", socket.SOCK_SEQPACKET)
 
     def node_serves(self):
         return self.listens("node", self.base / "node/node.sock", socket.SOCK_SEQPACKET)

@@ -18,7 +18,7 @@
 #include "egress/front.h"
 #include "egress/stand_in.h"
 #include "jail/fdmsg.h"
-#include "opener/protocol.h"
+#include "injector/protocol.h"
 #include "net/watch.h"
 
 enum { PATIENCE_MS = 20000, PORT = 8080 };

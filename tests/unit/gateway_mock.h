@@ -273,11 +273,11 @@ static inline void mock_secret(struct mock *m, struct door_asked *a, const struc
 	if (rq->verb == NODE_SECRET)
 		m->n_told++;
 	if (rq->verb == NODE_SECRET && m->untold) {
-		mock_refuse(a, m->untold, "the opener is not there");
+		mock_refuse(a, m->untold, "the injector is not there");
 		return;
 	}
 	if (rq->verb == NODE_SEAL_KEY && !m->seal_key) {
-		mock_refuse(a, ERR_NOT_FOUND, "no opener");
+		mock_refuse(a, ERR_NOT_FOUND, "no injector");
 		return;
 	}
 	if (rq->verb == NODE_SEAL_KEY)

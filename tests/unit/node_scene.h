@@ -86,7 +86,7 @@ static inline void scene_open(void)
 	n->base.disk_mib = 1000;
 	n->base.state = BASE_BUILDING; /* nothing is started */
 	n->warden.up = n->egress.up = true;
-	n->egress.path = n->opener.link.path = ""; /* there is none */
+	n->egress.path = n->injector.link.path = ""; /* there is none */
 	keep_free(0);
 	open_journal();
 	tidy_open(n);

@@ -319,7 +319,7 @@ static void over_its_rate(struct world *w)
 	assert_true(until(w, is_held));
 }
 
-static void at_the_opener(struct world *w)
+static void at_the_injector(struct world *w)
 {
 	static int worker = -1;
 	int pair[2];
@@ -329,11 +329,11 @@ static void at_the_opener(struct world *w)
 		close(worker);
 	assert_int_equal(socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair), 0);
 	worker = pair[0];
-	assert_int_equal(outlet_opener(&w->outlet, pair[1], &err), 0);
+	assert_int_equal(outlet_injector(&w->outlet, pair[1], &err), 0);
 	rule(w, WITH_RULE);
 	enter(w, GOOD, GET("good.com"));
 	assert_true(until(w, was_handed) && until(w, at_good));
-	assert_int_equal(outlet_opener(&w->outlet, -1, &err), 0);
+	assert_int_equal(outlet_injector(&w->outlet, -1, &err), 0);
 }
 
 /* The proxy is at the address GOOD. */
@@ -445,7 +445,7 @@ static const struct step {
 	ROW(upgraded),
 	ROW(nobody_reads),
 	ROW(over_its_rate),
-	ROW(at_the_opener),
+	ROW(at_the_injector),
 	ROW(the_proxy_is_asked),
 	ROW(the_proxy_is_asked_for_who_is_silent),
 }, moves[] = {

@@ -1,5 +1,5 @@
 /* test_egress_onward.c - connections of a guest that do not simply go where they mean to: to an
- * opener, through a proxy, more or faster than may be. */
+ * injector, through a proxy, more or faster than may be. */
 #include "tests/unit/egress_world.h"
 
 #include "egress/host_addresses.h"
@@ -9,13 +9,13 @@
 
 #define WITH_RULE "{\"network\":{\"rules\":{\"good.com\":[]}}}"
 
-static int with_opener(struct world *w)
+static int with_injector(struct world *w)
 {
 	int pair[2];
 	struct err err;
 
 	assert_int_equal(socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair), 0);
-	assert_int_equal(outlet_opener(&w->outlet, pair[1], &err), 0);
+	assert_int_equal(outlet_injector(&w->outlet, pair[1], &err), 0);
 	return pair[0];
 }
 
@@ -35,20 +35,20 @@ static bool something_moved(struct world *w)
 }
 
 /* What the worker is given: both ends are in `fds`. */
-static uint64_t take_handed(const struct world *w, int worker, int fds[static OPENER_HAND_FDS],
+static uint64_t take_handed(const struct world *w, int worker, int fds[static INJECTOR_HAND_FDS],
 			    const char *first)
 {
 	struct {
-		struct opener_hand hand;
+		struct injector_hand hand;
 		char first[4096];
 	} got = { 0 };
 	size_t len = 0, n = 0;
 	struct err err;
 
 	assert_int_equal(fdmsg_recv_some(worker, &got, sizeof(got.hand), sizeof(got), &len, fds,
-					 OPENER_HAND_FDS, &n, &err),
+					 INJECTOR_HAND_FDS, &n, &err),
 			 0);
-	assert_int_equal(n, OPENER_HAND_FDS);
+	assert_int_equal(n, INJECTOR_HAND_FDS);
 	assert_int_equal(got.hand.first_len, len - sizeof(got.hand));
 	assert_string_equal(got.first, first);
 	assert_string_equal(got.hand.name, "good.com");
@@ -61,8 +61,8 @@ static uint64_t take_handed(const struct world *w, int worker, int fds[static OP
 static void a_host_with_a_rule_is_handed_over(void **state)
 {
 	struct world *w = *state;
-	struct opener_over over = { .bytes_out = 4, .bytes_in = 20, .goes_on = 1 };
-	int worker = with_opener(w), fds[OPENER_HAND_FDS];
+	struct injector_over over = { .bytes_out = 4, .bytes_in = 20, .goes_on = 1 };
+	int worker = with_injector(w), fds[INJECTOR_HAND_FDS];
 
 	rule(w, WITH_RULE);
 	go(w, EVIL, GET("good.com")); /* the guest's address means nothing here, either */
@@ -76,7 +76,7 @@ static void a_host_with_a_rule_is_handed_over(void **state)
 	assert_int_equal(write(worker, &over, sizeof(over)), sizeof(over));
 	assert_true(until(w, something_moved));
 	assert_int_equal(w->outlet.n_handed, 1);
-	over = (struct opener_over){ .tag = over.tag, .bytes_out = 6, .requests = 1 };
+	over = (struct injector_over){ .tag = over.tag, .bytes_out = 6, .requests = 1 };
 	assert_int_equal(write(worker, &over, sizeof(over)), sizeof(over));
 	assert_true(until(w, none_is_handed));
 	assert_int_equal(w->outlet.counts.bytes_out, 10);
@@ -86,10 +86,10 @@ static void a_host_with_a_rule_is_handed_over(void **state)
 	close(worker);
 }
 
-static void without_its_opener_such_a_host_is_refused(void **state)
+static void without_its_injector_such_a_host_is_refused(void **state)
 {
 	struct world *w = *state;
-	int worker = with_opener(w);
+	int worker = with_injector(w);
 
 	rule(w, WITH_RULE);
 	close(worker);
@@ -100,10 +100,10 @@ static void without_its_opener_such_a_host_is_refused(void **state)
 	assert_false(came(&w->good));
 }
 
-static void an_opener_that_ends_takes_its_connections_with_it(void **state)
+static void an_injector_that_ends_takes_its_connections_with_it(void **state)
 {
 	struct world *w = *state;
-	int worker = with_opener(w);
+	int worker = with_injector(w);
 
 	rule(w, WITH_RULE);
 	go(w, GOOD, GET("good.com"));
@@ -115,11 +115,11 @@ static void an_opener_that_ends_takes_its_connections_with_it(void **state)
 }
 
 /* A worker that does not read now: those it has no room for wait, and reach it later. */
-static void a_busy_opener_is_waited_for(void **state)
+static void a_busy_injector_is_waited_for(void **state)
 {
 	enum { MANY = 300 };
 	struct world *w = *state;
-	int worker = with_opener(w), fds[OPENER_HAND_FDS];
+	int worker = with_injector(w), fds[INJECTOR_HAND_FDS];
 	bool seen[MANY + 1] = { 0 };
 
 	w->house.limits.connections = MANY;
@@ -151,7 +151,7 @@ static void a_busy_opener_is_waited_for(void **state)
 static void a_rule_is_for_the_addresses_of_its_name(void **state)
 {
 	struct world *w = *state;
-	int worker = with_opener(w);
+	int worker = with_injector(w);
 
 	rule(w, "{\"network\":{\"allowOut\":[\"8.8.4.4\"],\"denyOut\":[\"0.0.0.0/0\"],"
 		"\"rules\":{\"good.com\":[]}}}");
@@ -351,10 +351,10 @@ static void without_a_name_an_address_it_was_given_goes_to_the_proxy(void **stat
 }
 
 /* Its worker checks the server's certificate for that name. */
-static void to_its_opener_a_connection_by_the_proxy_has_its_name(void **state)
+static void to_its_injector_a_connection_by_the_proxy_has_its_name(void **state)
 {
 	struct world *w = *state;
-	int worker = with_opener(w), fds[OPENER_HAND_FDS];
+	int worker = with_injector(w), fds[INJECTOR_HAND_FDS];
 	struct addr proxy;
 
 	with_proxy(w, &proxy);
@@ -578,7 +578,7 @@ int main(void)
 		TEST(a_name_that_leads_inside_is_not_the_proxys_either),
 		TEST(a_proxy_is_not_asked_for_itself),
 		TEST(without_a_name_an_address_it_was_given_goes_to_the_proxy),
-		TEST(to_its_opener_a_connection_by_the_proxy_has_its_name),
+		TEST(to_its_injector_a_connection_by_the_proxy_has_its_name),
 		TEST(a_guest_is_told_true_addresses),
 		TEST(a_proxy_that_resolves_is_asked_for_the_name),
 		TEST(who_waits_for_a_greeting_goes_by_the_stand_in),
@@ -589,9 +589,9 @@ int main(void)
 		TEST(a_service_is_not_the_proxys),
 		TEST(more_connections_than_may_be_are_refused),
 		TEST(a_host_with_a_rule_is_handed_over),
-		TEST(without_its_opener_such_a_host_is_refused),
-		TEST(an_opener_that_ends_takes_its_connections_with_it),
-		TEST(a_busy_opener_is_waited_for),
+		TEST(without_its_injector_such_a_host_is_refused),
+		TEST(an_injector_that_ends_takes_its_connections_with_it),
+		TEST(a_busy_injector_is_waited_for),
 		TEST(a_rule_is_for_the_addresses_of_its_name),
 	};
 

@@ -1,4 +1,4 @@
-/* test_gateway_secrets.c - /secrets as E2B has it; what leaves the gateway only the opener can
+/* test_gateway_secrets.c - /secrets as E2B has it; what leaves the gateway only the injector can
  * read.
  */
 #include "tests/unit/gateway_mock.h"
@@ -6,7 +6,7 @@
 #include "gateway/parse/secret_request.h"
 #include "tls/seal.h"
 
-struct vault { /* what the opener would hold */
+struct vault { /* what the injector would hold */
 	struct seal_key *key;
 	char public_text[SEAL_KEY_TEXT + 1];
 };
@@ -20,7 +20,7 @@ static void vault_open(struct vault *v, struct mock *m)
 	m->seal_key = v->public_text;
 }
 
-/* What the opener reads of a sealed text that node was given. */
+/* What the injector reads of a sealed text that node was given. */
 static void expect_sealed(const struct vault *v, const struct mock *m, const char *name,
 			  const json_t *sealed, const char *value)
 {

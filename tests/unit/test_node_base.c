@@ -72,7 +72,7 @@ static void nobody_is_trusted_unless_told(void **state)
 	must_trust("");
 }
 
-static void the_openers_authority_is_awaited_once_and_kept(void **state)
+static void the_injectors_authority_is_awaited_once_and_kept(void **state)
 {
 	(void)state;
 	write_file(s.file, PEM("extra"));
@@ -87,7 +87,7 @@ static void the_openers_authority_is_awaited_once_and_kept(void **state)
 	must_trust(PEM("own") "\n" PEM("extra"));
 	base_trust_close(&s.node);
 	s.node.base.trust = (struct base_trust){ .awaited = true };
-	base_trust_open(&s.node); /* the next node, without an opener */
+	base_trust_open(&s.node); /* the next node, without an injector */
 	assert_true(base_trust_ready(&s.node));
 	must_trust(PEM("own") "\n" PEM("extra"));
 }
@@ -197,7 +197,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup_teardown(nobody_is_trusted_unless_told, scene_start,
 						scene_end),
-		cmocka_unit_test_setup_teardown(the_openers_authority_is_awaited_once_and_kept,
+		cmocka_unit_test_setup_teardown(the_injectors_authority_is_awaited_once_and_kept,
 						scene_start, scene_end),
 		cmocka_unit_test_setup_teardown(another_authority_makes_a_ready_template_old,
 						scene_start, scene_end),

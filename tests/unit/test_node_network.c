@@ -155,7 +155,7 @@ static void a_put_is_bounded(void **state)
 	assert_null(got);
 }
 
-static void the_opener_is_told_of_headers_and_secrets_alone(void **state)
+static void the_injector_is_told_of_headers_and_secrets_alone(void **state)
 {
 	static const struct {
 		const char *name, *text, *expected; /* NULL: nothing */
@@ -275,7 +275,7 @@ int main(void)
 		cmocka_unit_test(a_put_clears_what_it_does_not_say),
 		cmocka_unit_test(a_put_of_nonsense_changes_nothing),
 		cmocka_unit_test(a_put_is_bounded),
-		cmocka_unit_test(the_opener_is_told_of_headers_and_secrets_alone),
+		cmocka_unit_test(the_injector_is_told_of_headers_and_secrets_alone),
 		cmocka_unit_test(a_secret_is_replaced_where_it_is_named),
 		cmocka_unit_test(the_newest_names_are_kept),
 		cmocka_unit_test(names_of_another_form_are_not_kept),

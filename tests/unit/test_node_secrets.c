@@ -22,13 +22,13 @@ enum { GUARD_MS = 60000, SLOT = 3, WAITS_MAX = 8 };
 static struct scene {
 	struct loop *loop;
 	struct timer guard;
-	struct played_daemon egress, opener;
+	struct played_daemon egress, injector;
 	struct node *node;
 	struct sandbox *sandbox;
-	uint64_t waits[WAITS_MAX]; /* tags of those that the opener keeps waiting */
+	uint64_t waits[WAITS_MAX]; /* tags of those that the injector keeps waiting */
 	size_t n_waits, n_rules;
 	char last[256];   /* rules that egress was given */
-	char opened[512]; /* what the opener was */
+	char opened[512]; /* what the injector was */
 	char dir[64], door_path[80], journal_path[80];
 	int gateway; /* its end at the door; -1: not open */
 	size_t n_asked;
@@ -74,42 +74,43 @@ static void egress_asked(struct watch *w, unsigned int events)
 	assert_int_equal(fdmsg_send(s.egress.sock, &reply, sizeof(reply), NULL, 0, &err), 0);
 }
 
-static void opener_answers(uint64_t tag, int fd)
+static void injector_answers(uint64_t tag, int fd)
 {
-	const struct opener_reply reply = { .tag = tag };
+	const struct injector_reply reply = { .tag = tag };
 	struct err err;
 
-	assert_int_equal(fdmsg_send(s.opener.sock, &reply, sizeof(reply), &fd, fd >= 0, &err), 0);
+	assert_int_equal(fdmsg_send(s.injector.sock, &reply, sizeof(reply), &fd, fd >= 0, &err), 0);
 	auto_close(&fd);
 }
 
-static void opener_asked(struct watch *w, unsigned int events)
+static void injector_asked(struct watch *w, unsigned int events)
 {
 	AUTO(buf_done) struct buf opened = BUF_MAX(sizeof(s.opened) - 1);
-	struct opener_request rq;
+	struct injector_request rq;
 	struct err err = { 0 };
 	int fd = -1;
 	size_t n = 0;
 
 	(void)w, (void)events;
-	if (fdmsg_recv(s.opener.sock, &rq, sizeof(rq), &fd, 1, &n, &err) < 0) {
+	if (fdmsg_recv(s.injector.sock, &rq, sizeof(rq), &fd, 1, &n, &err) < 0) {
 		if (err.sys != EAGAIN)
-			played_daemon_hang_up(&s.opener);
+			played_daemon_hang_up(&s.injector);
 		return;
 	}
-	if (rq.verb == OPENER_START) {
+	if (rq.verb == INJECTOR_START) {
 		assert_int_equal(memory_file_read(fd, &opened, &err), 0);
 		assert_true(bytes_to_str(buf_view(&opened), s.opened, sizeof(s.opened)));
 	}
 	auto_close(&fd);
-	if (rq.verb == OPENER_FACTS)
-		opener_answers(rq.tag,
-			       memory_file_make("facts",
-						BYTES_LIT("{\"ca\":\"\",\"sealKey\":\"\"}"), &err));
-	else if (rq.verb == OPENER_START)
+	if (rq.verb == INJECTOR_FACTS)
+		injector_answers(rq.tag,
+				 memory_file_make("facts",
+						  BYTES_LIT("{\"ca\":\"\",\"sealKey\":\"\"}"),
+						  &err));
+	else if (rq.verb == INJECTOR_START)
 		s.waits[s.n_waits++] = rq.tag;
 	else
-		opener_answers(rq.tag, -1);
+		injector_answers(rq.tag, -1);
 }
 
 /* --- the scene ---------------------------------------------------------------------------- */
@@ -119,7 +120,7 @@ static void nothing(struct daemon_keep *k)
 	(void)k;
 }
 
-static void nothing_opened(struct opener_keep *k)
+static void nothing_opened(struct injector_keep *k)
 {
 	(void)k;
 }
@@ -127,8 +128,8 @@ static void nothing_opened(struct opener_keep *k)
 static void scene_open(void)
 {
 	static const struct daemon_keep_ops ops = { nothing, nothing, NULL };
-	static const struct opener_keep_ops opener_ops = { nothing_opened, network_worker_gone,
-							   NULL };
+	static const struct injector_keep_ops injector_ops = { nothing_opened, network_worker_gone,
+							       NULL };
 	struct err err;
 
 	s = (struct scene){ 0 };
@@ -136,37 +137,37 @@ static void scene_open(void)
 	timer_init(&s.guard, s.loop, on_guard);
 	timer_start(&s.guard, GUARD_MS);
 	played_daemon_open(&s.egress, s.loop, "secrets-egress", egress_asked);
-	played_daemon_open(&s.opener, s.loop, "secrets-opener", opener_asked);
+	played_daemon_open(&s.injector, s.loop, "secrets-injector", injector_asked);
 	s.node = calloc(1, sizeof(*s.node));
 	s.sandbox = calloc(1, sizeof(*s.sandbox));
 	assert_true(s.node && s.sandbox);
 	s.node->loop = s.loop;
 	egress_keep_open(&s.node->egress, s.loop, s.egress.path, &ops);
-	opener_keep_open(&s.node->opener, s.loop, s.opener.path, &opener_ops);
+	injector_keep_open(&s.node->injector, s.loop, s.injector.path, &injector_ops);
 	s.sandbox->node = s.node;
 	s.sandbox->slot = SLOT;
 	snprintf(s.sandbox->info.id, sizeof(s.sandbox->info.id), "box");
 	snprintf(s.sandbox->info.team, sizeof(s.sandbox->info.team), "team");
 	table_add(&s.node->table, s.sandbox);
-	UNTIL(s.node->egress.up && s.node->opener.seal_key);
+	UNTIL(s.node->egress.up && s.node->injector.seal_key);
 }
 
 static void scene_end(void)
 {
 	timer_stop(&s.guard);
-	opener_keep_close(&s.node->opener);
+	injector_keep_close(&s.node->injector);
 	daemon_keep_close(&s.node->egress);
 	table_remove(&s.node->table, s.sandbox);
 	free(s.sandbox);
 	free(s.node);
 	played_daemon_close(&s.egress);
-	played_daemon_close(&s.opener);
+	played_daemon_close(&s.injector);
 	loop_free(s.loop);
 }
 
 static void let_in(size_t i)
 {
-	opener_answers(s.waits[i], open("/dev/null", O_RDONLY | O_CLOEXEC));
+	injector_answers(s.waits[i], open("/dev/null", O_RDONLY | O_CLOEXEC));
 }
 
 /* --- secrets ------------------------------------------------------------------------------ */

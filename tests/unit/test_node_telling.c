@@ -1,5 +1,5 @@
-/* test_node_telling.c - a sandbox's rules on their way to the opener and to egress, while they are
- * changed again. */
+/* test_node_telling.c - a sandbox's rules on their way to the injector and to egress, while they
+ * are changed again. */
 #include "tests/unit/played_daemon.h"
 
 #include <errno.h>
@@ -22,7 +22,7 @@ static struct scene {
 	struct node *n;
 	struct sandbox *box;
 	struct timer guard;
-	struct fake egress, opener;
+	struct fake egress, injector;
 	struct buf rules; /* the last that egress was told */
 	int done;
 } s;
@@ -60,38 +60,39 @@ static void on_egress_asked(struct watch *w, unsigned int events)
 	assert_int_equal(fdmsg_send(s.egress.it.sock, &r, sizeof(r), NULL, 0, &err), 0);
 }
 
-/* --- the opener --------------------------------------------------------------------------- */
+/* --- the injector --------------------------------------------------------------------------- */
 
-static void opener_answers(uint64_t tag, int fd)
+static void injector_answers(uint64_t tag, int fd)
 {
-	struct opener_reply r = { .tag = tag };
+	struct injector_reply r = { .tag = tag };
 	struct err err;
 
-	assert_int_equal(fdmsg_send(s.opener.it.sock, &r, sizeof(r), &fd, fd >= 0, &err), 0);
+	assert_int_equal(fdmsg_send(s.injector.it.sock, &r, sizeof(r), &fd, fd >= 0, &err), 0);
 	auto_close(&fd);
 }
 
-static void on_opener_asked(struct watch *w, unsigned int events)
+static void on_injector_asked(struct watch *w, unsigned int events)
 {
-	struct opener_request rq;
+	struct injector_request rq;
 	struct err err;
 	int fd = -1;
 	size_t n = 0;
 
 	(void)w, (void)events;
-	if (fdmsg_recv(s.opener.it.sock, &rq, sizeof(rq), &fd, 1, &n, &err) < 0)
+	if (fdmsg_recv(s.injector.it.sock, &rq, sizeof(rq), &fd, 1, &n, &err) < 0)
 		return;
 	auto_close(&fd);
-	if (rq.verb == OPENER_FACTS)
-		opener_answers(rq.tag, memory_file_make(
-					       "facts",
-					       BYTES_LIT("{\"ca\":\"\",\"sealKey\":\"k\"}"), &err));
-	else if (rq.verb == OPENER_START && s.opener.holds)
-		s.opener.held = rq.tag;
+	if (rq.verb == INJECTOR_FACTS)
+		injector_answers(rq.tag,
+				 memory_file_make("facts",
+						  BYTES_LIT("{\"ca\":\"\",\"sealKey\":\"k\"}"),
+						  &err));
+	else if (rq.verb == INJECTOR_START && s.injector.holds)
+		s.injector.held = rq.tag;
 	else
-		opener_answers(rq.tag, rq.verb == OPENER_START
-					       ? open("/dev/null", O_RDONLY | O_CLOEXEC)
-					       : -1);
+		injector_answers(rq.tag, rq.verb == INJECTOR_START
+						 ? open("/dev/null", O_RDONLY | O_CLOEXEC)
+						 : -1);
 }
 
 /* --- the scene ---------------------------------------------------------------------------- */
@@ -101,7 +102,7 @@ static void nothing(struct daemon_keep *k)
 	(void)k;
 }
 
-static void nothing_either(struct opener_keep *k)
+static void nothing_either(struct injector_keep *k)
 {
 	(void)k;
 }
@@ -109,8 +110,8 @@ static void nothing_either(struct opener_keep *k)
 static int set_up(void **state)
 {
 	static const struct daemon_keep_ops egress_ops = { nothing, nothing, NULL };
-	static const struct opener_keep_ops opener_ops = { nothing_either, network_worker_gone,
-							   NULL };
+	static const struct injector_keep_ops injector_ops = { nothing_either, network_worker_gone,
+							       NULL };
 	struct err err;
 
 	(void)state;
@@ -121,16 +122,16 @@ static int set_up(void **state)
 	timer_init(&s.guard, s.n->loop, on_guard);
 	timer_start(&s.guard, GUARD_MS);
 	played_daemon_open(&s.egress.it, s.n->loop, "telling-egress", on_egress_asked);
-	played_daemon_open(&s.opener.it, s.n->loop, "telling-opener", on_opener_asked);
+	played_daemon_open(&s.injector.it, s.n->loop, "telling-injector", on_injector_asked);
 	egress_keep_open(&s.n->egress, s.n->loop, s.egress.it.path, &egress_ops);
-	opener_keep_open(&s.n->opener, s.n->loop, s.opener.it.path, &opener_ops);
+	injector_keep_open(&s.n->injector, s.n->loop, s.injector.it.path, &injector_ops);
 	s.box->node = s.n;
 	s.box->slot = SLOT;
 	snprintf(s.box->info.id, sizeof(s.box->info.id), "box");
 	snprintf(s.box->info.team, sizeof(s.box->info.team), "team");
 	table_add(&s.n->table, s.box);
 	s.box->state = SANDBOX_RUNNING;
-	UNTIL(s.n->egress.up && s.n->opener.seal_key);
+	UNTIL(s.n->egress.up && s.n->injector.seal_key);
 	return 0;
 }
 
@@ -140,9 +141,9 @@ static int tear_down(void **state)
 	timer_stop(&s.guard);
 	network_done(s.box);
 	daemon_keep_close(&s.n->egress);
-	opener_keep_close(&s.n->opener);
+	injector_keep_close(&s.n->injector);
 	played_daemon_close(&s.egress.it);
-	played_daemon_close(&s.opener.it);
+	played_daemon_close(&s.injector.it);
 	buf_done(&s.rules);
 	free(s.box->text);
 	loop_free(s.n->loop);
@@ -182,15 +183,15 @@ static void rules_of_before_do_not_come_after_those_of_now(void **state)
 	struct err err;
 
 	(void)state;
-	s.opener.holds = true;
+	s.injector.holds = true;
 	change(WIDE);
 	assert_int_equal(network_telling_begin(&first, s.box, s.box->text, on_done, &err), 0);
-	UNTIL(s.opener.held);
+	UNTIL(s.injector.held);
 	change(NARROW);
 	assert_int_equal(network_telling_begin(&second, s.box, s.box->text, on_done, &err), 0);
 	UNTIL(s.done == 1);
 	assert_true(egress_has("denyOut"));
-	opener_answers(s.opener.held, open("/dev/null", O_RDONLY | O_CLOEXEC));
+	injector_answers(s.injector.held, open("/dev/null", O_RDONLY | O_CLOEXEC));
 	UNTIL(s.done == 2);
 	assert_true(egress_has("denyOut"));
 	assert_false(egress_has("a.test"));
@@ -200,8 +201,8 @@ static void a_worker_that_ends_twice_is_missed_once(void **state)
 {
 	(void)state;
 	s.box->network.opened = true;
-	network_worker_gone(&s.n->opener, SLOT);
-	network_worker_gone(&s.n->opener, SLOT);
+	network_worker_gone(&s.n->injector, SLOT);
+	network_worker_gone(&s.n->injector, SLOT);
 	network_cancel(s.box);
 	assert_false(s.box->network.again.active); /* and no timer is left in the loop */
 }

@@ -314,8 +314,8 @@ static json_t *status_json(const struct node *n)
 		"ending", (json_int_t)n->table.in_state[SANDBOX_ENDING], "emulated",
 		(int)f->emulated, "accel", json_text(bytes_str(f->accel)), "qemu",
 		json_text(bytes_str(f->vmm_version)), "warden", (int)n->warden.up, "egress",
-		(int)n->egress.up, "opener",
-		(int)(n->opener.link.up && daemon_exists(&n->opener.link)), "slotsReady",
+		(int)n->egress.up, "injector",
+		(int)(n->injector.link.up && daemon_exists(&n->injector.link)), "slotsReady",
 		(json_int_t)n->slots.n_ready, "pooledIDs", pooled_json(n), "quarantined",
 		(json_int_t)n->quarantine.n, "quarantine", quarantine_json(n), "templatesLost",
 		base_lost_ids(n));

@@ -27,14 +27,14 @@ int network_allow(const struct node *n, const char *text, struct err *err)
 {
 	AUTO(buf_done) struct buf opened = BUF_MAX(NETWORK_RULES_MAX);
 
-	if (daemon_exists(&n->opener.link))
+	if (daemon_exists(&n->injector.link))
 		return 0;
 	if (network_text_opened(text, &opened, err) < 0)
 		return -1;
 	if (opened.len == 0)
 		return 0;
 	return err_set(err, ERR_INVALID, 0,
-		       "network rules need the opener, which this server runs without");
+		       "network rules need the injector, which this server runs without");
 }
 
 /* --- all of a sandbox --------------------------------------------------------------------- */
@@ -126,14 +126,14 @@ void network_reopened(struct slots *slots, uint32_t slot)
 void network_close_opened(struct sandbox *s)
 {
 	if (s->network.opened && s->slot != WARDEN_NO_SLOT)
-		opener_stop(&s->node->opener, s->slot);
+		injector_stop(&s->node->injector, s->slot);
 	s->network.opened = false;
 	timer_stop(&s->network.again);
 }
 
-void network_opener_up(struct opener_keep *k)
+void network_injector_up(struct injector_keep *k)
 {
-	struct node *n = CONTAINER_OF(k, struct node, opener);
+	struct node *n = CONTAINER_OF(k, struct node, injector);
 
 	for (struct sandbox *s = n->table.all; s; s = s->next)
 		if (s->network.opened && s->state != SANDBOX_ENDING)
@@ -145,10 +145,10 @@ static void on_again(struct timer *t)
 	network_retell(CONTAINER_OF(t, struct sandbox, network.again));
 }
 
-/* Not at once: one that cannot live must not keep the opener busy. */
-void network_worker_gone(struct opener_keep *k, uint32_t slot)
+/* Not at once: one that cannot live must not keep the injector busy. */
+void network_worker_gone(struct injector_keep *k, uint32_t slot)
 {
-	struct node *n = CONTAINER_OF(k, struct node, opener);
+	struct node *n = CONTAINER_OF(k, struct node, injector);
 
 	for (struct sandbox *s = n->table.all; s; s = s->next) {
 		if (s->slot != slot || !s->network.opened || s->state == SANDBOX_ENDING ||

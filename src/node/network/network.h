@@ -9,7 +9,7 @@
 #include "base/bytes.h"
 #include "node/links/egress_keep.h"
 #include "node/network/network_telling.h"
-#include "node/links/opener_keep.h"
+#include "node/links/injector_keep.h"
 #include "node/protocol.h"
 
 enum { NETWORK_AGAIN_MS = 1000 }; /* a worker ended by itself: until there is another */
@@ -20,7 +20,7 @@ struct node;
 
 struct network { /* of a sandbox; all zero: nothing told */
 	struct network_telling telling;
-	bool opened;        /* the opener may have a worker for its slot */
+	bool opened;        /* the injector may have a worker for its slot */
 	struct timer again; /* there is to be another one */
 	/* Who waits until it is told; NULL: nobody */
 	void (*on_rules)(struct sandbox *s, const struct err *refused);
@@ -43,7 +43,7 @@ void network_done(struct sandbox *s);
 /* Its rules as egress reads them, of that text of a create; appended. */
 int network_rules(const struct sandbox *s, const char *text, struct buf *out,
 		  struct err *err) NODISCARD;
-/* ERR_INVALID: it has rules of headers, and there is no opener. */
+/* ERR_INVALID: it has rules of headers, and there is no injector. */
 int network_allow(const struct node *n, const char *text, struct err *err) NODISCARD;
 
 /* Its rules again, not its name: the ones it had were lost, or are to be as they were. */
@@ -57,6 +57,6 @@ bool network_learns(const struct sandbox *s);
 
 /* For slots.h: whoever uses it is told of again. */
 void network_reopened(struct slots *slots, uint32_t slot);
-/* For opener_keep.h. */
-void network_opener_up(struct opener_keep *k);
-void network_worker_gone(struct opener_keep *k, uint32_t slot);
+/* For injector_keep.h. */
+void network_injector_up(struct injector_keep *k);
+void network_worker_gone(struct injector_keep *k, uint32_t slot);

@@ -284,14 +284,14 @@ void secrets_key_ask(struct node *n, struct door_asked *a, const struct node_req
 	struct err err;
 
 	(void)rq, (void)text;
-	if (!n->opener.seal_key) {
+	if (!n->injector.seal_key) {
 		err_set(&err, ERR_UNAVAILABLE, 0,
-			daemon_exists(&n->opener.link) ? "the opener is not there yet"
-						       : "this server runs without the opener");
+			daemon_exists(&n->injector.link) ? "the injector is not there yet"
+							 : "this server runs without the injector");
 		door_refuse(a, &err);
 		return;
 	}
-	v = json_pack("{s:s}", "sealKey", n->opener.seal_key);
+	v = json_pack("{s:s}", "sealKey", n->injector.seal_key);
 	if (!v)
 		err_set(&err, ERR_EXHAUSTED, ENOMEM, "tell the key");
 	if (!v || json_encode(v, &out, &err) < 0)

@@ -40,7 +40,7 @@ static int ask_egress(struct network_telling *t, int rules, int worker, struct e
 	return egress_ask(&t->node->egress, &t->rule, &what, on_ruled, err);
 }
 
-/* --- the opener --------------------------------------------------------------------------- */
+/* --- the injector --------------------------------------------------------------------------- */
 
 static struct sandbox *still_there(const struct network_telling *t, struct err *err)
 {
@@ -84,15 +84,15 @@ static void on_opened(struct daemon_call *c, const struct err *failed)
 }
 
 /* Takes `rules`. */
-static int ask_opener(struct network_telling *t, struct sandbox *s, struct bytes opened, int rules,
-		      struct err *err)
+static int ask_injector(struct network_telling *t, struct sandbox *s, struct bytes opened,
+			int rules, struct err *err)
 {
-	const struct opener_sandbox of = { s->slot, s->info.id, s->info.team };
+	const struct injector_sandbox of = { s->slot, s->info.id, s->info.team };
 	int fd = memory_file_make("headers", opened, err);
 
 	s->network.opened = true;
 	t->rules = rules;
-	if (fd >= 0 && opener_start(&s->node->opener, &t->open, &of, fd, on_opened, err) == 0)
+	if (fd >= 0 && injector_start(&s->node->injector, &t->open, &of, fd, on_opened, err) == 0)
 		return 0;
 	log_warn("%s: hosts with rules stay closed: %s", s->info.id, err->msg);
 	return ask_egress(t, take_fd(&t->rules), -1, err);
@@ -119,7 +119,7 @@ int network_telling_begin(struct network_telling *t, struct sandbox *s, const ch
 	if (rules < 0)
 		return -1;
 	if (opened.len > 0)
-		return ask_opener(t, s, buf_view(&opened), rules, err);
+		return ask_injector(t, s, buf_view(&opened), rules, err);
 	network_close_opened(s);
 	return ask_egress(t, rules, -1, err);
 }

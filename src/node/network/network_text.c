@@ -89,7 +89,7 @@ int network_text_rules(const struct network_from *from, struct buf *out, struct 
 	return json_encode(rules, out, err);
 }
 
-/* --- for the opener ----------------------------------------------------------------------- */
+/* --- for the injector ----------------------------------------------------------------------- */
 
 int network_text_opened(const char *text, struct buf *out, struct err *err)
 {

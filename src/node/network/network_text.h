@@ -17,10 +17,10 @@ struct network_from {
 };
 
 /* For EGRESS_RULE, appended: {"packages":, "services":, "allowInternetAccess":, "network":{},
- * "known":}. Of network.rules the hosts alone: what is in them is for nobody but the opener. */
+ * "known":}. Of network.rules the hosts alone: what is in them is for nobody but the injector. */
 int network_text_rules(const struct network_from *from, struct buf *out, struct err *err) NODISCARD;
 
-/* For OPENER_START, appended: {"rules":{}, "sealed":{}}. Nothing: it has no rules of headers. */
+/* For INJECTOR_START, appended: {"rules":{}, "sealed":{}}. Nothing: it has no rules of headers. */
 int network_text_opened(const char *text, struct buf *out, struct err *err) NODISCARD;
 
 /* `text` with another network, of NODE_NETWORK, NUL-terminated, owned by the caller. What is said

@@ -1,6 +1,6 @@
 /* base_trust.c - whom the guests of the template `base` are made to trust.
  *
- * The opener's authority comes from the opener itself and is kept beside the journal: so a node
+ * The injector's authority comes from the injector itself and is kept beside the journal: so a node
  * that starts while there is none knows which template fits.
  */
 /* #syscalls: openat openat2 read write fsync rename close fstat */
@@ -120,7 +120,7 @@ void base_trust_learn(struct node *n, struct bytes pem)
 	struct err err;
 
 	if (!trust_ca_ok(pem)) {
-		log_error("the opener's authority is no certificate");
+		log_error("the injector's authority is no certificate");
 		return;
 	}
 	if (bytes_eq(buf_view(&t->own), pem))
@@ -128,7 +128,7 @@ void base_trust_learn(struct node *n, struct bytes pem)
 	t->own.len = 0;
 	t->own.max = TRUST_CA_MAX;
 	if (buf_add(&t->own, pem, &err) < 0 || keep(n, pem, &err) < 0)
-		log_warn("keep the opener's authority: %s", err.msg);
+		log_warn("keep the injector's authority: %s", err.msg);
 	base_look_again(n, "whom its guests must trust has changed");
 }
 

@@ -1,0 +1,124 @@
+/* main.c - hotcell-injector: keeps the keys of an installation, and has workers for the sandboxes
+ * whose requests are to carry something.
+ *
+ * Three kinds of processes: the injector has the keys and reads nothing of a guest; a worker reads
+ * guests and servers and has what its one sandbox needs; the nursery between them has nothing and
+ * forks. None of them makes a connection. Killed at any instant, all workers end with it, their
+ * connections are cut, and node asks the next injector anew.
+ */
+#include <signal.h>
+#include <stdio.h>
+#include <time.h>
+
+#include "base/log.h"
+#include "jail/confine.h"
+#include "net/signals.h"
+#include "injector/control.h"
+#include "injector/settings.h"
+#include "injector/syscalls.h"
+#include "wire/json.h"
+
+enum { FILES_WANTED = 16 * 1024 }; /* two for each worker; two for each connection of one */
+
+struct program {
+	struct loop *loop;
+	struct nursery nursery;
+	struct watch nursery_gone;
+	struct keys keys;
+	struct control *control;
+	struct signal_watch term, interrupt;
+	int status;
+};
+
+static void end(struct program *p)
+{
+	log_info("ends");
+	loop_stop(p->loop);
+}
+
+static void on_term(struct signal_watch *w)
+{
+	end(CONTAINER_OF(w, struct program, term));
+}
+
+static void on_interrupt(struct signal_watch *w)
+{
+	end(CONTAINER_OF(w, struct program, interrupt));
+}
+
+/* Without it there are no new workers, and the old ones are dead with it. */
+static void on_nursery_gone(struct watch *w, unsigned int events)
+{
+	struct program *p = CONTAINER_OF(w, struct program, nursery_gone);
+
+	(void)events;
+	log_error("the nursery of workers ended");
+	p->status = 1;
+	loop_stop(p->loop);
+}
+
+static int begin(struct err *err)
+{
+	json_object_seed(0); /* before there is no /dev/urandom */
+	tzset();             /* OpenSSL asks for the time through it, and would look for its file */
+	json_wipe_freed();   /* values of secrets pass through it */
+	return confine_begin(FILES_WANTED, err);
+}
+
+static int set_up(struct program *p, const struct config_value *set, struct err *err)
+{
+	const struct nursery_terms terms = { set[SET_USER].text, set[SET_EXTRA_CA].text };
+	const struct confine limits = { .user = set[SET_USER].text, .syscalls = syscalls };
+
+	if (begin(err) < 0 || nursery_start(&p->nursery, &terms, err) < 0 ||
+	    confine_folder(set[SET_STATE_DIR].text, set[SET_USER].text, err) < 0 ||
+	    keys_open(set[SET_STATE_DIR].text, &p->keys, err) < 0 || loop_open(&p->loop, err) < 0 ||
+	    watch_open(&p->nursery_gone, p->loop, p->nursery.sock, WATCH_READ, on_nursery_gone,
+		       err) < 0 ||
+	    signal_open(&p->term, p->loop, SIGTERM, on_term, err) < 0 ||
+	    signal_open(&p->interrupt, p->loop, SIGINT, on_interrupt, err) < 0 ||
+	    control_open(&p->control, p->loop, &p->keys, &p->nursery, set[SET_SOCKET].text,
+			 (uid_t)set[SET_NODE_UID].number, err) < 0)
+		return -1;
+	return confine(&limits, err);
+}
+
+static void tear_down(struct program *p)
+{
+	control_close(p->control);
+	watch_close(&p->nursery_gone);
+	nursery_end(&p->nursery);
+	keys_done(&p->keys);
+	signal_close(&p->term);
+	signal_close(&p->interrupt);
+	if (p->loop)
+		loop_free(p->loop);
+}
+
+int main(int argc, char **argv)
+{
+	struct config_value set[SETTINGS];
+	struct program p = { .nursery.sock = -1 };
+	struct err err = { 0 };
+
+	log_init("injector", LOG_INFO);
+	if (argc != 2 || strcmp(argv[1], "--help") == 0) {
+		printf("usage: hotcell-injector CONFIG\n\n"
+		       "The configuration file, with its defaults:\n\n");
+		config_print(settings_table, SETTINGS, stdout);
+		return argc == 2 ? 0 : 2;
+	}
+	if (config_load(settings_table, SETTINGS, argv[1], set, &err) < 0) {
+		log_error("%s", err.msg);
+		return 2;
+	}
+	if (set_up(&p, set, &err) < 0) {
+		log_error("%s", err.msg);
+		p.status = 1;
+	} else {
+		log_info("serving on %s", set[SET_SOCKET].text);
+		loop_run(p.loop);
+	}
+	tear_down(&p);
+	return p.status;
+}

@@ -1,9 +1,0 @@
-/* forks.h - the process that forks workers, and does nothing else. */
-#pragma once
-
-#include <sys/types.h>
-
-#include "opener/nursery.h"
-
-/* Until `sock` ends, or `parent` does. */
-_Noreturn void nursery_be(const struct nursery_terms *t, int sock, pid_t parent);
