@@ -136,7 +136,7 @@ static void on_gone(struct workers *w, uint32_t slot)
 
 /* --- open and close ------------------------------------------------------------------------- */
 
-int control_open(struct control **ret, struct loop *l, const struct keys *k, struct nursery *n,
+int control_open(struct control **ret, struct loop *l, const struct keys *k, struct forkserver *n,
 		 const char *path, uid_t node_uid, struct err *err)
 {
 	static const struct control_socket_ops ops = { on_request };
@@ -148,7 +148,7 @@ int control_open(struct control **ret, struct loop *l, const struct keys *k, str
 	c->workers.ops = &of_workers;
 	c->workers.loop = l;
 	c->workers.keys = k;
-	c->workers.nursery = n;
+	c->workers.forkserver = n;
 	if (control_socket_open(&c->socket, l, &ops, path, node_uid, err) < 0)
 		return -1;
 	*ret = TAKE(c);

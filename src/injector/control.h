@@ -11,6 +11,6 @@
 struct control;
 
 /* Listens at `path`, removing what was there. Only root and `node_uid` may ask. */
-int control_open(struct control **ret, struct loop *l, const struct keys *k, struct nursery *n,
+int control_open(struct control **ret, struct loop *l, const struct keys *k, struct forkserver *n,
 		 const char *path, uid_t node_uid, struct err *err) NODISCARD;
 void control_close(struct control *c); /* with all workers */

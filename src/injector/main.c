@@ -2,8 +2,8 @@
  * whose requests are to carry something.
  *
  * Three kinds of processes: the injector has the keys and reads nothing of a guest; a worker reads
- * guests and servers and has what its one sandbox needs; the nursery between them has nothing and
- * forks. None of them makes a connection. Killed at any instant, all workers end with it, their
+ * guests and servers and has what its one sandbox needs; the forkserver between them has nothing
+ * and forks. None of them makes a connection. Killed at any instant, all workers end with it, their
  * connections are cut, and node asks the next injector anew.
  */
 #include <signal.h>
@@ -22,8 +22,8 @@ enum { FILES_WANTED = 16 * 1024 }; /* two for each worker; two for each connecti
 
 struct program {
 	struct loop *loop;
-	struct nursery nursery;
-	struct watch nursery_gone;
+	struct forkserver forkserver;
+	struct watch forkserver_gone;
 	struct keys keys;
 	struct control *control;
 	struct signal_watch term, interrupt;
@@ -47,12 +47,12 @@ static void on_interrupt(struct signal_watch *w)
 }
 
 /* Without it there are no new workers, and the old ones are dead with it. */
-static void on_nursery_gone(struct watch *w, unsigned int events)
+static void on_forkserver_gone(struct watch *w, unsigned int events)
 {
-	struct program *p = CONTAINER_OF(w, struct program, nursery_gone);
+	struct program *p = CONTAINER_OF(w, struct program, forkserver_gone);
 
 	(void)events;
-	log_error("the nursery of workers ended");
+	log_error("the forkserver of workers ended");
 	p->status = 1;
 	loop_stop(p->loop);
 }
@@ -67,17 +67,17 @@ static int begin(struct err *err)
 
 static int set_up(struct program *p, const struct config_value *set, struct err *err)
 {
-	const struct nursery_terms terms = { set[SET_USER].text, set[SET_EXTRA_CA].text };
+	const struct forkserver_terms terms = { set[SET_USER].text, set[SET_EXTRA_CA].text };
 	const struct confine limits = { .user = set[SET_USER].text, .syscalls = syscalls };
 
-	if (begin(err) < 0 || nursery_start(&p->nursery, &terms, err) < 0 ||
+	if (begin(err) < 0 || forkserver_start(&p->forkserver, &terms, err) < 0 ||
 	    confine_folder(set[SET_STATE_DIR].text, set[SET_USER].text, err) < 0 ||
 	    keys_open(set[SET_STATE_DIR].text, &p->keys, err) < 0 || loop_open(&p->loop, err) < 0 ||
-	    watch_open(&p->nursery_gone, p->loop, p->nursery.sock, WATCH_READ, on_nursery_gone,
-		       err) < 0 ||
+	    watch_open(&p->forkserver_gone, p->loop, p->forkserver.sock, WATCH_READ,
+		       on_forkserver_gone, err) < 0 ||
 	    signal_open(&p->term, p->loop, SIGTERM, on_term, err) < 0 ||
 	    signal_open(&p->interrupt, p->loop, SIGINT, on_interrupt, err) < 0 ||
-	    control_open(&p->control, p->loop, &p->keys, &p->nursery, set[SET_SOCKET].text,
+	    control_open(&p->control, p->loop, &p->keys, &p->forkserver, set[SET_SOCKET].text,
 			 (uid_t)set[SET_NODE_UID].number, err) < 0)
 		return -1;
 	return confine(&limits, err);
@@ -86,8 +86,8 @@ static int set_up(struct program *p, const struct config_value *set, struct err 
 static void tear_down(struct program *p)
 {
 	control_close(p->control);
-	watch_close(&p->nursery_gone);
-	nursery_end(&p->nursery);
+	watch_close(&p->forkserver_gone);
+	forkserver_end(&p->forkserver);
 	keys_done(&p->keys);
 	signal_close(&p->term);
 	signal_close(&p->interrupt);
@@ -98,7 +98,7 @@ static void tear_down(struct program *p)
 int main(int argc, char **argv)
 {
 	struct config_value set[SETTINGS];
-	struct program p = { .nursery.sock = -1 };
+	struct program p = { .forkserver.sock = -1 };
 	struct err err = { 0 };
 
 	log_init("injector", LOG_INFO);

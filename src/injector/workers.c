@@ -121,7 +121,7 @@ int workers_start(struct workers *w, const struct injector_request *rq, struct b
 		return err_set(err, ERR_EXHAUSTED, errno, "the channel of a worker");
 	ours = pair[0];
 	theirs = pair[1];
-	pidfd = nursery_raise(w->nursery, theirs, told, err);
+	pidfd = forkserver_raise(w->forkserver, theirs, told, err);
 	if (pidfd < 0 || keep(w, rq->slot, pidfd, err) < 0)
 		return -1;
 	return take_fd(&ours);

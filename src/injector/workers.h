@@ -3,7 +3,7 @@
 
 #include "net/watch.h"
 #include "injector/keys.h"
-#include "injector/nursery.h"
+#include "injector/forkserver.h"
 #include "injector/protocol.h"
 
 struct workers;
@@ -21,8 +21,8 @@ struct worker_slot {
 struct workers { /* embedded */
 	const struct workers_ops *ops;
 	struct loop *loop;
-	const struct keys *keys; /* borrowed, as the nursery is */
-	struct nursery *nursery;
+	const struct keys *keys; /* borrowed, as the forkserver is */
+	struct forkserver *forkserver;
 	struct worker_slot *all[INJECTOR_SLOTS_MAX];
 };
 

@@ -129,10 +129,10 @@ class Injector:
         return Channel(channel)
 
     def processes(self):
-        """The nursery and the workers, by what they are."""
-        nursery = int(pathlib.Path(f"/proc/{self.process.pid}/task/{self.process.pid}/children").read_text())
-        children = pathlib.Path(f"/proc/{nursery}/task/{nursery}/children").read_text().split()
-        return nursery, [int(pid) for pid in children]
+        """The forkserver and the workers, by what they are."""
+        forkserver = int(pathlib.Path(f"/proc/{self.process.pid}/task/{self.process.pid}/children").read_text())
+        children = pathlib.Path(f"/proc/{forkserver}/task/{forkserver}/children").read_text().split()
+        return forkserver, [int(pid) for pid in children]
 
     def end(self):
         status = 0

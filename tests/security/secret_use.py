@@ -50,8 +50,8 @@ def children(pid):
 
 
 def workers(server):
-    [nursery] = children(server.pids["injector"])
-    return children(nursery)
+    [forkserver] = children(server.pids["injector"])
+    return children(forkserver)
 
 
 def check_memory(server, box, secret, *others):
@@ -64,7 +64,7 @@ def check_memory(server, box, secret, *others):
     assert needles.in_memory(worker), "the search finds nothing at all"
     assert Needles(mark).in_memory(vm), "the search finds nothing in a guest"
     # the injector hands it to the worker and forgets it, too
-    pids = {"the guest and its QEMU": vm, **server.pids, "nursery": children(server.pids["injector"])[0]}
+    pids = {"the guest and its QEMU": vm, **server.pids, "forkserver": children(server.pids["injector"])[0]}
     found = {name: needles.in_memory(pid) for name, pid in pids.items()}
     print({name: len(hits) for name, hits in found.items()})
     assert not any(found.values()), found

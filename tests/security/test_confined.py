@@ -65,8 +65,8 @@ def lone_worker():
     it = Injector(user=USER, told=False).start()
     channel = it.worker({"example.com": []})
     try:
-        nursery, (pid,) = it.processes()
-        wait_for(lambda: filters_of(pid) == filters_of(nursery) + 1, "a filter of its own, beside those it was born with")
+        forkserver, (pid,) = it.processes()
+        wait_for(lambda: filters_of(pid) == filters_of(forkserver) + 1, "a filter of its own, beside those it was born with")
         yield pid
     finally:
         channel.sock.close()

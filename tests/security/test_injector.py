@@ -257,11 +257,11 @@ def test_garbage_on_the_channel_ends_the_worker(it):
 
 def test_nobody_is_left_when_the_injector_is_killed(it):
     channel = it.worker(RULES)
-    nursery, workers = it.processes()
+    forkserver, workers = it.processes()
     it.process.kill()
     it.process.wait()
     assert channel.sock.recv(1) == b""
-    injector.wait_until(lambda: not any(pathlib.Path(f"/proc/{pid}").exists() for pid in [nursery, *workers]), "somebody is left")
+    injector.wait_until(lambda: not any(pathlib.Path(f"/proc/{pid}").exists() for pid in [forkserver, *workers]), "somebody is left")
 
 
 def test_keys_are_made_once_and_kept(it):
@@ -285,18 +285,18 @@ def test_rules_that_cannot_be_are_refused(it, rules):
 
 @pytest.mark.skipif(is_sanitized(), reason="a sanitizer's memory is too large to be searched")
 def test_nobody_but_a_worker_knows_a_value(it, server):
-    """Memory of the nursery, and of another sandbox's worker; the keys are in the injector alone."""
+    """Memory of the forkserver, and of another sandbox's worker; the keys are in the injector alone."""
     channel = it.worker(RULES)
     sock, stream = open_tls(it, channel, server)
     with sock, stream:
         request(stream)
     other = it.worker({"other.org": [{"transform": {"headers": {"X": "else"}}}]}, slot=1)
-    nursery, workers = it.processes()
+    forkserver, workers = it.processes()
     key = bytes((it.base / "state/seal.key").read_bytes())[:40]
     root = (it.base / "state/root.key").read_text().split("\n")[1].encode()
     assert memory_has(workers[0], b"Bearer 12345"), "the search finds nothing at all"
     assert not memory_has(workers[1], b"Bearer 12345")
-    assert not memory_has(nursery, b"Bearer 12345")
-    for pid in [nursery, *workers]:
+    assert not memory_has(forkserver, b"Bearer 12345")
+    for pid in [forkserver, *workers]:
         assert not memory_has(pid, key) and not memory_has(pid, root)
     assert other.sock.fileno() >= 0

@@ -1,4 +1,4 @@
-"""test_injector_calls.py - the injector, its nursery and its workers do all they do with the system calls they have.
+"""test_injector_calls.py - the injector, its forkserver and its workers do all they do with the system calls they have.
 
 None that they make is refused, or the fixture says so; test_needed_calls.py runs this with one call less each time, for
 each of the three, and each must be missed here. What happens too seldom to be waited for is made to happen.
@@ -69,13 +69,13 @@ def fixture_pids(it, server):
     channel = it.worker(RULES)
     with open_tls(it, channel, server) as sock, sock.makefile("rwb") as stream:
         assert b" 200 " in say(stream, "GET")[0]
-    nursery, (worker,) = it.processes()
-    yield {"injector": it.process.pid, "nursery": nursery, "worker": worker}
+    forkserver, (worker,) = it.processes()
+    yield {"injector": it.process.pid, "forkserver": forkserver, "worker": worker}
     channel.sock.close()
 
 
 def has_ended(pid):
-    """Its nursery waits for nobody."""
+    """Its forkserver waits for nobody."""
     return not pathlib.Path(f"/proc/{pid}").exists()
 
 
@@ -129,7 +129,7 @@ def test_what_libraries_do_elsewhere_is_allowed(pids):
 
 
 @known_registers
-@pytest.mark.parametrize("who", ["injector", "nursery", "worker"])
+@pytest.mark.parametrize("who", ["injector", "forkserver", "worker"])
 def test_a_bug_ends_it_as_a_bug(it, pids, who):
     """abort(), as a failed assertion calls it: nothing is refused on the way, and that is all that ends."""
     pid = pids[who]
@@ -139,7 +139,7 @@ def test_a_bug_ends_it_as_a_bug(it, pids, who):
         assert it.process.wait(injector.PATIENCE) == -signal.SIGABRT
     else:
         injector.wait_until(lambda: has_ended(pid) or is_dead(pid), f"the {who} goes on")
-    if who == "nursery":
+    if who == "forkserver":
         assert it.process.wait(injector.PATIENCE) == 1  # its supervisor starts it anew
 
 
@@ -150,12 +150,12 @@ def is_dead(pid):
         return True
 
 
-def test_a_nursery_that_does_not_answer_is_given_up(it):
-    nursery, _workers = it.processes()
-    os.kill(nursery, signal.SIGSTOP)
+def test_a_forkserver_that_does_not_answer_is_given_up(it):
+    forkserver, _workers = it.processes()
+    os.kill(forkserver, signal.SIGSTOP)
     try:
-        with pytest.raises(injector.Refused, match="nursery"):
+        with pytest.raises(injector.Refused, match="forkserver"):
             it.worker(RULES)
     finally:
-        os.kill(nursery, signal.SIGKILL)
+        os.kill(forkserver, signal.SIGKILL)
     assert it.process.wait(injector.PATIENCE) == 1

@@ -5,7 +5,7 @@
  * before.
  */
 /* #syscalls: fork set_robust_list tgkill_forked pidfd_open recvmsg sendmsg close getpid */
-#include "injector/nursery/forks.h"
+#include "injector/forkserver/forks.h"
 
 #include <errno.h>
 #include <signal.h>
@@ -18,9 +18,9 @@
 #include "jail/confine_calls.h"
 #include "jail/fdmsg.h"
 #include "jail/sanitized.h"
-#include "injector/nursery/newborn.h"
-#include "injector/nursery/order.h"
-#include "injector/nursery/syscalls.h"
+#include "injector/forkserver/newborn.h"
+#include "injector/forkserver/order.h"
+#include "injector/forkserver/syscalls.h"
 
 enum { FAILED = 1 };
 
@@ -57,7 +57,7 @@ static bool serve_one(const struct worker_tools *tools, int sock)
 	return fdmsg_send(sock, &answer, sizeof(answer), &pidfd, pidfd >= 0, &err) == 0;
 }
 
-static int open_tools(const struct nursery_terms *t, struct worker_tools *ret, struct err *err)
+static int open_tools(const struct forkserver_terms *t, struct worker_tools *ret, struct err *err)
 {
 	const struct tls_trust trust = { .extra = t->extra_ca };
 
@@ -77,7 +77,7 @@ static int bound(struct err *err)
 	return 0;
 }
 
-static int give_up(const struct nursery_terms *t, pid_t parent, struct err *err)
+static int give_up(const struct forkserver_terms *t, pid_t parent, struct err *err)
 {
 	const struct confine limits = { .user = t->user };
 	const struct sigaction leave = { .sa_handler = SIG_DFL, .sa_flags = SA_NOCLDWAIT };
@@ -93,7 +93,7 @@ static int give_up(const struct nursery_terms *t, pid_t parent, struct err *err)
 	return confine_calls(syscalls, err);
 }
 
-static int serve(const struct nursery_terms *t, int sock, pid_t parent, struct err *err)
+static int serve(const struct forkserver_terms *t, int sock, pid_t parent, struct err *err)
 {
 	struct worker_tools tools;
 
@@ -107,11 +107,11 @@ static int serve(const struct nursery_terms *t, int sock, pid_t parent, struct e
 	return 0;
 }
 
-_Noreturn void nursery_be(const struct nursery_terms *t, int sock, pid_t parent)
+_Noreturn void forkserver_be(const struct forkserver_terms *t, int sock, pid_t parent)
 {
 	struct err err;
 
-	log_init("injector-nursery", LOG_INFO);
+	log_init("injector-forkserver", LOG_INFO);
 	if (serve(t, sock, parent, &err) == 0)
 		_exit(0);
 	log_error("%s", err.msg);

@@ -1,7 +1,7 @@
 /* newborn.c - see newborn.h. */
 /* What it does before it has its own filter. */
 /* #syscalls: prctl getppid fstat newfstatat pread64 seccomp close */
-#include "injector/nursery/newborn.h"
+#include "injector/forkserver/newborn.h"
 
 #include <errno.h>
 #include <signal.h>
@@ -10,7 +10,7 @@
 #include "base/log.h"
 #include "base/memory_file.h"
 #include "jail/confine_calls.h"
-#include "injector/nursery/order.h"
+#include "injector/forkserver/order.h"
 #include "injector/worker/syscalls.h"
 
 enum { FAILED = 1 };

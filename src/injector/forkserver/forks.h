@@ -3,7 +3,7 @@
 
 #include <sys/types.h>
 
-#include "injector/nursery.h"
+#include "injector/forkserver.h"
 
 /* Until `sock` ends, or `parent` does. */
-_Noreturn void nursery_be(const struct nursery_terms *t, int sock, pid_t parent);
+_Noreturn void forkserver_be(const struct forkserver_terms *t, int sock, pid_t parent);

@@ -1,4 +1,4 @@
-/* order.h - what the injector and its nursery say to each other. */
+/* order.h - what the injector and its forkserver say to each other. */
 #pragma once
 
 #include <stdint.h>
@@ -9,7 +9,8 @@ struct order {
 	uint32_t version;
 };
 
-struct raised { /* with its pidfd, if there is one; the first one says that the nursery is there */
+struct raised { /* with its pidfd, if there is one; the first one says that the forkserver is there
+		 */
 	uint32_t code; /* enum err_code */
 	int32_t sys;
 };

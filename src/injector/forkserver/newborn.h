@@ -1,4 +1,4 @@
-/* newborn.h - a worker's first moments: a fork of the nursery becomes less than that. */
+/* newborn.h - a worker's first moments: a fork of the forkserver becomes less than that. */
 #pragma once
 
 #include <sys/types.h>
