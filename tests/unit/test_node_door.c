@@ -12,7 +12,7 @@
 #include "jail/fdmsg.h"
 #include "net/timer.h"
 #include "node/door/gateway_door.h"
-#include "node/door/letter_box.h"
+#include "node/door/reply_queue.h"
 
 enum { GUARD_MS = 60000, ASKED_MAX = DOOR_ASKED_MAX + 64 };
 

@@ -13,7 +13,7 @@
 #include "net/addr.h"
 #include "net/timer.h"
 #include "net/watch.h"
-#include "node/door/letter_box.h"
+#include "node/door/reply_queue.h"
 #include "node/door/request_check.h"
 
 enum {
@@ -30,7 +30,7 @@ struct caller { /* one gateway */
 	struct gateway_door *door;
 	int sock;
 	struct watch ready;
-	struct letter_box out;
+	struct reply_queue out;
 	struct door_asked *asked;
 	size_t n_asked;
 	bool busy, gone; /* in on_ready; freed at its end */
@@ -105,7 +105,7 @@ static void drop(struct caller *c)
 	c->door->n_callers--;
 	watch_close(&c->ready);
 	close(c->sock);
-	letter_box_done(&c->out);
+	reply_queue_done(&c->out);
 	if (!c->busy)
 		free(c);
 }
@@ -131,7 +131,7 @@ static bool tell(struct caller *c, const struct node_reply *r, struct bytes afte
 {
 	struct err err = { 0 };
 
-	if (letter_box_send(&c->out, c->sock, r, after, fds, n_fds, &err) < 0) {
+	if (reply_queue_send(&c->out, c->sock, r, after, fds, n_fds, &err) < 0) {
 		log_warn("a gateway was dropped: %s", err.msg);
 		drop(c);
 		return false;
@@ -268,7 +268,7 @@ static void on_ready(struct watch *ready, unsigned int events)
 	struct err err = { 0 };
 
 	c->busy = true;
-	if (letter_box_flush(&c->out, c->sock, &err) < 0 || (events & (WATCH_HUP | WATCH_ERROR)))
+	if (reply_queue_flush(&c->out, c->sock, &err) < 0 || (events & (WATCH_HUP | WATCH_ERROR)))
 		drop(c);
 	for (int i = 0; i < DOOR_BATCH && !c->gone && (events & WATCH_READ); i++)
 		if (!receive_one(c))

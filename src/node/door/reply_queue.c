@@ -1,6 +1,6 @@
-/* letter_box.c - a queue of datagrams with their descriptors. */
+/* reply_queue.c - a queue of datagrams with their descriptors. */
 /* #syscalls: close */
-#include "node/door/letter_box.h"
+#include "node/door/reply_queue.h"
 
 #include <assert.h>
 #include <errno.h>
@@ -55,12 +55,12 @@ static bool is_full_now(const struct err *err)
 }
 
 /* Takes the descriptors on success. */
-static int keep(struct letter_box *b, const struct node_reply *r, struct bytes after,
+static int keep(struct reply_queue *b, const struct node_reply *r, struct bytes after,
 		const int *fds, size_t n_fds, struct err *err)
 {
 	struct letter *l;
 
-	if (b->bytes + sizeof(*l) + after.len > LETTER_BOX_MAX)
+	if (b->bytes + sizeof(*l) + after.len > REPLY_QUEUE_MAX)
 		return err_set(err, ERR_EXHAUSTED, 0, "%zu bytes wait unread", b->bytes);
 	l = calloc(1, sizeof(*l) + after.len);
 	if (!l)
@@ -82,8 +82,8 @@ static int keep(struct letter_box *b, const struct node_reply *r, struct bytes a
 	return 0;
 }
 
-int letter_box_send(struct letter_box *b, int sock, const struct node_reply *reply,
-		    struct bytes after, const int *fds, size_t n_fds, struct err *err)
+int reply_queue_send(struct reply_queue *b, int sock, const struct node_reply *reply,
+		     struct bytes after, const int *fds, size_t n_fds, struct err *err)
 {
 	struct node_reply r = *reply;
 
@@ -99,7 +99,7 @@ int letter_box_send(struct letter_box *b, int sock, const struct node_reply *rep
 			return -1;
 		}
 	}
-	if (b->n_fds + n_fds > LETTER_BOX_FDS_MAX) {
+	if (b->n_fds + n_fds > REPLY_QUEUE_FDS_MAX) {
 		close_fds(fds, n_fds);
 		r = without_fds(&r);
 		return keep(b, &r, (struct bytes){ 0 }, NULL, 0, err);
@@ -111,7 +111,7 @@ int letter_box_send(struct letter_box *b, int sock, const struct node_reply *rep
 	return 0;
 }
 
-static void drop_first(struct letter_box *b)
+static void drop_first(struct reply_queue *b)
 {
 	struct letter *l = b->first;
 
@@ -124,7 +124,7 @@ static void drop_first(struct letter_box *b)
 	free(l);
 }
 
-int letter_box_flush(struct letter_box *b, int sock, struct err *err)
+int reply_queue_flush(struct reply_queue *b, int sock, struct err *err)
 {
 	while (b->first) {
 		const struct letter *l = b->first;
@@ -137,7 +137,7 @@ int letter_box_flush(struct letter_box *b, int sock, struct err *err)
 	return 0;
 }
 
-void letter_box_done(struct letter_box *b)
+void reply_queue_done(struct reply_queue *b)
 {
 	while (b->first)
 		drop_first(b);
