@@ -16,7 +16,7 @@
 #include "node/node.h"
 #include "node/life/pause.h"
 #include "node/life/resume.h"
-#include "node/life/rouse.h"
+#include "node/life/restart_stalled.h"
 #include "node/journal/row_file.h"
 #include "node/life/requests.h"
 #include "node/life/sandbox_row.h"
@@ -48,7 +48,7 @@ static void stop_all(struct sandbox *s)
 	taking_lost(s);
 	pause_cancel(s);
 	resume_cancel(s);
-	rouse_cancel(s);
+	restart_stalled_cancel(s);
 	monitor_forget(s);
 	journal_write_cancel(&s->write);
 	files_cancel(&s->files);

@@ -38,7 +38,7 @@ static void on_room(struct timer *t)
 
 	if (!s->monitor.disk_full)
 		return;
-	/* one that is not running is rouse.c's to let go on */
+	/* one that is not running is restart_stalled.c's to let go on */
 	if (s->state == SANDBOX_RUNNING && files_room(s->node->files, 0, &err) == 0 &&
 	    !s->monitor.cont.link &&
 	    machine_ask(&s->machine, &s->monitor.cont, "cont", NULL, on_cont, &err) < 0)

@@ -13,7 +13,7 @@
 #include "node/life/park.h"
 #include "node/life/requests.h"
 #include "node/life/resume.h"
-#include "node/life/rouse.h"
+#include "node/life/restart_stalled.h"
 #include "node/life/sandbox_row.h"
 #include "node/life/snapshot_take.h"
 #include "node/life/start.h"
@@ -149,7 +149,7 @@ static void copy_failed(struct pausing *p, const struct err *why)
 		monitor_keep(s);
 	taking_failed(taking, &err);
 	if (begun)
-		rouse_begin(s);
+		restart_stalled_begin(s);
 	else
 		pause_undone(s);
 }
@@ -183,7 +183,7 @@ static void fail(struct pausing *p, const struct err *why)
 		door_refuse(asked, &err);
 	waits_refuse(s, NODE_PAUSE, &err);
 	if (begun)
-		rouse_begin(s);
+		restart_stalled_begin(s);
 	else
 		pause_undone(s);
 }
@@ -194,7 +194,7 @@ void pause_left_over(struct sandbox *s)
 	timer_stop(&s->timer);
 	s->marked = false;
 	sandbox_enter(&s->node->table, s, SANDBOX_PAUSING);
-	rouse_begin(s);
+	restart_stalled_begin(s);
 }
 
 /* --- paused: from files that are synced to a row that says so ----------------------------- */
@@ -339,7 +339,7 @@ static void on_thawed(struct thaw *t, const struct err *err)
 	monitor_keep(s);
 	taking_copied(taking, s, disk);
 	if (err)
-		rouse_begin(s);
+		restart_stalled_begin(s);
 	else
 		pause_undone(s);
 }

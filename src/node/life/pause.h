@@ -29,5 +29,5 @@ struct door_asked *pause_take_asked(struct sandbox *s);
 
 /* A RUNNING one that an earlier node stopped and left so: it goes on. */
 void pause_left_over(struct sandbox *s);
-/* For rouse.c: it goes on after a pause that failed. */
+/* For restart_stalled.c: it goes on after a pause that failed. */
 void pause_undone(struct sandbox *s);

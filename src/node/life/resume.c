@@ -15,7 +15,7 @@
 #include "node/life/park.h"
 #include "node/node.h"
 #include "node/life/pause.h"
-#include "node/life/rouse.h"
+#include "node/life/restart_stalled.h"
 #include "node/life/sandbox_row.h"
 #include "node/life/start.h"
 #include "node/life/step.h"
@@ -162,7 +162,7 @@ void resume_failed(struct sandbox *s, const struct err *why)
 	}
 	log_warn("%s is not resumed, %s: %s", s->info.id, sandbox_state_name(s->state), why->msg);
 	if (s->state == SANDBOX_WAKING && r->memory) {
-		rouse_begin(s); /* it may have run: there is no way back */
+		restart_stalled_begin(s); /* it may have run: there is no way back */
 		return;
 	}
 	s->info.end_ns = s->info.ended_ns;

@@ -28,7 +28,7 @@ void resume_spec(const struct sandbox *s, struct restore_spec *spec);
 void resume_apply(struct sandbox *s); /* QEMU has mapped its memory */
 void resume_held(struct sandbox *s);  /* it is loaded, and does not run */
 void resume_failed(struct sandbox *s, const struct err *why);
-/* Also for rouse.c: it runs and knows the time. */
+/* Also for restart_stalled.c: it runs and knows the time. */
 void resume_woken(struct sandbox *s);
 
 /* Who it was. `resume`: it knows, and is told the time only. */

@@ -93,7 +93,7 @@ struct sandbox {
 	struct taking *copying;    /* snapshot_take.c: QEMU still copies its disk; or NULL */
 	uint64_t pause_after_ns;   /* it could not be paused: not again by itself before */
 	struct resuming *resuming; /* resume.c: from the wish to the answer */
-	struct rousing *rousing;   /* rouse.c */
+	struct restart_stalled *restarting; /* restart_stalled.c */
 	struct monitor monitor;
 	struct record record;
 	char qmp_path[SANDBOX_PATH_MAX];

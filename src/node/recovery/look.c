@@ -10,7 +10,7 @@
 #include "node/life/park.h"
 #include "node/node.h"
 #include "node/life/pause.h"
-#include "node/life/rouse.h"
+#include "node/life/restart_stalled.h"
 
 struct stray {
 	struct node *node;
@@ -77,8 +77,8 @@ static void adopt(struct sandbox *s)
 {
 	if (s->state == SANDBOX_RUNNING)
 		monitor_adopt(s);
-	else if (s->state == SANDBOX_WAKING && !s->resuming && !s->rousing)
-		rouse_begin(s);
+	else if (s->state == SANDBOX_WAKING && !s->resuming && !s->restarting)
+		restart_stalled_begin(s);
 }
 
 static enum node_reason why_it_ended(const struct sandbox *s)

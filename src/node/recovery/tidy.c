@@ -42,7 +42,7 @@ static bool rests(const struct sandbox *s, enum files_verb *ret)
 	if (s->state == SANDBOX_RUNNING) {
 		*ret = FILES_RUNS;
 		/* a journal of before may say that it runs: then it was paused since */
-		return s->seen > 0 && !s->pausing && !s->copying && !s->rousing;
+		return s->seen > 0 && !s->pausing && !s->copying && !s->restarting;
 	}
 	*ret = FILES_PAUSED;
 	return (s->state == SANDBOX_PAUSED || s->state == SANDBOX_PARKING) && !s->resuming;

@@ -1,5 +1,5 @@
-/* rouse.c - the monitor, a socket into its network, the thaw; and all of it again. */
-#include "node/life/rouse.h"
+/* restart_stalled.c - the monitor, a socket into its network, the thaw; and all of it again. */
+#include "node/life/restart_stalled.h"
 
 #include <errno.h>
 
@@ -11,7 +11,7 @@
 #include "node/life/resume.h"
 #include "vm/thaw.h"
 
-struct rousing {
+struct restart_stalled {
 	struct sandbox *sandbox;
 	struct thaw thaw;
 	struct agent_identity identity;
@@ -20,11 +20,11 @@ struct rousing {
 	unsigned int tries;
 };
 
-static void attempt(struct rousing *r);
+static void attempt(struct restart_stalled *r);
 
-void rouse_cancel(struct sandbox *s)
+void restart_stalled_cancel(struct sandbox *s)
 {
-	struct rousing *r = TAKE(s->rousing);
+	struct restart_stalled *r = TAKE(s->restarting);
 
 	if (!r)
 		return;
@@ -38,10 +38,10 @@ void rouse_cancel(struct sandbox *s)
 
 static void on_again(struct timer *t)
 {
-	attempt(CONTAINER_OF(t, struct rousing, again));
+	attempt(CONTAINER_OF(t, struct restart_stalled, again));
 }
 
-static void fail(struct rousing *r, const struct err *why)
+static void fail(struct restart_stalled *r, const struct err *why)
 {
 	struct sandbox *s = r->sandbox;
 
@@ -50,8 +50,8 @@ static void fail(struct rousing *r, const struct err *why)
 		timer_start(&r->again, MONITOR_ROOM_MS);
 		return;
 	}
-	if (++r->tries < ROUSE_TRIES_MAX) {
-		timer_start(&r->again, ROUSE_AGAIN_MS);
+	if (++r->tries < RESTART_TRIES_MAX) {
+		timer_start(&r->again, RESTART_AGAIN_MS);
 		return;
 	}
 	sandbox_end(s, s->monitor.reason ? s->monitor.reason : NODE_VMM_CRASH, "it stands still");
@@ -59,14 +59,14 @@ static void fail(struct rousing *r, const struct err *why)
 
 static void on_thawed(struct thaw *t, const struct err *err)
 {
-	struct rousing *r = CONTAINER_OF(t, struct rousing, thaw);
+	struct restart_stalled *r = CONTAINER_OF(t, struct restart_stalled, thaw);
 	struct sandbox *s = r->sandbox;
 
 	if (err) {
 		fail(r, err);
 		return;
 	}
-	rouse_cancel(s);
+	restart_stalled_cancel(s);
 	log_info("%s goes on", s->info.id);
 	if (s->state == SANDBOX_PAUSING)
 		pause_undone(s);
@@ -76,7 +76,7 @@ static void on_thawed(struct thaw *t, const struct err *err)
 
 static void on_socket(struct guest_sockets *g, int *fds, const struct err *failed)
 {
-	struct rousing *r = CONTAINER_OF(g, struct rousing, socket);
+	struct restart_stalled *r = CONTAINER_OF(g, struct restart_stalled, socket);
 	struct sandbox *s = r->sandbox;
 	struct err err;
 
@@ -90,23 +90,24 @@ static void on_socket(struct guest_sockets *g, int *fds, const struct err *faile
 		fail(r, &err);
 }
 
-static void ask_socket(struct rousing *r)
+static void ask_socket(struct restart_stalled *r)
 {
 	struct sandbox *s = r->sandbox;
 
-	guest_sockets_ask(&r->socket, &s->node->warden, s->info.id, 1, ROUSE_SOCKET_MS, on_socket);
+	guest_sockets_ask(&r->socket, &s->node->warden, s->info.id, 1, RESTART_SOCKET_MS,
+			  on_socket);
 }
 
 static void on_monitor(struct sandbox *s, const struct err *err)
 {
 	if (err)
-		fail(s->rousing, err);
+		fail(s->restarting, err);
 	else
-		ask_socket(s->rousing);
+		ask_socket(s->restarting);
 }
 
 /* As long as its time lasts, as one that runs would. */
-static void wait_for_room(struct rousing *r)
+static void wait_for_room(struct restart_stalled *r)
 {
 	struct sandbox *s = r->sandbox;
 
@@ -116,7 +117,7 @@ static void wait_for_room(struct rousing *r)
 		timer_start(&r->again, MONITOR_ROOM_MS);
 }
 
-static void attempt(struct rousing *r)
+static void attempt(struct restart_stalled *r)
 {
 	struct sandbox *s = r->sandbox;
 	struct err err;
@@ -133,9 +134,9 @@ static void attempt(struct rousing *r)
 		ask_socket(r);
 }
 
-void rouse_begin(struct sandbox *s)
+void restart_stalled_begin(struct sandbox *s)
 {
-	struct rousing *r = calloc(1, sizeof(*r));
+	struct restart_stalled *r = calloc(1, sizeof(*r));
 	struct err err;
 
 	if (!r) {
@@ -148,7 +149,7 @@ void rouse_begin(struct sandbox *s)
 		return;
 	}
 	r->sandbox = s;
-	s->rousing = r;
+	s->restarting = r;
 	timer_init(&r->again, s->node->loop, on_again);
 	timer_start(&r->again, 0);
 }
