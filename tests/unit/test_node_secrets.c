@@ -13,7 +13,7 @@
 #include "node/network/network_secrets.h"
 #include "node/node.h"
 
-enum { GUARD_MS = 60000, SLOT = 3, WAITS_MAX = 8 };
+enum { GUARD_MS = 60000, SLOT = 3, DEFERRED_MAX = 8 };
 
 #define SECRET(value)                                                                  \
 	"{\"sealed\":{\"key\":\"" value "\"},\"network\":{\"rules\":{\"a.example\":[{" \
@@ -25,7 +25,7 @@ static struct scene {
 	struct played_daemon egress, injector;
 	struct node *node;
 	struct sandbox *sandbox;
-	uint64_t waits[WAITS_MAX]; /* tags of those that the injector keeps waiting */
+	uint64_t waits[DEFERRED_MAX]; /* tags of those that the injector keeps waiting */
 	size_t n_waits, n_rules;
 	char last[256];   /* rules that egress was given */
 	char opened[512]; /* what the injector was */

@@ -25,7 +25,7 @@
 #include "node/life/snapshot_take.h"
 #include "node/life/step.h"
 #include "node/life/vm_stop.h"
-#include "node/life/waits.h"
+#include "node/life/deferred.h"
 
 enum {
 	END_ROW_AGAIN_MS = 1000,      /* the row could not be removed */
@@ -70,7 +70,7 @@ void sandbox_free(struct sandbox *s)
 
 	stop_all(s);
 	agent_identity_done(&s->identity);
-	waits_forget(s);
+	deferred_forget(s);
 	while ((k = s->killers)) {
 		s->killers = k->next;
 		free(k);
@@ -233,7 +233,7 @@ static void let_go(struct sandbox *s)
 	requests_not_found(s->info.id, &err);
 	if (pauser)
 		door_refuse(pauser, &err);
-	waits_refuse_all(s, &err);
+	deferred_refuse_all(s, &err);
 }
 
 void sandbox_end(struct sandbox *s, enum node_reason reason, const char *why)

@@ -10,7 +10,7 @@
 #include "node/life/requests_paused.h"
 #include "node/life/snapshot_take.h"
 #include "node/life/step.h"
-#include "node/life/waits.h"
+#include "node/life/deferred.h"
 
 struct fork {
 	struct node *node;
@@ -174,5 +174,5 @@ void fork_ask(struct node *n, struct door_asked *a, const struct node_request *r
 	else if (requests_copies_now(s, rq))
 		begin(s, a, rq);
 	else
-		waits_add(s, a, rq);
+		deferred_add(s, a, rq);
 }

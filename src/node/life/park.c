@@ -6,7 +6,7 @@
 #include "node/life/pause.h"
 #include "node/life/step.h"
 #include "node/life/vm_stop.h"
-#include "node/life/waits.h"
+#include "node/life/deferred.h"
 
 static void parked(struct sandbox *s)
 {
@@ -17,7 +17,7 @@ static void parked(struct sandbox *s)
 	sandbox_enter(&n->table, s, SANDBOX_PAUSED);
 	step("pause.stop");
 	creates_soon(n); /* there is room for another */
-	waits_serve(s);
+	deferred_serve(s);
 }
 
 void park_loaded(struct sandbox *s)

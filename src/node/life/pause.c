@@ -18,7 +18,7 @@
 #include "node/life/snapshot_take.h"
 #include "node/life/start.h"
 #include "node/life/step.h"
-#include "node/life/waits.h"
+#include "node/life/deferred.h"
 #include "node/node.h"
 #include "vm/disk_copy.h"
 #include "vm/save.h"
@@ -131,7 +131,7 @@ void pause_undone(struct sandbox *s)
 	sandbox_enter(&s->node->table, s, SANDBOX_RUNNING);
 	s->seen = s->node->look.number;
 	sandbox_set_deadline(s);
-	waits_serve(s);
+	deferred_serve(s);
 }
 
 /* Of a copy: it goes on as after a pause that failed. */
@@ -181,7 +181,7 @@ static void fail(struct pausing *p, const struct err *why)
 	s->pause_after_ns = clock_wall_ns() + PAUSE_AGAIN_MS * NSEC_PER_MSEC;
 	if (asked)
 		door_refuse(asked, &err);
-	waits_refuse(s, NODE_PAUSE, &err);
+	deferred_refuse(s, NODE_PAUSE, &err);
 	if (begun)
 		restart_stalled_begin(s);
 	else
@@ -253,7 +253,7 @@ static void on_noted(struct journal_write *w, const struct err *err)
 	machine_close(&s->machine);
 	monitor_paused(s);
 	park(s);
-	waits_serve(s);
+	deferred_serve(s);
 }
 
 /* All of it is on the disk. */

@@ -16,7 +16,7 @@
 #include "node/life/requests_paused.h"
 #include "node/life/sandbox_row.h"
 #include "node/life/snapshot_take.h"
-#include "node/life/waits.h"
+#include "node/life/deferred.h"
 #include "node/network/network_verbs.h"
 
 enum { LIST_ENTRIES_MAX = 256 };
@@ -197,7 +197,7 @@ static void verb_timeout(struct node *n, struct door_asked *a, const struct node
 	if (!s || rest_check(s, &err) < 0) {
 		ended_refuse(n, a, rq, &err);
 	} else if (s->state != SANDBOX_RUNNING) {
-		waits_add(s, a, rq);
+		deferred_add(s, a, rq);
 	} else {
 		(void)move_lease(s, rq->timeout_s, true);
 		note_lease(s, a, false);

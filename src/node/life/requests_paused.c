@@ -9,7 +9,7 @@
 #include "node/node.h"
 #include "node/life/pause.h"
 #include "node/life/resume.h"
-#include "node/life/waits.h"
+#include "node/life/deferred.h"
 
 bool requests_rests(const struct sandbox *s)
 {
@@ -36,7 +36,8 @@ void requests_pause(struct node *n, struct door_asked *a, const struct node_requ
 	if (s && s->state == SANDBOX_ENDING) {
 		requests_not_found(rq->id, &err);
 		s = NULL;
-	} else if (s && requests_rests(s) && !s->waits) { /* else somebody wants it resumed first */
+	} else if (s && requests_rests(s) &&
+		   !s->deferred) { /* else somebody wants it resumed first */
 		err_set(&err, ERR_EXISTS, 0, "Sandbox %s is already paused", rq->id);
 		s = NULL;
 	}
@@ -49,7 +50,7 @@ void requests_pause(struct node *n, struct door_asked *a, const struct node_requ
 	else if (s->state == SANDBOX_RUNNING)
 		pause_begin(s, a, !(rq->flags & NODE_NO_MEMORY));
 	else
-		waits_add(s, a, rq);
+		deferred_add(s, a, rq);
 }
 
 struct sandbox *requests_to_copy(struct node *n, const struct node_request *rq, struct err *err)
@@ -60,7 +61,7 @@ struct sandbox *requests_to_copy(struct node *n, const struct node_request *rq, 
 		requests_not_found(rq->id, err);
 		return NULL;
 	}
-	if (s && requests_rests(s) && !s->waits && !(rq->flags & NODE_ALSO_PAUSED)) {
+	if (s && requests_rests(s) && !s->deferred && !(rq->flags & NODE_ALSO_PAUSED)) {
 		err_set(err, ERR_EXISTS, 0, "Sandbox %s is paused", rq->id);
 		return NULL;
 	}
@@ -89,7 +90,7 @@ static void resume(struct sandbox *s, struct door_asked *a, const struct node_re
 		return;
 	}
 	resume_join(s, timeout_s);
-	waits_add(s, a, rq);
+	deferred_add(s, a, rq);
 }
 
 void requests_resume(struct sandbox *s, struct door_asked *a, const struct node_request *rq)
@@ -117,7 +118,7 @@ void requests_traffic(struct sandbox *s, struct door_asked *a, const struct node
 	struct err err;
 
 	if (!requests_rests(s)) {
-		waits_add(s, a, rq);
+		deferred_add(s, a, rq);
 	} else if (may &&
 		   (rq->flags & (NODE_TO_AGENT | NODE_PRIVATE))) { /* its token was not right */
 		err_set(&err, ERR_DENIED, 0, "only its access token resumes sandbox %s", rq->id);

@@ -19,7 +19,7 @@
 #include "node/life/sandbox_row.h"
 #include "node/life/start.h"
 #include "node/life/step.h"
-#include "node/life/waits.h"
+#include "node/life/deferred.h"
 
 struct resuming {
 	struct sandbox *sandbox;
@@ -108,9 +108,9 @@ static void refuse_waiting(struct sandbox *s, const struct err *why)
 	/* of a file or a template, not of the sandbox: it is there */
 	if (err.code == ERR_NOT_FOUND || err.code == ERR_EXISTS)
 		err.code = ERR_INTERNAL;
-	waits_refuse(s, NODE_CONNECT, &err);
-	waits_refuse(s, NODE_RESUME, &err);
-	waits_refuse(s, NODE_SOCKETS, &err);
+	deferred_refuse(s, NODE_CONNECT, &err);
+	deferred_refuse(s, NODE_RESUME, &err);
+	deferred_refuse(s, NODE_SOCKETS, &err);
 }
 
 static void on_paused_at_least(struct journal_write *w, const struct err *err)
@@ -224,9 +224,9 @@ static void on_noted(struct journal_write *w, const struct err *err)
 	sandbox_files_order(s, FILES_RUNS, &o);
 	if (files_ask(n->files, NULL, &o, NULL, &mine) < 0)
 		log_error("%s: %s", s->info.id, mine.msg);
-	waits_resumed(s);
+	deferred_resumed(s);
 	step("resume.answer");
-	waits_serve(s);
+	deferred_serve(s);
 	creates_soon(n);
 }
 

@@ -17,7 +17,7 @@ enum {
 	RESUME_LOOK_MS = 100,       /* how often the links are looked at meanwhile */
 };
 
-/* A PAUSED one. Failure (-1): it still is. Who waits for it is in s->waits. */
+/* A PAUSED one. Failure (-1): it still is. Who waits for it is in s->deferred. */
 int resume_begin(struct sandbox *s, uint32_t timeout_s, bool memory, struct err *err) NODISCARD;
 void resume_join(struct sandbox *s, uint32_t timeout_s); /* one more wants it, for so long */
 void resume_cancel(struct sandbox *s);                   /* fine when none is under way */

@@ -85,10 +85,10 @@ struct sandbox {
 	struct restore restore;
 	struct restore_user restore_user;
 	struct timer timer; /* RUNNING: the deadline. PARKING, ENDING: when to try again */
-	void (*on_stopped)(struct sandbox *s);    /* vm_stop.c: it has no VM any more */
-	struct kill_wait *killers;                /* asked for its end and wait for it */
-	struct sandbox_wait *waits, **waits_last; /* in the order they came, so many: */
-	size_t n_waits;
+	void (*on_stopped)(struct sandbox *s);              /* vm_stop.c: it has no VM any more */
+	struct kill_wait *killers;                          /* asked for its end and wait for it */
+	struct deferred_request *deferred, **deferred_last; /* in the order they came, so many: */
+	size_t n_deferred;
 	struct pausing *pausing;   /* pause.c */
 	struct taking *copying;    /* snapshot_take.c: QEMU still copies its disk; or NULL */
 	uint64_t pause_after_ns;   /* it could not be paused: not again by itself before */

@@ -12,7 +12,7 @@
 #include "node/life/requests.h"
 #include "node/life/requests_paused.h"
 #include "node/life/step.h"
-#include "node/life/waits.h"
+#include "node/life/deferred.h"
 #include "vm/disk_copy.h"
 
 struct taking {
@@ -399,5 +399,5 @@ void snapshot_ask(struct node *n, struct door_asked *a, const struct node_reques
 	else if (requests_copies_now(s, rq))
 		take(s, a, rq);
 	else
-		waits_add(s, a, rq);
+		deferred_add(s, a, rq);
 }

@@ -10,7 +10,7 @@
 #include "node/node.h"
 #include "node/life/requests_paused.h"
 #include "node/life/sandbox_row.h"
-#include "node/life/waits.h"
+#include "node/life/deferred.h"
 #include "node/network/network_verbs.h"
 
 struct secret_job {
@@ -219,7 +219,7 @@ static void change_waiting(const struct secret_job *j)
 	network_jobs_change_secret(n, &j->change);
 	for (struct sandbox *s = n->table.all; s; s = s->next)
 		if (strcmp(s->info.team, j->change.team) == 0)
-			waits_change_secret(s, &j->change);
+			deferred_change_secret(s, &j->change);
 }
 
 static int list(struct secret_job *j, struct err *err)

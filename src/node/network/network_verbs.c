@@ -13,7 +13,7 @@
 #include "node/life/requests.h"
 #include "node/life/requests_paused.h"
 #include "node/life/sandbox_row.h"
-#include "node/life/waits.h"
+#include "node/life/deferred.h"
 
 enum {
 	SAID_MAX = 1024 * 1024, /* by egress, whatever it was asked */
@@ -176,7 +176,7 @@ void network_put_ask(struct node *n, struct door_asked *a, const struct node_req
 	struct err err;
 	struct sandbox *s = requests_alive(n, rq, &err);
 
-	if (s && requests_rests(s) && !s->waits) {
+	if (s && requests_rests(s) && !s->deferred) {
 		err_set(&err, ERR_EXISTS, 0, "Sandbox %s is paused", rq->id);
 		s = NULL;
 	}
@@ -185,7 +185,7 @@ void network_put_ask(struct node *n, struct door_asked *a, const struct node_req
 	else if (s->state == SANDBOX_RUNNING)
 		put(s, a, rq, text);
 	else
-		waits_add_text(s, a, rq, text);
+		deferred_add_text(s, a, rq, text);
 }
 
 /* --- questions ---------------------------------------------------------------------------- */
