@@ -262,7 +262,7 @@ static void take_down(struct daemon *d)
 	installation_close(&n->installation);
 	ended_close(n);
 	metrics_close(n);
-	repeats_close(n);
+	idempotency_close(n);
 	tidy_close(n);
 	while (n->table.all)
 		sandbox_free(n->table.all);

@@ -12,7 +12,7 @@
 #include "node/record/memory_watch.h"
 #include "node/life/once.h"
 #include "node/recovery/quarantine.h"
-#include "node/life/repeats.h"
+#include "node/life/idempotency.h"
 #include "node/life/sandbox_table.h"
 #include "node/settings.h"
 #include "node/life/signed.h"
@@ -57,7 +57,7 @@ struct node {
 	uint64_t resuming_mib;              /* what these take, and is not measured yet */
 	struct signed_searches searches;
 	struct ended ended;
-	struct repeats repeats;
+	struct idempotency idempotency;
 	struct onces onces;
 	struct snapshots snapshots;
 	struct quarantine quarantine;

@@ -107,7 +107,7 @@ static inline void scene_end(void)
 	door_close(TAKE(s.n->door));
 	requests_close(s.n);
 	creates_close(s.n);
-	repeats_close(s.n);
+	idempotency_close(s.n);
 	tidy_close(s.n);
 	while (s.n->table.all) {
 		assert_null(s.n->table.all->repeat);

@@ -365,9 +365,9 @@ static void the_same_create_is_the_same_sandbox(void **state)
 	snprintf(other.team, sizeof(other.team), "strangers");
 	send_it(other, "{\"metadata\":{}}"); /* names are a team's own */
 	run_until_waiting(2);
-	repeats_note(b, &row);
+	idempotency_note(b, &row);
 	assert_string_equal(row.idempotency, "name");
-	repeats_forget(b); /* it ended: another is made */
+	idempotency_forget(b); /* it ended: another is made */
 	send_it(request("a", "name"), "{\"metadata\":{}}");
 	run_until_waiting(3);
 	scene_end();
@@ -419,9 +419,9 @@ static void the_journal_remembers_it_for_a_day(void **state)
 	b = box_new();
 	snprintf(row.sandbox.id, sizeof(row.sandbox.id), "%s", b->info.id);
 	snprintf(row.sandbox.team, sizeof(row.sandbox.team), "team");
-	row.request_print = repeats_print(&rq, BYTES_LIT("{}"));
+	row.request_print = idempotency_print(&rq, BYTES_LIT("{}"));
 	b->info.started_ns = clock_wall_ns() - 23 * 3600 * NSEC_PER_SEC;
-	assert_int_equal(repeats_load(b, &row, &err), 0);
+	assert_int_equal(idempotency_load(b, &row, &err), 0);
 	send_it(rq, "{}");
 	assert_string_equal(hear().sandbox.id, b->info.id);
 	b->info.started_ns -= 3600 * NSEC_PER_SEC;

@@ -184,7 +184,7 @@ int admission_create(struct create *c, const struct node_request *rq, struct byt
 	if (create_text_split(text, NODE_TEXT_MAX, &c->env, &c->text, err) < 0 ||
 	    network_allow(c->node, c->text, err) < 0)
 		return -1;
-	return repeats_begin(c->node, c, rq, text, err);
+	return idempotency_begin(c->node, c, rq, text, err);
 }
 
 int admission_copy(struct create *c, const struct create_copy *of, struct err *err)

@@ -60,7 +60,7 @@ static void refuse(struct create *c, const struct err *why)
 	struct node_reply r = { .code = why->code, .retry_s = retry_after(c, why) };
 
 	dequeue(c);
-	repeats_failed(c, why);
+	idempotency_failed(c, why);
 	memcpy(r.msg, why->msg, sizeof(r.msg));
 	answer(c, &r);
 	create_free(c);
@@ -74,7 +74,7 @@ void creates_refuse_all(struct node *n, const struct err *why)
 
 static bool is_wanted(const struct create *c)
 {
-	return door_wanted(c->fork ? fork_asked(c->fork) : c->asked) || repeats_awaited(c);
+	return door_wanted(c->fork ? fork_asked(c->fork) : c->asked) || idempotency_awaited(c);
 }
 
 static void drop_unwanted(struct create *c)
@@ -179,7 +179,7 @@ void creates_ask(struct node *n, struct door_asked *asked, const struct node_req
 	struct create *c;
 	struct err err;
 
-	if (repeats_take(n, asked, rq, text))
+	if (idempotency_take(n, asked, rq, text))
 		return;
 	c = make_create(n, asked);
 	if (!c) {
@@ -277,7 +277,7 @@ void creates_done(struct sandbox *s)
 	struct create *c = TAKE(s->create);
 
 	s->node->creates.claimed--;
-	repeats_done(c, s);
+	idempotency_done(c, s);
 	answer(c, &r);
 	create_free(c);
 	creates_soon(s->node);

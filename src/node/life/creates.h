@@ -31,7 +31,7 @@ struct create {
 	char team[NODE_ID_MAX + 1], key_id[NODE_ID_MAX + 1];
 	char token[NODE_ID_MAX + 1]; /* of the request, see once.h; may be empty */
 	uint32_t timeout_s, flags;
-	struct repeat *repeat;     /* repeats.h; NULL: it has no name */
+	struct repeat *repeat;     /* idempotency.h; NULL: it has no name */
 	struct snapshot *snapshot; /* held; what it wants a copy of; NULL: of the template */
 	struct fork *fork;         /* who is told; NULL: `asked` */
 	size_t fork_at;

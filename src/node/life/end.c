@@ -75,7 +75,7 @@ void sandbox_free(struct sandbox *s)
 		s->killers = k->next;
 		free(k);
 	}
-	repeats_forget(s);
+	idempotency_forget(s);
 	tidy_forget(s);
 	metrics_done(&s->record.metrics);
 	events_done(&s->record.events);
@@ -228,7 +228,7 @@ static void let_go(struct sandbox *s)
 	if (s->state == SANDBOX_WAITING)
 		creates_unready(s);
 	stop_all(s);
-	repeats_forget(s);
+	idempotency_forget(s);
 	table_disown(&s->node->table, s);
 	requests_not_found(s->info.id, &err);
 	if (pauser)

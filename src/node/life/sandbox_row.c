@@ -24,7 +24,7 @@ static int make_row(const struct sandbox *s, enum journal_state state, struct jo
 	ret->known = s->network.known;
 	memcpy(ret->token, s->token, sizeof(ret->token));
 	memcpy(ret->control_token, s->control_token, sizeof(ret->control_token));
-	repeats_note(s, ret);
+	idempotency_note(s, ret);
 	memcpy(ret->key_id, s->key_id, sizeof(ret->key_id));
 	memcpy(ret->machine_id, s->machine_id, sizeof(ret->machine_id));
 	memcpy(ret->boot_id, s->boot_id, sizeof(ret->boot_id));

@@ -116,7 +116,7 @@ static int load_owned(struct sandbox *s, const struct journal_row *row, struct e
 		return -1;
 	if (s->text && strlen(s->text) > NODE_TEXT_MAX)
 		return err_set(err, ERR_INVALID, 0, "its text has %zu bytes", strlen(s->text));
-	if (repeats_load(s, row, err) < 0)
+	if (idempotency_load(s, row, err) < 0)
 		return -1;
 	return table_own(&s->node->table, s, err);
 }

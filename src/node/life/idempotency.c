@@ -1,5 +1,5 @@
-/* repeats.c - names of creates, by team and name. */
-#include "node/life/repeats.h"
+/* idempotency.c - names of creates, by team and name. */
+#include "node/life/idempotency.h"
 
 #include <errno.h>
 
@@ -22,7 +22,7 @@ struct repeat {
 	struct repeat *next;
 };
 
-static struct repeat **bucket_of(struct repeats *r, const char *team, const char *name)
+static struct repeat **bucket_of(struct idempotency *r, const char *team, const char *name)
 {
 	uint32_t h = 2166136261u;
 
@@ -30,12 +30,12 @@ static struct repeat **bucket_of(struct repeats *r, const char *team, const char
 		h = (h ^ (uint8_t)*team) * 16777619u;
 	for (; *name; name++)
 		h = (h ^ (uint8_t)*name) * 16777619u;
-	return &r->buckets[h % REPEATS_BUCKETS];
+	return &r->buckets[h % IDEMPOTENCY_BUCKETS];
 }
 
 static struct repeat *find(struct node *n, const char *team, const char *name)
 {
-	struct repeat *r = *bucket_of(&n->repeats, team, name);
+	struct repeat *r = *bucket_of(&n->idempotency, team, name);
 
 	while (r && (strcmp(r->team, team) != 0 || strcmp(r->name, name) != 0))
 		r = r->next;
@@ -44,7 +44,7 @@ static struct repeat *find(struct node *n, const char *team, const char *name)
 
 static struct repeat *add(struct node *n, const char *team, const char *name, uint64_t print)
 {
-	struct repeat **bucket = bucket_of(&n->repeats, team, name);
+	struct repeat **bucket = bucket_of(&n->idempotency, team, name);
 	struct repeat *r = calloc(1, sizeof(*r));
 
 	if (!r)
@@ -60,7 +60,7 @@ static struct repeat *add(struct node *n, const char *team, const char *name, ui
 
 static void drop(struct repeat *r)
 {
-	struct repeat **at = bucket_of(&r->node->repeats, r->team, r->name);
+	struct repeat **at = bucket_of(&r->node->idempotency, r->team, r->name);
 
 	while (*at != r)
 		at = &(*at)->next;
@@ -88,7 +88,7 @@ static struct door_asked *take_wait(struct repeat *r)
 	return a;
 }
 
-uint64_t repeats_print(const struct node_request *rq, struct bytes text)
+uint64_t idempotency_print(const struct node_request *rq, struct bytes text)
 {
 	const uint32_t numbers[] = { rq->timeout_s, rq->flags & ~(uint32_t)NODE_AGAIN };
 	uint8_t digest[SHA256_SIZE];
@@ -128,8 +128,8 @@ static bool is_old(const struct repeat *r)
 	       clock_wall_ns() > r->sandbox->info.started_ns + REPEAT_KEEP_S * NSEC_PER_SEC;
 }
 
-bool repeats_take(struct node *n, struct door_asked *a, const struct node_request *rq,
-		  struct bytes text)
+bool idempotency_take(struct node *n, struct door_asked *a, const struct node_request *rq,
+		      struct bytes text)
 {
 	struct repeat *r = rq->idempotency[0] ? find(n, rq->team, rq->idempotency) : NULL;
 	struct err err;
@@ -140,7 +140,7 @@ bool repeats_take(struct node *n, struct door_asked *a, const struct node_reques
 	}
 	if (!r)
 		return false;
-	if (r->print != repeats_print(rq, text)) {
+	if (r->print != idempotency_print(rq, text)) {
 		err_set(&err, ERR_EXISTS, 0,
 			"the Idempotency-Key was used for another request already");
 		door_refuse(a, &err);
@@ -155,16 +155,16 @@ bool repeats_take(struct node *n, struct door_asked *a, const struct node_reques
 
 /* --- the first ---------------------------------------------------------------------------- */
 
-int repeats_begin(struct node *n, struct create *c, const struct node_request *rq,
-		  struct bytes text, struct err *err)
+int idempotency_begin(struct node *n, struct create *c, const struct node_request *rq,
+		      struct bytes text, struct err *err)
 {
 	if (!rq->idempotency[0])
 		return 0;
-	c->repeat = add(n, rq->team, rq->idempotency, repeats_print(rq, text));
+	c->repeat = add(n, rq->team, rq->idempotency, idempotency_print(rq, text));
 	return c->repeat ? 0 : err_set(err, ERR_EXHAUSTED, ENOMEM, "a create");
 }
 
-void repeats_done(struct create *c, struct sandbox *s)
+void idempotency_done(struct create *c, struct sandbox *s)
 {
 	struct repeat *r = TAKE(c->repeat);
 	struct door_asked *a;
@@ -178,7 +178,7 @@ void repeats_done(struct create *c, struct sandbox *s)
 			    NULL, 0);
 }
 
-void repeats_failed(struct create *c, const struct err *why)
+void idempotency_failed(struct create *c, const struct err *why)
 {
 	struct repeat *r = TAKE(c->repeat);
 	struct door_asked *a;
@@ -190,7 +190,7 @@ void repeats_failed(struct create *c, const struct err *why)
 	drop(r);
 }
 
-bool repeats_awaited(const struct create *c)
+bool idempotency_awaited(const struct create *c)
 {
 	const struct repeat_wait *w = c->repeat ? c->repeat->waits : NULL;
 
@@ -199,22 +199,22 @@ bool repeats_awaited(const struct create *c)
 	return w;
 }
 
-void repeats_forget(struct sandbox *s)
+void idempotency_forget(struct sandbox *s)
 {
 	if (s->repeat)
 		drop(s->repeat);
 }
 
-void repeats_close(struct node *n)
+void idempotency_close(struct node *n)
 {
-	for (size_t i = 0; i < REPEATS_BUCKETS; i++)
-		while (n->repeats.buckets[i])
-			drop(n->repeats.buckets[i]);
+	for (size_t i = 0; i < IDEMPOTENCY_BUCKETS; i++)
+		while (n->idempotency.buckets[i])
+			drop(n->idempotency.buckets[i]);
 }
 
 /* --- in the journal ----------------------------------------------------------------------- */
 
-void repeats_note(const struct sandbox *s, struct journal_row *row)
+void idempotency_note(const struct sandbox *s, struct journal_row *row)
 {
 	const struct repeat *r = s->create ? s->create->repeat : s->repeat;
 
@@ -224,7 +224,7 @@ void repeats_note(const struct sandbox *s, struct journal_row *row)
 	row->request_print = r->print;
 }
 
-int repeats_load(struct sandbox *s, const struct journal_row *row, struct err *err)
+int idempotency_load(struct sandbox *s, const struct journal_row *row, struct err *err)
 {
 	/* two of the same name: the older one's was a day old, its row not written since */
 	struct repeat *before = find(s->node, row->sandbox.team, row->idempotency);
