@@ -33,7 +33,7 @@ static struct world {
 	struct policy_ground ground;
 	struct house house;
 	struct addr proxy;
-	struct outlet outlet;
+	struct sandbox_egress sandbox_egress;
 	int guest[PEERS], server[PEERS];
 	int injector; /* its worker's end */
 	int dns_conn; /* somebody asks over TCP */
@@ -134,11 +134,12 @@ static void guest_begins(int *guest, uint8_t how)
 	struct err err;
 	int pair[2];
 
-	if (*guest >= 0 || !w.outlet.ruled) /* its door sees to that */
+	if (*guest >= 0 || !w.sandbox_egress.ruled) /* its door sees to that */
 		return;
 	script_pair(SOCK_STREAM, pair);
 	*guest = pair[0];
-	(void)!front_start(&w.outlet, pair[1], to[how % COUNT(to)], ports[how >> 4 & 3], &err);
+	(void)!front_start(&w.sandbox_egress, pair[1], to[how % COUNT(to)], ports[how >> 4 & 3],
+			   &err);
 }
 
 /* A greeting, in records of `piece` bytes (0: in one). */
@@ -222,7 +223,7 @@ static void guest_resolves(uint8_t how)
 		return;
 	if (how & 64)
 		q.ptr[q.len - 13] = how; /* another type */
-	names_ask(&w.outlet, net.door, buf_view(&q), &nobody);
+	names_ask(&w.sandbox_egress, net.door, buf_view(&q), &nobody);
 }
 
 /* --- servers, resolver, injector ----------------------------------------------------------------
@@ -307,13 +308,13 @@ static void injector_does(uint8_t how, struct bytes said)
 		script_drop(&w.injector, false);
 		script_pair(SOCK_SEQPACKET, pair);
 		w.injector = pair[0];
-		(void)!outlet_injector(&w.outlet, pair[1], &err);
+		(void)!sandbox_egress_injector(&w.sandbox_egress, pair[1], &err);
 		break;
 	case 1:
 		script_drop(&w.injector, false);
 		break;
 	case 2:
-		(void)!outlet_injector(&w.outlet, -1, &err);
+		(void)!sandbox_egress_injector(&w.sandbox_egress, -1, &err);
 		break;
 	case 3:
 		script_put(w.injector, (struct bytes){ (const uint8_t *)&over, sizeof(over) });
@@ -346,14 +347,14 @@ static void new_rules(uint8_t which)
 	struct err err;
 
 	w.served |= which % COUNT(all) == 3;
-	if (outlet_rule(&w.outlet, bytes_str(all[which % COUNT(all)]), &err) < 0)
+	if (sandbox_egress_rule(&w.sandbox_egress, bytes_str(all[which % COUNT(all)]), &err) < 0)
 		must_say_why(&err);
 }
 
 /* Whoever waits for something has waited long enough. */
 static void time_passes(uint8_t for_whom)
 {
-	for (struct front *f = w.outlet.fronts; f; f = f->next) {
+	for (struct front *f = w.sandbox_egress.fronts; f; f = f->next) {
 		if (for_whom & 1)
 			script_fire(&f->quiet);
 		if (for_whom & 2)
@@ -363,7 +364,7 @@ static void time_passes(uint8_t for_whom)
 		if (for_whom & 8 && f->pumping)
 			script_fire(&f->pump.idle);
 	}
-	script_fire(&w.outlet.share.again);
+	script_fire(&w.sandbox_egress.share.again);
 }
 
 /* --- a run -------------------------------------------------------------------------------------
@@ -391,16 +392,17 @@ static void begin(uint8_t mode)
 		w.house.proxy = &w.proxy;
 		w.ground.proxy_resolves = !(mode & 128);
 	}
-	outlet_open(&w.outlet, &w.house);
+	sandbox_egress_open(&w.sandbox_egress, &w.house);
 	new_rules(mode >> 4 & 7);
 }
 
 static void end(void)
 {
-	outlet_forget(&w.outlet);
-	MUST(w.outlet.n_fronts == 0 && w.outlet.n_handed == 0 && w.outlet.n_asked == 0);
-	MUST(!w.outlet.share.line && w.outlet.counts.bytes_out == 0);
-	share_close(&w.outlet.share);
+	sandbox_egress_forget(&w.sandbox_egress);
+	MUST(w.sandbox_egress.n_fronts == 0 && w.sandbox_egress.n_handed == 0 &&
+	     w.sandbox_egress.n_asked == 0);
+	MUST(!w.sandbox_egress.share.line && w.sandbox_egress.counts.bytes_out == 0);
+	share_close(&w.sandbox_egress.share);
 	resolver_close(w.resolver);
 	policy_ground_done(&w.ground);
 	for (int i = 0; i < PEERS; i++) {
@@ -464,7 +466,7 @@ static void step(uint8_t op, uint8_t a, struct bytes *in)
 		break;
 	case 12:
 		if (a == 255)
-			outlet_forget(&w.outlet);
+			sandbox_egress_forget(&w.sandbox_egress);
 		else
 			new_rules(a);
 		break;

@@ -11,7 +11,7 @@ static void add(struct audit *a, const struct injector_over *over)
 {
 	char why[sizeof(over->why) + 1];
 	const struct audit_entry e = {
-		.kind = OUTLET_TLS, .name = "a.com", .ip = 1, .port = 443, .why = why
+		.kind = SANDBOX_EGRESS_TLS, .name = "a.com", .ip = 1, .port = 443, .why = why
 	};
 
 	snprintf(why, sizeof(why), "%.*s", (int)sizeof(over->why), over->why);

@@ -11,7 +11,7 @@
 
 struct audit_kept {
 	uint64_t at_ns; /* wall clock */
-	enum outlet_kind kind;
+	enum sandbox_egress_kind kind;
 	enum audit_verdict verdict;
 	uint32_t ip;
 	uint16_t port;

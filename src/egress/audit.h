@@ -12,11 +12,16 @@ enum {
 	AUDIT_TEXT_MAX = 2560 * AUDIT_KEPT,
 };
 
-enum outlet_kind { OUTLET_NAME, OUTLET_TCP, OUTLET_TLS, OUTLET_HTTP };
+enum sandbox_egress_kind {
+	SANDBOX_EGRESS_NAME,
+	SANDBOX_EGRESS_TCP,
+	SANDBOX_EGRESS_TLS,
+	SANDBOX_EGRESS_HTTP
+};
 enum audit_verdict { AUDIT_REFUSED, AUDIT_ALLOWED, AUDIT_FAILED }; /* failed: and nobody there */
 
 struct audit_entry { /* borrowed */
-	enum outlet_kind kind;
+	enum sandbox_egress_kind kind;
 	enum audit_verdict verdict;
 	const char *name; /* may be empty */
 	uint32_t ip;      /* 0: none */

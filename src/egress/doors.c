@@ -21,7 +21,7 @@ struct doors {
 	struct timer rest; /* runs while the sandbox has been heard enough */
 	uint64_t since_ms; /* when counting `heard` began */
 	unsigned int heard;
-	struct outlet outlet;
+	struct sandbox_egress sandbox_egress;
 };
 
 static void listen_again(struct timer *t)
@@ -48,7 +48,7 @@ static bool may_hear(struct doors *d)
 		d->since_ms = now;
 		d->heard = 0;
 	}
-	if (d->heard < d->outlet.house->limits.per_second * DOORS_HEARD_MS / 1000) {
+	if (d->heard < d->sandbox_egress.house->limits.per_second * DOORS_HEARD_MS / 1000) {
 		d->heard++;
 		return true;
 	}
@@ -85,19 +85,19 @@ static bool destination(int fd, uint32_t *ret_ip, uint16_t *ret_port)
 	return true;
 }
 
-static void turn_away(struct outlet *o, int fd, uint32_t ip, uint16_t port, const char *why)
+static void turn_away(struct sandbox_egress *o, int fd, uint32_t ip, uint16_t port, const char *why)
 {
 	struct policy_verdict v = { 0 };
 
 	snprintf(v.why, sizeof(v.why), "%s", why);
 	o->counts.tcp_refused++;
-	outlet_audit(o, OUTLET_TCP, &v, "", ip, port);
+	sandbox_egress_audit(o, SANDBOX_EGRESS_TCP, &v, "", ip, port);
 	reset(fd);
 }
 
 static void receive(struct doors *d, int fd)
 {
-	struct outlet *o = &d->outlet;
+	struct sandbox_egress *o = &d->sandbox_egress;
 	struct err err;
 	uint32_t ip = 0;
 	uint16_t port = 0;
@@ -117,7 +117,7 @@ static void on_tcp(struct watch *w, unsigned int events)
 	struct doors *d = CONTAINER_OF(w, struct doors, tcp_ready);
 
 	if (events & WATCH_ERROR)
-		log_warn("sandbox %s: its door for connections failed", d->outlet.id);
+		log_warn("sandbox %s: its door for connections failed", d->sandbox_egress.id);
 	for (int i = 0; i < DOORS_BATCH && may_hear(d); i++) {
 		int fd = accept4(d->tcp, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
 
@@ -140,7 +140,7 @@ static void on_udp(struct watch *w, unsigned int events)
 	uint8_t in[DNS_QUERY_MAX + 1]; /* a longer one is cut, and still too long */
 
 	if (events & WATCH_ERROR)
-		log_warn("sandbox %s: its door for names failed", d->outlet.id);
+		log_warn("sandbox %s: its door for names failed", d->sandbox_egress.id);
 	for (int i = 0; i < DOORS_BATCH && may_hear(d); i++) {
 		struct sockaddr_in who = { 0 };
 		socklen_t len = sizeof(who);
@@ -149,7 +149,7 @@ static void on_udp(struct watch *w, unsigned int events)
 
 		if (n < 0)
 			return;
-		names_ask(&d->outlet, d->udp, (struct bytes){ in, (size_t)n }, &who);
+		names_ask(&d->sandbox_egress, d->udp, (struct bytes){ in, (size_t)n }, &who);
 	}
 }
 
@@ -184,7 +184,7 @@ int doors_open(struct doors **ret, const struct house *house, const int fds[stat
 	if (!d)
 		return err_set(err, ERR_EXHAUSTED, ENOMEM, "allocate doors");
 	*d = (struct doors){ .loop = l, .tcp = tcp, .udp = udp };
-	outlet_open(&d->outlet, house);
+	sandbox_egress_open(&d->sandbox_egress, house);
 	if (check(d, err) < 0 || watch_open(&d->tcp_ready, l, tcp, WATCH_READ, on_tcp, err) < 0)
 		return -1;
 	if (watch_open(&d->udp_ready, l, udp, WATCH_READ, on_udp, err) < 0) {
@@ -200,43 +200,43 @@ int doors_open(struct doors **ret, const struct house *house, const int fds[stat
 
 static void say_counts(const struct doors *d)
 {
-	const struct egress_counts *c = &d->outlet.counts;
+	const struct egress_counts *c = &d->sandbox_egress.counts;
 
 	if (c->tcp_refused + c->names_refused + c->tcp_allowed > 0)
 		log_info("sandbox %s: %lu connections let out, %lu and %lu names refused",
-			 d->outlet.id, c->tcp_allowed, c->tcp_refused, c->names_refused);
+			 d->sandbox_egress.id, c->tcp_allowed, c->tcp_refused, c->names_refused);
 }
 
 void doors_name(struct doors *d, const char id[static EGRESS_ID_MAX + 1])
 {
 	say_counts(d);
-	outlet_forget(&d->outlet);
-	snprintf(d->outlet.id, sizeof(d->outlet.id), "%s", id);
+	sandbox_egress_forget(&d->sandbox_egress);
+	snprintf(d->sandbox_egress.id, sizeof(d->sandbox_egress.id), "%s", id);
 }
 
 int doors_rule(struct doors *d, struct bytes text, struct err *err)
 {
-	return outlet_rule(&d->outlet, text, err);
+	return sandbox_egress_rule(&d->sandbox_egress, text, err);
 }
 
 int doors_injector(struct doors *d, int fd, struct err *err)
 {
-	return outlet_injector(&d->outlet, fd, err);
+	return sandbox_egress_injector(&d->sandbox_egress, fd, err);
 }
 
 struct egress_counts doors_counts(const struct doors *d)
 {
-	return d->outlet.counts;
+	return d->sandbox_egress.counts;
 }
 
 int doors_log(const struct doors *d, struct buf *out, struct err *err)
 {
-	return audit_tell(&d->outlet.audit, out, err);
+	return audit_tell(&d->sandbox_egress.audit, out, err);
 }
 
 int doors_known(const struct doors *d, struct buf *out, struct err *err)
 {
-	return known_names_tell(&d->outlet.known, out, err);
+	return known_names_tell(&d->sandbox_egress.known, out, err);
 }
 
 void doors_close(struct doors *d)
@@ -244,7 +244,7 @@ void doors_close(struct doors *d)
 	if (!d)
 		return;
 	say_counts(d);
-	outlet_forget(&d->outlet);
+	sandbox_egress_forget(&d->sandbox_egress);
 	timer_stop(&d->rest);
 	watch_close(&d->tcp_ready);
 	watch_close(&d->udp_ready);

@@ -11,7 +11,7 @@
 
 void front_free(struct front *f)
 {
-	struct outlet *o = f->outlet;
+	struct sandbox_egress *o = f->sandbox_egress;
 
 	timer_stop(&f->quiet);
 	timer_stop(&f->late);
@@ -44,7 +44,7 @@ static void on_drain(struct stream_user *u)
 /* Few bytes are work as well, and that is the sandbox's. */
 static void charge(struct front *f, size_t n)
 {
-	if (!share_take(&f->outlet->share, &f->taker, n))
+	if (!share_take(&f->sandbox_egress->share, &f->taker, n))
 		stream_read(f->guest, false);
 }
 
@@ -97,7 +97,7 @@ static void part(struct front *f)
 	stream_shut(f->guest);
 	stream_read(f->guest, true);
 	timer_stop(&f->late);
-	timer_init(&f->late, f->outlet->house->loop, on_part_late);
+	timer_init(&f->late, f->sandbox_egress->house->loop, on_part_late);
 	timer_start(&f->late, FRONT_PART_MS);
 }
 
@@ -105,7 +105,8 @@ void front_refuse(struct front *f, unsigned int status, const char *why)
 {
 	struct err err;
 
-	if (f->kind == OUTLET_HTTP && f->guest && refusal_write(f->guest, status, why, &err) == 0)
+	if (f->kind == SANDBOX_EGRESS_HTTP && f->guest &&
+	    refusal_write(f->guest, status, why, &err) == 0)
 		part(f);
 	else
 		front_free(f);
@@ -113,8 +114,8 @@ void front_refuse(struct front *f, unsigned int status, const char *why)
 
 void front_turn_away(struct front *f, const struct policy_verdict *v)
 {
-	f->outlet->counts.tcp_refused++;
-	outlet_audit(f->outlet, f->kind, v, f->name, f->ip, f->port);
+	f->sandbox_egress->counts.tcp_refused++;
+	sandbox_egress_audit(f->sandbox_egress, f->kind, v, f->name, f->ip, f->port);
 	front_refuse(f, 403, v->why);
 }
 
@@ -179,7 +180,9 @@ static void on_data(struct stream_user *u, struct bytes in)
 		no_message(f, "cannot be read");
 		return;
 	}
-	f->kind = kind == PEEK_TLS ? OUTLET_TLS : kind == PEEK_HTTP ? OUTLET_HTTP : OUTLET_TCP;
+	f->kind = kind == PEEK_TLS    ? SANDBOX_EGRESS_TLS
+		  : kind == PEEK_HTTP ? SANDBOX_EGRESS_HTTP
+				      : SANDBOX_EGRESS_TCP;
 	f->hides = said.hides;
 	if (f->silent && !said.name[0]) {
 		settle(f, (struct bytes){ 0 });
@@ -281,9 +284,9 @@ void front_wait(struct front *f, struct stream *server, struct bytes early)
 
 /* --- for others --------------------------------------------------------------------------- */
 
-static void join(struct front *f, struct outlet *o)
+static void join(struct front *f, struct sandbox_egress *o)
 {
-	f->outlet = o;
+	f->sandbox_egress = o;
 	f->next = o->fronts;
 	if (f->next)
 		f->next->prev = &f->next;
@@ -292,7 +295,7 @@ static void join(struct front *f, struct outlet *o)
 	o->n_fronts++;
 }
 
-int front_start(struct outlet *o, int fd, uint32_t ip, uint16_t port, struct err *err)
+int front_start(struct sandbox_egress *o, int fd, uint32_t ip, uint16_t port, struct err *err)
 {
 	AUTO(auto_close) int own = fd;
 	struct front *f;
@@ -304,7 +307,7 @@ int front_start(struct outlet *o, int fd, uint32_t ip, uint16_t port, struct err
 		return err_set(err, ERR_EXHAUSTED, ENOMEM, "a connection");
 	f->ip = ip;
 	f->port = port;
-	f->kind = OUTLET_TCP;
+	f->kind = SANDBOX_EGRESS_TCP;
 	f->first = BUF_MAX(PEEK_MAX + LOOP_READ_MAX);
 	f->user.ops = &peeks;
 	f->taker.on_go = on_go;
@@ -322,7 +325,7 @@ int front_start(struct outlet *o, int fd, uint32_t ip, uint16_t port, struct err
 	return 0;
 }
 
-void fronts_cut(struct outlet *o)
+void fronts_cut(struct sandbox_egress *o)
 {
 	while (o->fronts)
 		front_free(o->fronts);
@@ -330,7 +333,7 @@ void fronts_cut(struct outlet *o)
 
 static bool may_reach(const struct front *f, uint32_t ip)
 {
-	const struct policy *p = &f->outlet->policy;
+	const struct policy *p = &f->sandbox_egress->policy;
 
 	if (policy_address(p, ip).yes)
 		return true;
@@ -340,15 +343,15 @@ static bool may_reach(const struct front *f, uint32_t ip)
 /* Whom it has reached, or every one it may still try. */
 static bool may_go_on(const struct front *f)
 {
-	if (!f->outlet->ruled || f->pumping)
-		return f->outlet->ruled && may_reach(f, f->ip);
+	if (!f->sandbox_egress->ruled || f->pumping)
+		return f->sandbox_egress->ruled && may_reach(f, f->ip);
 	for (size_t i = 0; i < f->found.n; i++)
 		if (!may_reach(f, f->found.ip[i]))
 			return false;
 	return true;
 }
 
-void fronts_check(struct outlet *o)
+void fronts_check(struct sandbox_egress *o)
 {
 	struct front *next;
 

@@ -9,7 +9,7 @@
  */
 #pragma once
 
-#include "egress/outlet.h"
+#include "egress/sandbox_egress.h"
 
 enum {
 	FRONT_QUIET_MS = 300,  /* no byte of the client for so long: the server speaks first */
@@ -20,10 +20,11 @@ enum {
 };
 
 /* Takes fd, also on failure. `ip`, `port`: where the guest meant to go. */
-int front_start(struct outlet *o, int fd, uint32_t ip, uint16_t port, struct err *err) NODISCARD;
+int front_start(struct sandbox_egress *o, int fd, uint32_t ip, uint16_t port,
+		struct err *err) NODISCARD;
 
-void fronts_cut(struct outlet *o);   /* all of them */
-void fronts_check(struct outlet *o); /* those that the rules do not allow any more */
+void fronts_cut(struct sandbox_egress *o);   /* all of them */
+void fronts_check(struct sandbox_egress *o); /* those that the rules do not allow any more */
 
 /* --- for front_decide.c and front_pass.c --------------------------------------------------- */
 

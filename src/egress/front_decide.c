@@ -16,8 +16,8 @@ static const struct policy_verdict hidden = { .why = "its true name is encrypted
 /* Where an address is good for the sake of a name, nobody may hide another one. */
 struct policy_verdict front_by_address(const struct front *f)
 {
-	const struct policy *p = &f->outlet->policy;
-	struct policy_verdict v = reach_address(p, &f->outlet->known, f->ip, f->port);
+	const struct policy *p = &f->sandbox_egress->policy;
+	struct policy_verdict v = reach_address(p, &f->sandbox_egress->known, f->ip, f->port);
 
 	if (v.yes && f->hides && policy_minds_names(p) && !policy_address(p, f->ip).yes &&
 	    !policy_service_at(p, f->ip, f->port))
@@ -31,8 +31,9 @@ static void decide_by_address(struct front *f)
 	const char *name = NULL;
 
 	if (is_stand_in(f->ip)) /* the proxy is asked for the one that may be */
-		name = v.yes ? reach_name(&f->outlet->policy, &f->outlet->known, f->ip, &named)
-			     : known_names_of(&f->outlet->known, f->ip, 0);
+		name = v.yes ? reach_name(&f->sandbox_egress->policy, &f->sandbox_egress->known,
+					  f->ip, &named)
+			     : known_names_of(&f->sandbox_egress->known, f->ip, 0);
 	towards(f, f->ip);
 	if (name)
 		snprintf(f->name, sizeof(f->name), "%s", name);
@@ -48,10 +49,11 @@ static void on_found(struct lookup *l, enum dns_reading reading, const struct dn
 	struct policy_verdict v = { .why = "the name has no address" }, one;
 
 	f->found.n = 0;
-	if (!f->outlet->ruled) /* any more */
+	if (!f->sandbox_egress->ruled) /* any more */
 		snprintf(v.why, sizeof(v.why), "no rules yet");
-	for (size_t i = 0; f->outlet->ruled && reading == DNS_ANSWERED && i < found->n; i++) {
-		one = policy_answer(&f->outlet->policy, f->name, found->ip[i]);
+	for (size_t i = 0; f->sandbox_egress->ruled && reading == DNS_ANSWERED && i < found->n;
+	     i++) {
+		one = policy_answer(&f->sandbox_egress->policy, f->name, found->ip[i]);
 		if (!v.yes)
 			v = one;
 		if (one.yes)
@@ -65,7 +67,7 @@ static void on_found(struct lookup *l, enum dns_reading reading, const struct dn
 
 static void decide_by_name(struct front *f)
 {
-	struct outlet *o = f->outlet;
+	struct sandbox_egress *o = f->sandbox_egress;
 	const struct policy_service *s = policy_service(&o->policy, f->name);
 	struct policy_verdict v = policy_name(&o->policy, f->name);
 	struct err err;
@@ -94,8 +96,8 @@ static void decide_by_name(struct front *f)
 		front_let_out(f, &v);
 	} else if (resolver_ask(o->house->resolver, &f->lookup, &o->asker, f->name, on_found,
 				&err) < 0) {
-		f->outlet->counts.tcp_failed++;
-		outlet_failed(o, f->kind, err.msg, f->name, 0, f->port);
+		f->sandbox_egress->counts.tcp_failed++;
+		sandbox_egress_failed(o, f->kind, err.msg, f->name, 0, f->port);
 		front_refuse(f, 502, err.msg);
 	}
 }
@@ -106,7 +108,7 @@ void front_decide(struct front *f)
 
 	timer_stop(&f->quiet);
 	timer_stop(&f->late);
-	if (!f->outlet->ruled) {
+	if (!f->sandbox_egress->ruled) {
 		snprintf(v.why, sizeof(v.why), "no rules yet");
 		front_turn_away(f, &v);
 	} else if (f->name[0]) {

@@ -25,10 +25,10 @@ static void on_go(struct share_taker *t)
 static void on_moved(struct pump *p, struct pump_side *from, size_t n)
 {
 	struct front *f = CONTAINER_OF(p, struct front, pump);
-	struct egress_counts *c = &f->outlet->counts;
+	struct egress_counts *c = &f->sandbox_egress->counts;
 
 	*(from == &p->a ? &c->bytes_out : &c->bytes_in) += n;
-	if (!p->held && !share_take(&f->outlet->share, &f->taker, n))
+	if (!p->held && !share_take(&f->sandbox_egress->share, &f->taker, n))
 		pump_hold(p, true);
 }
 
@@ -39,8 +39,8 @@ static int from_guest(struct front *f, struct bytes in, struct buf *out, struct 
 	if (http_guard_feed(&f->guard, in, out, err) == 0)
 		return 0;
 	snprintf(no.why, sizeof(no.why), "%s", err->msg);
-	f->outlet->counts.tcp_refused++;
-	outlet_audit(f->outlet, f->kind, &no, f->name, f->ip, f->port);
+	f->sandbox_egress->counts.tcp_refused++;
+	sandbox_egress_audit(f->sandbox_egress, f->kind, &no, f->name, f->ip, f->port);
 	return -1;
 }
 
@@ -110,9 +110,9 @@ void front_begin(struct front *f, struct stream *server, struct bytes early)
 	struct err err;
 	int rc = 0;
 
-	f->outlet->counts.bytes_out += f->first.len;
-	f->outlet->counts.bytes_in += early.len;
-	if (f->kind == OUTLET_HTTP)
+	f->sandbox_egress->counts.bytes_out += f->first.len;
+	f->sandbox_egress->counts.bytes_in += early.len;
+	if (f->kind == SANDBOX_EGRESS_HTTP)
 		rc = begin_http(f, server, &err);
 	else if (f->first.len > 0)
 		rc = stream_write_buf(server, &f->first, &err);
@@ -127,8 +127,8 @@ void front_begin(struct front *f, struct stream *server, struct bytes early)
 	share_leave(&f->taker);
 	f->taker.on_go = on_go;
 	f->pumping = true;
-	pump_start(&f->pump, f->kind == OUTLET_HTTP ? &looked_at : &as_is, TAKE(f->guest), server,
-		   FRONT_IDLE_MS);
+	pump_start(&f->pump, f->kind == SANDBOX_EGRESS_HTTP ? &looked_at : &as_is, TAKE(f->guest),
+		   server, FRONT_IDLE_MS);
 	pump_wait(&f->pump.a, f->guarded && http_guard_waits(&f->guard));
 }
 
@@ -136,7 +136,8 @@ void front_begin(struct front *f, struct stream *server, struct bytes early)
 
 bool front_has_rule(const struct front *f)
 {
-	return f->name[0] && f->kind != OUTLET_TCP && policy_opens(&f->outlet->policy, f->name);
+	return f->name[0] && f->kind != SANDBOX_EGRESS_TCP &&
+	       policy_opens(&f->sandbox_egress->policy, f->name);
 }
 
 /* Both ends leave this process. */
@@ -148,10 +149,10 @@ static void hand(struct front *f, struct stream *server)
 	struct err err;
 
 	f->guest = NULL;
-	if (hand_over_pass(f->outlet->injector, &what, &err) < 0) {
-		f->outlet->counts.tcp_failed++;
+	if (hand_over_pass(f->sandbox_egress->injector, &what, &err) < 0) {
+		f->sandbox_egress->counts.tcp_failed++;
 		snprintf(no.why, sizeof(no.why), "%s", err.msg);
-		outlet_audit(f->outlet, f->kind, &no, f->name, f->ip, f->port);
+		sandbox_egress_audit(f->sandbox_egress, f->kind, &no, f->name, f->ip, f->port);
 	}
 	front_free(f);
 }
@@ -176,13 +177,13 @@ static void on_dialled(struct way *w, struct stream *s, struct bytes early, cons
 
 static int dial_one(struct front *f, uint32_t ip, struct err *err)
 {
-	const struct house *h = f->outlet->house;
+	const struct house *h = f->sandbox_egress->house;
 	char text[IP4_TEXT_MAX];
 	struct addr to;
 
 	f->ip = ip;
 	ip4_text(ip, text);
-	if (h->proxy && !policy_service_at(&f->outlet->policy, ip, f->port))
+	if (h->proxy && !policy_service_at(&f->sandbox_egress->policy, ip, f->port))
 		return way_start_via(&f->way, h->loop, h->proxy, is_stand_in(ip) ? f->name : text,
 				     f->port, FRONT_DIAL_MS, on_dialled, err);
 	if (addr_ip(text, f->port, &to, err) < 0)
@@ -200,22 +201,22 @@ static void dial_next(struct front *f, const char *why)
 			return;
 		why = err.msg;
 	}
-	f->outlet->counts.tcp_failed++;
-	outlet_failed(f->outlet, f->kind, why, f->name, f->ip, f->port);
+	f->sandbox_egress->counts.tcp_failed++;
+	sandbox_egress_failed(f->sandbox_egress, f->kind, why, f->name, f->ip, f->port);
 	front_refuse(f, 502, why);
 }
 
 void front_told(struct front *f, const struct policy_verdict *v)
 {
-	f->outlet->counts.tcp_allowed++;
-	outlet_audit(f->outlet, f->kind, v, f->name, f->found.ip[0], f->port);
+	f->sandbox_egress->counts.tcp_allowed++;
+	sandbox_egress_audit(f->sandbox_egress, f->kind, v, f->name, f->found.ip[0], f->port);
 }
 
 void front_let_out(struct front *f, const struct policy_verdict *v)
 {
 	struct policy_verdict no = { .why = "a host with a rule, and its injector is not there" };
 
-	if (front_has_rule(f) && !hand_over_lives(f->outlet->injector)) {
+	if (front_has_rule(f) && !hand_over_lives(f->sandbox_egress->injector)) {
 		front_turn_away(f, &no);
 		return;
 	}

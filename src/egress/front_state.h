@@ -12,12 +12,12 @@
 #include "net/pump.h"
 
 struct front {
-	struct outlet *outlet;
+	struct sandbox_egress *sandbox_egress;
 	struct stream *guest; /* NULL: it is the pump's */
 	struct stream_user user;
 	uint32_t ip; /* where the guest meant to go, then where it goes */
 	uint16_t port;
-	enum outlet_kind kind;
+	enum sandbox_egress_kind kind;
 	char name[DOMAIN_SIZE]; /* that decided; empty: the address did */
 	struct buf first;       /* what the guest said before anybody was dialled */
 	struct peek_place place;

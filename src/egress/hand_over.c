@@ -11,7 +11,7 @@
 
 struct handed {
 	uint64_t tag;
-	enum outlet_kind kind;
+	enum sandbox_egress_kind kind;
 	uint32_t ip;
 	uint16_t port;
 	char name[DOMAIN_SIZE];
@@ -22,7 +22,7 @@ struct handed {
 };
 
 struct hand_over {
-	struct outlet *outlet;
+	struct sandbox_egress *sandbox_egress;
 	int sock; /* -1: the worker is gone */
 	struct watch ready;
 	uint64_t tag;
@@ -41,7 +41,7 @@ static void let_go(struct handed *h)
 static void conclude(struct hand_over *w, struct handed **at, const struct injector_over *over)
 {
 	struct policy_verdict no = { .why = "its injector ended" };
-	struct outlet *o = w->outlet;
+	struct sandbox_egress *o = w->sandbox_egress;
 	struct handed *h = *at;
 
 	*at = h->next;
@@ -49,7 +49,7 @@ static void conclude(struct hand_over *w, struct handed **at, const struct injec
 	if (over)
 		snprintf(no.why, sizeof(no.why), "%.*s", (int)sizeof(over->why), over->why);
 	if (no.why[0])
-		outlet_audit(o, h->kind, &no, h->name, h->ip, h->port);
+		sandbox_egress_audit(o, h->kind, &no, h->name, h->ip, h->port);
 	let_go(h);
 	free(h);
 }
@@ -72,8 +72,8 @@ static void tell(struct hand_over *w, const struct injector_over *over)
 		at = &(*at)->next;
 	if (!*at)
 		return;
-	w->outlet->counts.bytes_out += over->bytes_out;
-	w->outlet->counts.bytes_in += over->bytes_in;
+	w->sandbox_egress->counts.bytes_out += over->bytes_out;
+	w->sandbox_egress->counts.bytes_in += over->bytes_in;
 	if (!over->goes_on)
 		conclude(w, at, over);
 }
@@ -81,9 +81,9 @@ static void tell(struct hand_over *w, const struct injector_over *over)
 static int send_it(struct hand_over *w, const struct handed *h, struct err *err)
 {
 	struct injector_hand m = { .version = INJECTOR_VERSION,
-				   .tls = h->kind == OUTLET_TLS,
+				   .tls = h->kind == SANDBOX_EGRESS_TLS,
 				   .tag = h->tag,
-				   .bytes_per_s = w->outlet->house->limits.bytes_per_s,
+				   .bytes_per_s = w->sandbox_egress->house->limits.bytes_per_s,
 				   .port = h->port,
 				   .first_len = (uint32_t)h->first.len };
 
@@ -126,7 +126,7 @@ static void on_ready(struct watch *ready, unsigned int events)
 	}
 }
 
-int hand_over_open(struct hand_over **ret, struct outlet *o, int fd, struct err *err)
+int hand_over_open(struct hand_over **ret, struct sandbox_egress *o, int fd, struct err *err)
 {
 	AUTO(auto_close) int own = fd;
 	AUTO(auto_free) struct hand_over *w = calloc(1, sizeof(*w));
@@ -136,7 +136,7 @@ int hand_over_open(struct hand_over **ret, struct outlet *o, int fd, struct err 
 		return err_set(err, ERR_EXHAUSTED, ENOMEM, "the way to an injector");
 	if (flags < 0 || fcntl(fd, F_SETFL, flags | O_NONBLOCK) < 0)
 		return err_set(err, ERR_INVALID, errno, "the way to an injector");
-	w->outlet = o;
+	w->sandbox_egress = o;
 	if (watch_open(&w->ready, o->house->loop, fd, WATCH_READ, on_ready, err) < 0)
 		return err_wrap(err, "the way to an injector");
 	w->sock = take_fd(&own);
@@ -180,7 +180,7 @@ static struct handed *remember(struct hand_over *w, const struct hand_over_what 
 	h->fds[0] = guest;
 	h->fds[1] = server;
 	w->all = h;
-	w->outlet->n_handed++;
+	w->sandbox_egress->n_handed++;
 	return TAKE(h);
 }
 
@@ -208,7 +208,7 @@ int hand_over_pass(struct hand_over *w, const struct hand_over_what *what, struc
 		return 0;
 	}
 	w->all = h->next;
-	w->outlet->n_handed--;
+	w->sandbox_egress->n_handed--;
 	let_go(h);
 	free(h);
 	return err_wrap(err, "hand over to its injector");

@@ -6,7 +6,7 @@
  */
 #pragma once
 
-#include "egress/outlet.h"
+#include "egress/sandbox_egress.h"
 #include "injector/protocol.h"
 #include "wire/domain.h"
 
@@ -15,14 +15,15 @@ enum { HAND_OVER_BATCH = 16 }; /* messages of one worker taken per turn */
 struct hand_over;
 
 /* Takes fd, a SOCK_SEQPACKET socket, also on failure. */
-int hand_over_open(struct hand_over **ret, struct outlet *o, int fd, struct err *err) NODISCARD;
+int hand_over_open(struct hand_over **ret, struct sandbox_egress *o, int fd,
+		   struct err *err) NODISCARD;
 /* Its worker sees that, and ends with all it was handed. NULL is fine. */
 void hand_over_close(struct hand_over *w);
 
 bool hand_over_lives(const struct hand_over *w); /* NULL does not */
 
 struct hand_over_what {
-	enum outlet_kind kind; /* OUTLET_TLS or OUTLET_HTTP */
+	enum sandbox_egress_kind kind; /* SANDBOX_EGRESS_TLS or SANDBOX_EGRESS_HTTP */
 	const char *name;
 	uint32_t ip;
 	uint16_t port;

@@ -8,7 +8,7 @@
 #include "egress/stand_in.h"
 
 struct name_asked { /* a question under way */
-	struct outlet *outlet;
+	struct sandbox_egress *sandbox_egress;
 	int udp;
 	struct sockaddr_in who;
 	uint8_t datagram[DNS_QUERY_MAX];
@@ -51,11 +51,11 @@ static void asked_free(struct name_asked *n)
 	*n->prev = n->next;
 	if (n->next)
 		n->next->prev = n->prev;
-	n->outlet->n_asked--;
+	n->sandbox_egress->n_asked--;
 	free(n);
 }
 
-void names_cut(struct outlet *o)
+void names_cut(struct sandbox_egress *o)
 {
 	while (o->asked)
 		asked_free(o->asked);
@@ -65,7 +65,7 @@ void names_cut(struct outlet *o)
 static void on_found(struct lookup *l, enum dns_reading reading, const struct dns_addresses *found)
 {
 	struct name_asked *n = CONTAINER_OF(l, struct name_asked, lookup);
-	struct outlet *o = n->outlet;
+	struct sandbox_egress *o = n->sandbox_egress;
 	struct dns_addresses fit = { .ttl_s = found->ttl_s };
 	struct policy_verdict v = { .why = "the name has no address" };
 
@@ -78,10 +78,12 @@ static void on_found(struct lookup *l, enum dns_reading reading, const struct dn
 			fit.ip[fit.n++] = found->ip[i];
 	}
 	if (found->n > 0)
-		outlet_audit(o, OUTLET_NAME, &v, n->name, fit.n > 0 ? fit.ip[0] : found->ip[0], 0);
+		sandbox_egress_audit(o, SANDBOX_EGRESS_NAME, &v, n->name,
+				     fit.n > 0 ? fit.ip[0] : found->ip[0], 0);
 	else
-		outlet_failed(o, OUTLET_NAME, reading == DNS_FAILED ? "no resolver answers" : v.why,
-			      n->name, 0, 0);
+		sandbox_egress_failed(o, SANDBOX_EGRESS_NAME,
+				      reading == DNS_FAILED ? "no resolver answers" : v.why,
+				      n->name, 0, 0);
 	known_names_add(&o->known, n->name, &fit);
 	if (reading == DNS_FAILED)
 		refuse(n->udp, &n->who, &n->query, DNS_SERVFAIL);
@@ -92,15 +94,15 @@ static void on_found(struct lookup *l, enum dns_reading reading, const struct dn
 	asked_free(n);
 }
 
-static void look_up(struct outlet *o, int udp, struct bytes in, const char *name,
+static void look_up(struct sandbox_egress *o, int udp, struct bytes in, const char *name,
 		    const struct sockaddr_in *who)
 {
-	struct name_asked *n = o->n_asked < OUTLET_NAMES_MAX ? calloc(1, sizeof(*n)) : NULL;
+	struct name_asked *n = o->n_asked < SANDBOX_EGRESS_NAMES_MAX ? calloc(1, sizeof(*n)) : NULL;
 	struct err err;
 
 	if (!n)
 		return; /* it asks again */
-	n->outlet = o;
+	n->sandbox_egress = o;
 	n->udp = udp;
 	n->who = *who;
 	memcpy(n->datagram, in.ptr, in.len);
@@ -118,34 +120,36 @@ static void look_up(struct outlet *o, int udp, struct bytes in, const char *name
 	}
 }
 
-static void tell_service(struct outlet *o, int udp, const struct dns_query *q, const char *name,
-			 const struct policy_verdict *v, const struct sockaddr_in *who)
+static void tell_service(struct sandbox_egress *o, int udp, const struct dns_query *q,
+			 const char *name, const struct policy_verdict *v,
+			 const struct sockaddr_in *who)
 {
 	const struct policy_service *s = policy_service(&o->policy, name);
 	const struct dns_addresses a = { { s->ip }, 1, RESOLVER_TTL_MIN_S };
 
 	o->counts.names_allowed++;
-	outlet_audit(o, OUTLET_NAME, v, name, s->ip, 0);
+	sandbox_egress_audit(o, SANDBOX_EGRESS_NAME, v, name, s->ip, 0);
 	tell(udp, who, q, &a);
 }
 
 /* The proxy resolves it. */
-static void tell_stand_in(struct outlet *o, int udp, const struct dns_query *q, const char *name,
-			  const struct policy_verdict *v, const struct sockaddr_in *who)
+static void tell_stand_in(struct sandbox_egress *o, int udp, const struct dns_query *q,
+			  const char *name, const struct policy_verdict *v,
+			  const struct sockaddr_in *who)
 {
 	const struct dns_addresses a = { { stand_in_for(&o->known, name) }, 1, STAND_IN_TTL_S };
 
 	if (a.ip[0] == 0)
 		return; /* it asks again */
 	o->counts.names_allowed++;
-	outlet_audit(o, OUTLET_NAME, v, name, a.ip[0], 0);
+	sandbox_egress_audit(o, SANDBOX_EGRESS_NAME, v, name, a.ip[0], 0);
 	tell(udp, who, q, &a);
 }
 
 /* A name that may be asked for, of the one type there is. */
-static void answer_allowed(struct outlet *o, int udp, struct bytes in, const struct dns_query *q,
-			   const char *name, const struct policy_verdict *v,
-			   const struct sockaddr_in *who)
+static void answer_allowed(struct sandbox_egress *o, int udp, struct bytes in,
+			   const struct dns_query *q, const char *name,
+			   const struct policy_verdict *v, const struct sockaddr_in *who)
 {
 	if (q->type != DNS_TYPE_A || q->class != DNS_CLASS_INTERNET)
 		tell(udp, who, q, &(struct dns_addresses){ 0 });
@@ -159,7 +163,7 @@ static void answer_allowed(struct outlet *o, int udp, struct bytes in, const str
 	}
 }
 
-void names_ask(struct outlet *o, int udp, struct bytes in, const struct sockaddr_in *who)
+void names_ask(struct sandbox_egress *o, int udp, struct bytes in, const struct sockaddr_in *who)
 {
 	struct policy_verdict v = { .why = "no rules yet" };
 	char name[DOMAIN_SIZE] = "";
@@ -182,6 +186,6 @@ void names_ask(struct outlet *o, int udp, struct bytes in, const struct sockaddr
 		return;
 	}
 	o->counts.names_refused++;
-	outlet_audit(o, OUTLET_NAME, &v, name, 0, 0);
+	sandbox_egress_audit(o, SANDBOX_EGRESS_NAME, &v, name, 0, 0);
 	refuse(udp, who, &q, DNS_NXDOMAIN);
 }

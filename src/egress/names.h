@@ -3,10 +3,10 @@
  */
 #pragma once
 
-#include "egress/outlet.h"
+#include "egress/sandbox_egress.h"
 
 struct sockaddr_in;
 
 /* A datagram that arrived at the door `udp`, which is the caller's. */
-void names_ask(struct outlet *o, int udp, struct bytes in, const struct sockaddr_in *who);
-void names_cut(struct outlet *o); /* those who wait are told nothing */
+void names_ask(struct sandbox_egress *o, int udp, struct bytes in, const struct sockaddr_in *who);
+void names_cut(struct sandbox_egress *o); /* those who wait are told nothing */

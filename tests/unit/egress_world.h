@@ -36,7 +36,7 @@ struct world {
 	struct resolver *resolver;
 	struct policy_ground ground;
 	struct house house;
-	struct outlet outlet;
+	struct sandbox_egress sandbox_egress;
 	int dns;
 	struct watch dns_ready;
 	struct host good, evil, inside;
@@ -145,7 +145,7 @@ static inline int set_up(void **state)
 	assert_int_equal(policy_ground_services(&w->ground, BYTES_LIT("db=10.0.0.1:8080"), &err),
 			 0);
 	w->house = (struct house){ w->loop, w->resolver, &w->ground, { 4, 500, 0 } };
-	outlet_open(&w->outlet, &w->house);
+	sandbox_egress_open(&w->sandbox_egress, &w->house);
 	w->guest = -1;
 	*state = w;
 	return 0;
@@ -162,7 +162,7 @@ static inline int tear_down(void **state)
 {
 	struct world *w = *state;
 
-	outlet_forget(&w->outlet);
+	sandbox_egress_forget(&w->sandbox_egress);
 	resolver_close(w->resolver);
 	policy_ground_done(&w->ground);
 	watch_close(&w->dns_ready);
@@ -181,7 +181,7 @@ static inline void rule(struct world *w, const char *text)
 {
 	struct err err;
 
-	if (outlet_rule(&w->outlet, bytes_str(text), &err) < 0)
+	if (sandbox_egress_rule(&w->sandbox_egress, bytes_str(text), &err) < 0)
 		fail_msg("%s", err.msg);
 }
 
@@ -196,7 +196,7 @@ static inline void go(struct world *w, uint32_t ip, const char *says)
 	if (w->guest >= 0)
 		close(w->guest);
 	w->guest = pair[0];
-	assert_int_equal(front_start(&w->outlet, pair[1], ip, PORT, &err), 0);
+	assert_int_equal(front_start(&w->sandbox_egress, pair[1], ip, PORT, &err), 0);
 	if (says)
 		assert_int_equal(send(w->guest, says, strlen(says), MSG_NOSIGNAL), strlen(says));
 }
@@ -237,7 +237,7 @@ static inline bool at_inside(struct world *w)
 
 static inline bool nobody_left(struct world *w)
 {
-	return !w->outlet.fronts;
+	return !w->sandbox_egress.fronts;
 }
 
 /* The guest is done, and then nobody is left: it is waited for to read why not. */

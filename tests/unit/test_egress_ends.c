@@ -27,7 +27,7 @@ static void enter(struct world *w, uint32_t ip, const char *says)
 	assert_int_equal(listen(door, 1), 0);
 	assert_int_equal(getsockname(door, (struct sockaddr *)&at, &len), 0);
 	assert_int_equal(connect(to, (struct sockaddr *)&at, len), 0);
-	assert_int_equal(front_start(&w->outlet,
+	assert_int_equal(front_start(&w->sandbox_egress,
 				     accept4(door, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC), ip,
 				     PORT, &err),
 			 0);
@@ -136,7 +136,7 @@ static void what_a_guest_says_meanwhile_waits_in_its_socket(void **state)
 		sent += k > 0 ? (size_t)k : 0;
 		turn(w);
 	}
-	assert_int_equal(w->outlet.n_fronts, 1);
+	assert_int_equal(w->sandbox_egress.n_fronts, 1);
 	assert_int_equal(send(w->good.fd, YES, strlen(YES), 0), strlen(YES));
 	for (int i = 0; i < 10000 && n < MUCH; i++) {
 		ssize_t k = send(w->guest, much + sent, MUCH - sent, MSG_DONTWAIT | MSG_NOSIGNAL);
@@ -176,7 +176,7 @@ static void another_host_behind_an_upgrade_is_refused_and_told_of(void **state)
 	must_arrive(w, w->good.fd, UPGRADE);
 	assert_int_equal(send(w->good.fd, NO, strlen(NO), 0), strlen(NO));
 	assert_true(until(w, nobody_left));
-	assert_int_equal(w->outlet.counts.tcp_refused, 1);
+	assert_int_equal(w->sandbox_egress.counts.tcp_refused, 1);
 }
 
 /* --- every state and every two moves -----------------------------------------------------------
@@ -184,12 +184,12 @@ static void another_host_behind_an_upgrade_is_refused_and_told_of(void **state)
 
 static bool is_asked(struct world *w)
 {
-	return w->outlet.fronts && w->outlet.fronts->lookup.name;
+	return w->sandbox_egress.fronts && w->sandbox_egress.fronts->lookup.name;
 }
 
 static bool was_handed(struct world *w)
 {
-	return w->outlet.n_handed == 1;
+	return w->sandbox_egress.n_handed == 1;
 }
 
 static void arrives(struct world *w, const char *says)
@@ -217,7 +217,7 @@ static void half_a_greeting(struct world *w)
 static void silent(struct world *w)
 {
 	enter(w, GOOD, NULL);
-	timer_start(&w->outlet.fronts->quiet, 0); /* it was silent long enough */
+	timer_start(&w->sandbox_egress.fronts->quiet, 0); /* it was silent long enough */
 	assert_true(until(w, at_good));
 }
 
@@ -298,23 +298,23 @@ static void nobody_reads(struct world *w)
 	static const char piece[4096];
 
 	another_protocol(w);
-	for (int i = 0; i < 10000 && stream_queued(w->outlet.fronts->pump.a.s) == 0; i++) {
+	for (int i = 0; i < 10000 && stream_queued(w->sandbox_egress.fronts->pump.a.s) == 0; i++) {
 		(void)!send(w->good.fd, piece, sizeof(piece), MSG_DONTWAIT | MSG_NOSIGNAL);
 		turn(w);
 	}
-	assert_true(stream_queued(w->outlet.fronts->pump.a.s) > 0);
+	assert_true(stream_queued(w->sandbox_egress.fronts->pump.a.s) > 0);
 }
 
 static bool is_held(struct world *w)
 {
-	return w->outlet.fronts->pump.held;
+	return w->sandbox_egress.fronts->pump.held;
 }
 
 static void over_its_rate(struct world *w)
 {
 	an_upgrade(w);
-	w->outlet.share.bytes_per_s = 1000;
-	w->outlet.share.saved = -1000 * 1000; /* owed, until part_all() */
+	w->sandbox_egress.share.bytes_per_s = 1000;
+	w->sandbox_egress.share.saved = -1000 * 1000; /* owed, until part_all() */
 	assert_int_equal(send(w->good.fd, LATER, strlen(LATER), 0), strlen(LATER));
 	assert_true(until(w, is_held));
 }
@@ -329,11 +329,11 @@ static void at_the_injector(struct world *w)
 		close(worker);
 	assert_int_equal(socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair), 0);
 	worker = pair[0];
-	assert_int_equal(outlet_injector(&w->outlet, pair[1], &err), 0);
+	assert_int_equal(sandbox_egress_injector(&w->sandbox_egress, pair[1], &err), 0);
 	rule(w, WITH_RULE);
 	enter(w, GOOD, GET("good.com"));
 	assert_true(until(w, was_handed) && until(w, at_good));
-	assert_int_equal(outlet_injector(&w->outlet, -1, &err), 0);
+	assert_int_equal(sandbox_egress_injector(&w->sandbox_egress, -1, &err), 0);
 }
 
 /* The proxy is at the address GOOD. */
@@ -346,7 +346,7 @@ static void with_proxy(struct world *w, const char *says)
 	w->house.proxy = &proxy;
 	enter(w, EVIL, says);
 	if (!says)
-		timer_start(&w->outlet.fronts->quiet, 0);
+		timer_start(&w->sandbox_egress.fronts->quiet, 0);
 	assert_true(until(w, at_good));
 	must_arrive(w, w->good.fd, "CONNECT ");
 	w->house.proxy = NULL;
@@ -471,10 +471,10 @@ static void part_all(struct world *w)
 		if (w->good.fd >= 0)
 			reset(&w->good.fd);
 	while (came(&w->good));
-	w->outlet.share.bytes_per_s = 0;
-	w->outlet.share.saved = 0;
-	if (w->outlet.share.line)
-		timer_start(&w->outlet.share.again, 0);
+	w->sandbox_egress.share.bytes_per_s = 0;
+	w->sandbox_egress.share.saved = 0;
+	if (w->sandbox_egress.share.line)
+		timer_start(&w->sandbox_egress.share.again, 0);
 	assert_true(until(w, nobody_left));
 }
 
@@ -505,7 +505,7 @@ static void nobody_is_kept_and_egress_goes_on(void **state)
 		arrives(w, GET("good.com"));
 		part_all(w);
 	}
-	assert_int_equal(w->outlet.n_handed, 0);
+	assert_int_equal(w->sandbox_egress.n_handed, 0);
 }
 
 int main(void)

@@ -26,7 +26,7 @@ static void another_name_is_told_why_not(void **state)
 	must_arrive(w, w->guest, "HTTP/1.1 403 Forbidden\r\n");
 	assert_true(leaves(w));
 	assert_false(came(&w->good));
-	assert_int_equal(w->outlet.counts.tcp_refused, 1);
+	assert_int_equal(w->sandbox_egress.counts.tcp_refused, 1);
 }
 
 static void without_rules_nobody_gets_out(void **state)
@@ -106,13 +106,13 @@ static void a_greeting_that_hides_its_only_name_is_refused_too(void **state)
 	struct dns_addresses given = { { GOOD }, 1, 60 };
 
 	rule(w, ONLY_GOOD);
-	known_names_add(&w->outlet.known, "good.com", &given);
+	known_names_add(&w->sandbox_egress.known, "good.com", &given);
 	go(w, GOOD, NULL);
 	assert_int_equal(send(w->guest, nameless_hello, sizeof(nameless_hello) - 1, MSG_NOSIGNAL),
 			 sizeof(nameless_hello) - 1);
 	assert_true(until(w, nobody_left));
 	assert_false(came(&w->good));
-	assert_int_equal(w->outlet.counts.tcp_refused, 1);
+	assert_int_equal(w->sandbox_egress.counts.tcp_refused, 1);
 }
 
 static void it_is_refused_when_said_late(void **state)
@@ -122,14 +122,14 @@ static void it_is_refused_when_said_late(void **state)
 	char got;
 
 	rule(w, ONLY_GOOD);
-	known_names_add(&w->outlet.known, "good.com", &given);
+	known_names_add(&w->sandbox_egress.known, "good.com", &given);
 	go(w, GOOD, NULL);
 	assert_true(until(w, at_good)); /* dialled, for it said nothing */
 	assert_int_equal(send(w->guest, nameless_hello, sizeof(nameless_hello) - 1, MSG_NOSIGNAL),
 			 sizeof(nameless_hello) - 1);
 	assert_true(until(w, nobody_left));
 	assert_true(recv(w->good.fd, &got, 1, MSG_DONTWAIT) <= 0);
-	assert_int_equal(w->outlet.counts.tcp_refused, 1);
+	assert_int_equal(w->sandbox_egress.counts.tcp_refused, 1);
 }
 
 /* A range that is allowed is allowed for whatever is said there. */
@@ -163,7 +163,7 @@ static void a_second_request_for_another_host_is_cut(void **state)
 	assert_int_equal(send(w->guest, GET("also.good.com"), strlen(GET("also.good.com")), 0),
 			 strlen(GET("also.good.com")));
 	assert_true(until(w, nobody_left));
-	assert_int_equal(w->outlet.counts.tcp_refused, 1);
+	assert_int_equal(w->sandbox_egress.counts.tcp_refused, 1);
 	close(take_fd(&w->good.fd));
 	go(w, GOOD, GET("good.com") GET("also.good.com"));
 	assert_true(leaves(w));
@@ -218,8 +218,8 @@ static void who_says_nothing_goes_by_address(void **state)
 	assert_int_equal(send(w->good.fd, "SSH-2.0\r\n", 9, 0), 9);
 	must_arrive(w, w->guest, "SSH-2.0\r\n");
 	go(w, EVIL, NULL);
-	assert_int_equal(w->outlet.counts.tcp_refused, 0);
-	while (w->outlet.counts.tcp_refused == 0)
+	assert_int_equal(w->sandbox_egress.counts.tcp_refused, 0);
+	while (w->sandbox_egress.counts.tcp_refused == 0)
 		(void)loop_turn(w->loop);
 	assert_false(came(&w->evil));
 }
@@ -230,7 +230,7 @@ static void an_address_given_for_an_allowed_name_is_as_good(void **state)
 	struct dns_addresses given = { { GOOD }, 1, 60 };
 
 	rule(w, ONLY_GOOD);
-	known_names_add(&w->outlet.known, "good.com", &given);
+	known_names_add(&w->sandbox_egress.known, "good.com", &given);
 	go(w, GOOD, "SSH-2.0-client\r\n");
 	assert_true(until(w, at_good));
 	must_arrive(w, w->good.fd, "SSH-2.0-client\r\n");
@@ -238,7 +238,8 @@ static void an_address_given_for_an_allowed_name_is_as_good(void **state)
 
 static bool is_silent(struct world *w)
 {
-	uint64_t known = w->outlet.counts.tcp_allowed + w->outlet.counts.tcp_refused;
+	uint64_t known =
+		w->sandbox_egress.counts.tcp_allowed + w->sandbox_egress.counts.tcp_refused;
 
 	return known == 0 && at_good(w); /* dialled, and nothing is decided for good */
 }
@@ -250,14 +251,14 @@ static void a_name_that_is_said_late_counts_as_well(void **state)
 	struct dns_addresses given = { { GOOD }, 1, 60 };
 
 	rule(w, ONLY_GOOD);
-	known_names_add(&w->outlet.known, "good.com", &given);
+	known_names_add(&w->sandbox_egress.known, "good.com", &given);
 	go(w, GOOD, NULL);
 	assert_true(until(w, is_silent));
 	assert_int_equal(send(w->guest, GET("also.good.com"), strlen(GET("also.good.com")), 0),
 			 strlen(GET("also.good.com")));
 	must_arrive(w, w->guest, "HTTP/1.1 403 Forbidden\r\n");
-	assert_int_equal(w->outlet.counts.tcp_refused, 1);
-	assert_int_equal(w->outlet.counts.tcp_allowed, 0);
+	assert_int_equal(w->sandbox_egress.counts.tcp_refused, 1);
+	assert_int_equal(w->sandbox_egress.counts.tcp_allowed, 0);
 }
 
 static void a_late_request_goes_where_its_name_is(void **state)
@@ -266,7 +267,7 @@ static void a_late_request_goes_where_its_name_is(void **state)
 	struct dns_addresses given = { { EVIL }, 1, 60 };
 
 	rule(w, ONLY_GOOD);
-	known_names_add(&w->outlet.known, "good.com", &given); /* it was there before */
+	known_names_add(&w->sandbox_egress.known, "good.com", &given); /* it was there before */
 	go(w, EVIL, NULL);
 	while (!came(&w->evil))
 		(void)loop_turn(w->loop);
@@ -283,11 +284,11 @@ static void new_rules_hold_for_whom_nobody_has_heard_yet(void **state)
 	struct dns_addresses given = { { GOOD }, 1, 60 };
 
 	rule(w, ONLY_GOOD);
-	known_names_add(&w->outlet.known, "good.com", &given);
+	known_names_add(&w->sandbox_egress.known, "good.com", &given);
 	go(w, GOOD, NULL);
 	assert_true(until(w, is_silent));
 	rule(w, "{\"allowInternetAccess\":false}");
-	assert_int_equal(w->outlet.n_fronts, 0);
+	assert_int_equal(w->sandbox_egress.n_fronts, 0);
 }
 
 static void a_service_is_reached_by_its_name_and_port(void **state)
@@ -308,9 +309,9 @@ static void without_rules_a_name_that_is_found_leads_nowhere(void **state)
 
 	rule(w, "{}");
 	go(w, GOOD, GET("good.com"));
-	while (!w->outlet.fronts->lookup.name)
+	while (!w->sandbox_egress.fronts->lookup.name)
 		(void)loop_turn(w->loop);
-	assert_int_equal(outlet_rule(&w->outlet, BYTES_LIT("["), &err), -1);
+	assert_int_equal(sandbox_egress_rule(&w->sandbox_egress, BYTES_LIT("["), &err), -1);
 	assert_true(leaves(w));
 	assert_false(came(&w->good));
 }
@@ -325,8 +326,8 @@ static void who_leaves_without_a_word_is_told_of(void **state)
 	assert_true(until(w, is_silent));
 	close(take_fd(&w->guest));
 	assert_true(until(w, nobody_left));
-	assert_int_equal(w->outlet.counts.tcp_allowed, 1);
-	assert_int_equal(w->outlet.audit.n, 1);
+	assert_int_equal(w->sandbox_egress.counts.tcp_allowed, 1);
+	assert_int_equal(w->sandbox_egress.audit.n, 1);
 }
 
 static void a_server_that_hangs_up_without_a_word_is_told_of(void **state)
@@ -338,8 +339,8 @@ static void a_server_that_hangs_up_without_a_word_is_told_of(void **state)
 	assert_true(until(w, is_silent));
 	close(take_fd(&w->good.fd));
 	assert_true(leaves(w));
-	assert_int_equal(w->outlet.counts.tcp_allowed, 1);
-	assert_int_equal(w->outlet.audit.n, 1);
+	assert_int_equal(w->sandbox_egress.counts.tcp_allowed, 1);
+	assert_int_equal(w->sandbox_egress.audit.n, 1);
 }
 
 /* Bytes for the guest, until some of them wait here for it to read. */
@@ -347,7 +348,7 @@ static void fill_up(struct world *w)
 {
 	static const char piece[4096];
 
-	while (stream_queued(w->outlet.fronts->pump.a.s) == 0) {
+	while (stream_queued(w->sandbox_egress.fronts->pump.a.s) == 0) {
 		(void)!send(w->good.fd, piece, sizeof(piece), MSG_DONTWAIT | MSG_NOSIGNAL);
 		(void)loop_turn(w->loop);
 	}
@@ -355,7 +356,7 @@ static void fill_up(struct world *w)
 
 static bool both_ended(struct world *w)
 {
-	const struct front *f = w->outlet.fronts;
+	const struct front *f = w->sandbox_egress.fronts;
 
 	return !f || (f->pump.a.ended && f->pump.b.ended);
 }
@@ -364,7 +365,7 @@ static void read_all(struct world *w)
 {
 	char got[4096];
 
-	while (w->outlet.fronts)
+	while (w->sandbox_egress.fronts)
 		if (recv(w->guest, got, sizeof(got), MSG_DONTWAIT) <= 0)
 			(void)loop_turn(w->loop);
 }
@@ -382,7 +383,7 @@ static void who_has_not_read_all_is_still_counted(void **state)
 	assert_int_equal(shutdown(w->good.fd, SHUT_WR), 0);
 	assert_int_equal(shutdown(w->guest, SHUT_WR), 0);
 	assert_true(until(w, both_ended));
-	assert_int_equal(w->outlet.n_fronts, 1);
+	assert_int_equal(w->sandbox_egress.n_fronts, 1);
 	read_all(w);
 }
 
@@ -393,7 +394,7 @@ static void who_was_refused_is_counted_until_it_leaves(void **state)
 	rule(w, ONLY_GOOD);
 	go(w, GOOD, GET("evil.com"));
 	must_arrive(w, w->guest, "HTTP/1.1 403 Forbidden\r\n");
-	assert_int_equal(w->outlet.n_fronts, 1);
+	assert_int_equal(w->sandbox_egress.n_fronts, 1);
 	assert_true(leaves(w));
 }
 
@@ -401,7 +402,7 @@ static void who_was_refused_is_counted_until_it_leaves(void **state)
 static void one_sandbox_does_not_use_up_the_resolver(void **state)
 {
 	struct world *w = *state;
-	struct outlet other;
+	struct sandbox_egress other;
 	uint64_t failed = 0;
 	struct err err;
 	char says[64];
@@ -411,13 +412,14 @@ static void one_sandbox_does_not_use_up_the_resolver(void **state)
 	for (int i = 0; i < RESOLVER_ASKING_MAX; i++) {
 		snprintf(says, sizeof(says), "GET / HTTP/1.1\r\nHost: n%d.com\r\n\r\n", i);
 		go(w, GOOD, says);
-		while (!w->outlet.fronts->lookup.name && w->outlet.counts.tcp_failed == failed)
+		while (!w->sandbox_egress.fronts->lookup.name &&
+		       w->sandbox_egress.counts.tcp_failed == failed)
 			(void)loop_turn(w->loop);
-		failed = w->outlet.counts.tcp_failed;
-		fronts_cut(&w->outlet);
+		failed = w->sandbox_egress.counts.tcp_failed;
+		fronts_cut(&w->sandbox_egress);
 	}
-	outlet_open(&other, &w->house);
-	assert_int_equal(outlet_rule(&other, BYTES_LIT("{}"), &err), 0);
+	sandbox_egress_open(&other, &w->house);
+	assert_int_equal(sandbox_egress_rule(&other, BYTES_LIT("{}"), &err), 0);
 	{
 		int pair[2];
 
@@ -430,7 +432,7 @@ static void one_sandbox_does_not_use_up_the_resolver(void **state)
 		assert_true(w->good.fd >= 0);
 		close(pair[0]);
 	}
-	outlet_forget(&other);
+	sandbox_egress_forget(&other);
 }
 
 static void the_log_says_no_where_a_service_has_another_port(void **state)
@@ -443,7 +445,7 @@ static void the_log_says_no_where_a_service_has_another_port(void **state)
 	rule(w, "{\"allowInternetAccess\":false,\"services\":[\"db\"]}");
 	go(w, INSIDE, GET("db.hotcell.internal"));
 	must_arrive(w, w->guest, "HTTP/1.1 403 Forbidden\r\n");
-	assert_int_equal(audit_tell(&w->outlet.audit, &text, &err), 0);
+	assert_int_equal(audit_tell(&w->sandbox_egress.audit, &text, &err), 0);
 	assert_non_null(memmem(text.ptr, text.len, "\"refused\"", 9));
 	assert_non_null(memmem(text.ptr, text.len, "port 8081", 9));
 	assert_null(memmem(text.ptr, text.len, "\"allowed\"", 9));
@@ -458,27 +460,27 @@ static void new_rules_cut_what_they_do_not_allow(void **state)
 	assert_true(until(w, at_good));
 	must_arrive(w, w->good.fd, GET("good.com"));
 	rule(w, ONLY_GOOD);
-	assert_int_equal(w->outlet.n_fronts, 1);
+	assert_int_equal(w->sandbox_egress.n_fronts, 1);
 	rule(w, "{\"allowInternetAccess\":false}");
-	assert_int_equal(w->outlet.n_fronts, 0);
+	assert_int_equal(w->sandbox_egress.n_fronts, 0);
 }
 
 /* --- byte by byte ---------------------------------------------------------------------------- */
 
 static bool is_in_line(struct world *w)
 {
-	return w->outlet.share.line;
+	return w->sandbox_egress.share.line;
 }
 
 static bool nobody_is_in_line(struct world *w)
 {
-	return !w->outlet.share.line;
+	return !w->sandbox_egress.share.line;
 }
 
 /* The sandbox has had more than its share of this turn, and of some to come. */
 static void use_up(struct world *w)
 {
-	w->outlet.share.of_turn = -10 * SHARE_OF_TURN;
+	w->sandbox_egress.share.of_turn = -10 * SHARE_OF_TURN;
 }
 
 static void who_says_little_at_a_time_waits_for_its_share(void **state)

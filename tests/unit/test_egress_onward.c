@@ -15,23 +15,23 @@ static int with_injector(struct world *w)
 	struct err err;
 
 	assert_int_equal(socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair), 0);
-	assert_int_equal(outlet_injector(&w->outlet, pair[1], &err), 0);
+	assert_int_equal(sandbox_egress_injector(&w->sandbox_egress, pair[1], &err), 0);
 	return pair[0];
 }
 
 static bool was_handed(struct world *w)
 {
-	return w->outlet.n_handed == 1;
+	return w->sandbox_egress.n_handed == 1;
 }
 
 static bool none_is_handed(struct world *w)
 {
-	return w->outlet.n_handed == 0;
+	return w->sandbox_egress.n_handed == 0;
 }
 
 static bool something_moved(struct world *w)
 {
-	return w->outlet.counts.bytes_out > 0;
+	return w->sandbox_egress.counts.bytes_out > 0;
 }
 
 /* What the worker is given: both ends are in `fds`. */
@@ -75,12 +75,12 @@ static void a_host_with_a_rule_is_handed_over(void **state)
 	must_arrive(w, w->good.fd, "to the server");
 	assert_int_equal(write(worker, &over, sizeof(over)), sizeof(over));
 	assert_true(until(w, something_moved));
-	assert_int_equal(w->outlet.n_handed, 1);
+	assert_int_equal(w->sandbox_egress.n_handed, 1);
 	over = (struct injector_over){ .tag = over.tag, .bytes_out = 6, .requests = 1 };
 	assert_int_equal(write(worker, &over, sizeof(over)), sizeof(over));
 	assert_true(until(w, none_is_handed));
-	assert_int_equal(w->outlet.counts.bytes_out, 10);
-	assert_int_equal(w->outlet.counts.bytes_in, 20);
+	assert_int_equal(w->sandbox_egress.counts.bytes_out, 10);
+	assert_int_equal(w->sandbox_egress.counts.bytes_in, 20);
 	close(fds[0]);
 	close(fds[1]);
 	close(worker);
@@ -95,7 +95,7 @@ static void without_its_injector_such_a_host_is_refused(void **state)
 	close(worker);
 	do
 		(void)loop_turn(w->loop);
-	while (w->outlet.counts.tcp_refused == 0 && (go(w, GOOD, GET("good.com")), true));
+	while (w->sandbox_egress.counts.tcp_refused == 0 && (go(w, GOOD, GET("good.com")), true));
 	must_arrive(w, w->guest, "HTTP/1.1 403 Forbidden\r\n");
 	assert_false(came(&w->good));
 }
@@ -111,7 +111,7 @@ static void an_injector_that_ends_takes_its_connections_with_it(void **state)
 	close(worker);
 	assert_true(until(w, none_is_handed));
 	must_arrive(w, w->guest, "");
-	assert_int_equal(w->outlet.n_fronts, 0);
+	assert_int_equal(w->sandbox_egress.n_fronts, 0);
 }
 
 /* A worker that does not read now: those it has no room for wait, and reach it later. */
@@ -126,12 +126,13 @@ static void a_busy_injector_is_waited_for(void **state)
 	rule(w, WITH_RULE);
 	for (int i = 0; i < MANY; i++) {
 		go(w, GOOD, GET("good.com"));
-		while (w->outlet.n_handed <= (size_t)i && w->outlet.counts.tcp_failed == 0)
+		while (w->sandbox_egress.n_handed <= (size_t)i &&
+		       w->sandbox_egress.counts.tcp_failed == 0)
 			(void)loop_turn(w->loop);
 		assert_true(came(&w->good)); /* its backlog is short */
 		close(take_fd(&w->good.fd));
 	}
-	assert_int_equal(w->outlet.counts.tcp_failed, 0);
+	assert_int_equal(w->sandbox_egress.counts.tcp_failed, 0);
 	for (int i = 0; i < MANY; i++) {
 		uint64_t tag;
 		struct pollfd ready = { .fd = worker, .events = POLLIN };
@@ -187,14 +188,14 @@ static void bytes_are_counted_at_once_and_no_faster_than_may_be(void **state)
 	uint64_t ms;
 
 	w->house.limits.bytes_per_s = RATE;
-	outlet_forget(&w->outlet);
+	sandbox_egress_forget(&w->sandbox_egress);
 	rule(w, "{}");
 	go(w, GOOD, "\1\2\3");
 	assert_true(until(w, at_good));
 	assert_int_equal(send(w->good.fd, much, MUCH, 0), MUCH);
 	ms = read_for(w, w->guest, MUCH);
-	assert_int_equal(w->outlet.counts.bytes_in, MUCH);
-	assert_int_equal(w->outlet.counts.bytes_out, 3);
+	assert_int_equal(w->sandbox_egress.counts.bytes_in, MUCH);
+	assert_int_equal(w->sandbox_egress.counts.bytes_out, 3);
 	/* less than half is not paid for: what was saved up, and the last piece */
 	assert_int_equal(send(w->good.fd, much, MUCH, 0), MUCH);
 	ms += read_for(w, w->guest, MUCH);
@@ -269,9 +270,9 @@ static void a_proxy_is_asked_for_the_judged_address(void **state)
 	must_arrive(w, w->inside.fd, GET("good.com"));
 	assert_false(came(&w->good));
 	rule(w, ONLY_GOOD);
-	assert_int_equal(w->outlet.n_fronts, 1);
+	assert_int_equal(w->sandbox_egress.n_fronts, 1);
 	rule(w, "{\"network\":{\"denyOut\":[\"0.0.0.0/0\"]}}");
-	assert_int_equal(w->outlet.n_fronts, 0);
+	assert_int_equal(w->sandbox_egress.n_fronts, 0);
 }
 
 /* The proxy might lead there: it is not asked. */
@@ -325,7 +326,7 @@ static void a_proxy_is_not_asked_for_itself(void **state)
 		go(w, GOOD, row->says);
 		assert_true(leaves(w));
 	}
-	assert_int_equal(w->outlet.counts.tcp_refused, COUNT(rows));
+	assert_int_equal(w->sandbox_egress.counts.tcp_refused, COUNT(rows));
 	assert_false(came(&w->good));
 }
 
@@ -338,11 +339,11 @@ static void without_a_name_an_address_it_was_given_goes_to_the_proxy(void **stat
 
 	with_proxy(w, &proxy);
 	rule(w, ONLY_GOOD);
-	go(w, stand_in_for(&w->outlet.known, "good.com"), "\1\2\3");
+	go(w, stand_in_for(&w->sandbox_egress.known, "good.com"), "\1\2\3");
 	assert_true(until(w, nobody_left));
-	assert_int_equal(w->outlet.counts.tcp_refused, 1);
+	assert_int_equal(w->sandbox_egress.counts.tcp_refused, 1);
 	assert_false(came(&w->inside));
-	known_names_add(&w->outlet.known, "good.com", &given);
+	known_names_add(&w->sandbox_egress.known, "good.com", &given);
 	go(w, GOOD, NULL);
 	assert_true(until(w, at_inside));
 	must_arrive(w, w->inside.fd, CONNECT("93.184.216.34"));
@@ -387,7 +388,7 @@ static size_t resolve(struct world *w, int door, struct bytes question, uint8_t 
 	ssize_t n;
 
 	assert_int_equal(getsockname(w->guest, (struct sockaddr *)&who, &len), 0);
-	names_ask(&w->outlet, door, question, &who);
+	names_ask(&w->sandbox_egress, door, question, &who);
 	assert_true(until(w, is_answered));
 	n = recv(w->guest, out, 512, 0);
 	assert_true(n > 0);
@@ -432,9 +433,9 @@ static void a_proxy_that_resolves_is_asked_for_the_name(void **state)
 	must_arrive(w, w->guest, "HTTP/1.1 204 No Content\r\n");
 	assert_false(came(&w->good));
 	rule(w, ONLY_GOOD);
-	assert_int_equal(w->outlet.n_fronts, 1);
+	assert_int_equal(w->sandbox_egress.n_fronts, 1);
 	rule(w, "{\"network\":{\"denyOut\":[\"0.0.0.0/0\"]}}");
-	assert_int_equal(w->outlet.n_fronts, 0);
+	assert_int_equal(w->sandbox_egress.n_fronts, 0);
 }
 
 static void who_waits_for_a_greeting_goes_by_the_stand_in(void **state)
@@ -444,14 +445,14 @@ static void who_waits_for_a_greeting_goes_by_the_stand_in(void **state)
 
 	with_proxy_that_resolves(w, &proxy);
 	rule(w, ONLY_GOOD);
-	go(w, stand_in_for(&w->outlet.known, "good.com"), NULL);
+	go(w, stand_in_for(&w->sandbox_egress.known, "good.com"), NULL);
 	assert_true(until(w, at_inside));
 	must_arrive(w, w->inside.fd, CONNECT("good.com"));
 	speak(w->inside.fd, "HTTP/1.0 200 OK\r\n\r\nSSH-2.0-x\r\n");
 	must_arrive(w, w->guest, "SSH-2.0-x\r\n");
 	speak(w->guest, "SSH-2.0-y\r\n");
 	must_arrive(w, w->inside.fd, "SSH-2.0-y\r\n");
-	assert_int_equal(w->outlet.counts.bytes_in, 11);
+	assert_int_equal(w->sandbox_egress.counts.bytes_in, 11);
 }
 
 static void a_stand_in_is_worth_its_name_and_no_more(void **state)
@@ -462,19 +463,19 @@ static void a_stand_in_is_worth_its_name_and_no_more(void **state)
 
 	with_proxy_that_resolves(w, &proxy);
 	rule(w, ONLY_GOOD);
-	evil = stand_in_for(&w->outlet.known, "evil.com");
+	evil = stand_in_for(&w->sandbox_egress.known, "evil.com");
 	go(w, evil, "\1\2\3");
 	assert_true(until(w, nobody_left));
 	go(w, evil + 1, "\1\2\3"); /* nobody's */
 	assert_true(until(w, nobody_left));
 	go(w, GOOD, "\1\2\3"); /* an address that no rule has */
 	assert_true(until(w, nobody_left));
-	assert_int_equal(w->outlet.counts.tcp_refused, 3);
+	assert_int_equal(w->sandbox_egress.counts.tcp_refused, 3);
 	assert_false(came(&w->inside));
 	w->ground.proxy_resolves = false;
-	go(w, stand_in_for(&w->outlet.known, "good.com"), "\1\2\3");
+	go(w, stand_in_for(&w->sandbox_egress.known, "good.com"), "\1\2\3");
 	assert_true(until(w, nobody_left));
-	assert_int_equal(w->outlet.counts.tcp_refused, 4);
+	assert_int_equal(w->sandbox_egress.counts.tcp_refused, 4);
 }
 
 /* As after a pause, when the address was given anew meanwhile: two names, and one may be reached.
@@ -487,8 +488,8 @@ static void of_two_names_of_a_stand_in_the_allowed_one_is_asked_for(void **state
 
 	with_proxy_that_resolves(w, &proxy);
 	rule(w, ONLY_GOOD);
-	given.ip[0] = stand_in_for(&w->outlet.known, "good.com");
-	known_names_add(&w->outlet.known, "evil.com", &given);
+	given.ip[0] = stand_in_for(&w->sandbox_egress.known, "good.com");
+	known_names_add(&w->sandbox_egress.known, "evil.com", &given);
 	go(w, given.ip[0], "\1\2\3");
 	assert_true(until(w, at_inside));
 	must_arrive(w, w->inside.fd, CONNECT("good.com"));
@@ -540,7 +541,7 @@ static void what_a_proxy_refuses_is_told(void **state)
 	close(w->inside.fd);
 	w->inside.fd = -1;
 	must_arrive(w, w->guest, "HTTP/1.1 502 Bad Gateway\r\n");
-	assert_int_equal(w->outlet.counts.tcp_failed, 4);
+	assert_int_equal(w->sandbox_egress.counts.tcp_failed, 4);
 }
 
 static void a_service_is_not_the_proxys(void **state)
@@ -564,7 +565,7 @@ static void more_connections_than_may_be_are_refused(void **state)
 	rule(w, "{}");
 	for (size_t i = 0; i <= w->house.limits.connections; i++) {
 		assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair), 0);
-		assert_int_equal(front_start(&w->outlet, pair[1], GOOD, PORT, &err),
+		assert_int_equal(front_start(&w->sandbox_egress, pair[1], GOOD, PORT, &err),
 				 i < w->house.limits.connections ? 0 : -1);
 		close(pair[0]);
 	}

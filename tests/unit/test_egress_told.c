@@ -37,7 +37,9 @@ static json_t *told(const struct audit *a)
 static void decisions_are_kept_the_newest(void **state)
 {
 	struct audit a = { 0 };
-	struct audit_entry e = { OUTLET_TLS, AUDIT_ALLOWED, "a.com", 0x01020304, 0, "rule" };
+	struct audit_entry e = {
+		SANDBOX_EGRESS_TLS, AUDIT_ALLOWED, "a.com", 0x01020304, 0, "rule"
+	};
 	AUTO(json_decrefp) json_t *none = told(&a);
 	AUTO(json_decrefp) json_t *all = NULL;
 
@@ -65,7 +67,9 @@ static void decisions_are_kept_the_newest(void **state)
 static void a_decision_has_what_there_is(void **state)
 {
 	struct audit a = { 0 };
-	const struct audit_entry e = { OUTLET_TCP, AUDIT_REFUSED, "", 0, 0, "bad \xff byte" };
+	const struct audit_entry e = {
+		SANDBOX_EGRESS_TCP, AUDIT_REFUSED, "", 0, 0, "bad \xff byte"
+	};
 	AUTO(json_decrefp) json_t *all = NULL;
 
 	(void)state;
@@ -82,7 +86,7 @@ static void the_longest_decisions_fit(void **state)
 {
 	struct audit a = { 0 };
 	char name[DOMAIN_SIZE] = "", why[POLICY_WHY_MAX] = "";
-	const struct audit_entry e = { OUTLET_HTTP, AUDIT_REFUSED, name, ~0u, 65535, why };
+	const struct audit_entry e = { SANDBOX_EGRESS_HTTP, AUDIT_REFUSED, name, ~0u, 65535, why };
 	AUTO(json_decrefp) json_t *all = NULL;
 
 	(void)state;
@@ -98,7 +102,7 @@ static void the_longest_decisions_fit(void **state)
 static void a_log_is_not_flooded(void **state)
 {
 	struct audit a = { 0 };
-	const struct audit_entry e = { OUTLET_NAME, AUDIT_REFUSED, "a.com", 0, 0, "no" };
+	const struct audit_entry e = { SANDBOX_EGRESS_NAME, AUDIT_REFUSED, "a.com", 0, 0, "no" };
 
 	(void)state;
 	for (int i = 0; i < AUDIT_LINES + 7; i++)

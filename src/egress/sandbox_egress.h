@@ -1,4 +1,5 @@
-/* outlet.h - all that one sandbox has here: its rules, what it was told, its connections, counts.
+/* sandbox_egress.h - all that one sandbox has here: its rules, what it was told, its connections,
+ * counts.
  *
  * Without rules nobody gets out: a connection is reset, a name does not exist.
  */
@@ -10,13 +11,13 @@
 #include "egress/protocol.h"
 #include "net/share.h"
 
-enum { OUTLET_NAMES_MAX = 64 }; /* its questions under way; more are not heard */
+enum { SANDBOX_EGRESS_NAMES_MAX = 64 }; /* its questions under way; more are not heard */
 
 struct front;
 struct hand_over;
 struct name_asked;
 
-struct outlet {
+struct sandbox_egress {
 	const struct house *house; /* borrowed */
 	char id[EGRESS_ID_MAX + 1];
 	bool ruled;
@@ -33,18 +34,20 @@ struct outlet {
 	struct egress_counts counts;
 };
 
-void outlet_open(struct outlet *o, const struct house *house);
+void sandbox_egress_open(struct sandbox_egress *o, const struct house *house);
 /* New rules hold at once: connections they do not allow any more are cut. A text that cannot be
  * read leaves it without rules. */
-int outlet_rule(struct outlet *o, struct bytes text, struct err *err) NODISCARD;
+int sandbox_egress_rule(struct sandbox_egress *o, struct bytes text, struct err *err) NODISCARD;
 /* Whom connections to hosts with a rule are handed to from now on; those that were handed to the
  * one before are over. Takes fd, also on failure; -1: nobody. */
-int outlet_injector(struct outlet *o, int fd, struct err *err) NODISCARD;
-void outlet_forget(struct outlet *o); /* another sandbox follows: nothing of this one is left */
+int sandbox_egress_injector(struct sandbox_egress *o, int fd, struct err *err) NODISCARD;
+void sandbox_egress_forget(
+	struct sandbox_egress *o); /* another sandbox follows: nothing of this one is left */
 
 /* A decision, kept and logged. `name` may be empty, `port` and `ip` 0. */
-void outlet_audit(struct outlet *o, enum outlet_kind kind, const struct policy_verdict *v,
-		  const char *name, uint32_t ip, uint16_t port);
+void sandbox_egress_audit(struct sandbox_egress *o, enum sandbox_egress_kind kind,
+			  const struct policy_verdict *v, const char *name, uint32_t ip,
+			  uint16_t port);
 /* It was allowed, and came to nothing. */
-void outlet_failed(struct outlet *o, enum outlet_kind kind, const char *why, const char *name,
-		   uint32_t ip, uint16_t port);
+void sandbox_egress_failed(struct sandbox_egress *o, enum sandbox_egress_kind kind, const char *why,
+			   const char *name, uint32_t ip, uint16_t port);

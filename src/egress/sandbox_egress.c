@@ -1,25 +1,25 @@
-/* outlet.c - see outlet.h. */
-#include "egress/outlet.h"
+/* sandbox_egress.c - see sandbox_egress.h. */
+#include "egress/sandbox_egress.h"
 
 #include "egress/front.h"
 #include "egress/hand_over.h"
 #include "egress/names.h"
 #include "wire/json.h"
 
-void outlet_open(struct outlet *o, const struct house *house)
+void sandbox_egress_open(struct sandbox_egress *o, const struct house *house)
 {
-	*o = (struct outlet){ .house = house, .id = "(unnamed)" };
+	*o = (struct sandbox_egress){ .house = house, .id = "(unnamed)" };
 	share_open(&o->share, house->loop, house->limits.bytes_per_s);
 }
 
-static void drop_rules(struct outlet *o)
+static void drop_rules(struct sandbox_egress *o)
 {
 	if (o->ruled)
 		policy_done(&o->policy);
 	o->ruled = false;
 }
 
-static int read_rules(struct outlet *o, struct bytes text, struct err *err)
+static int read_rules(struct sandbox_egress *o, struct bytes text, struct err *err)
 {
 	AUTO(json_decrefp) json_t *v = NULL;
 
@@ -31,7 +31,7 @@ static int read_rules(struct outlet *o, struct bytes text, struct err *err)
 	return -1;
 }
 
-int outlet_rule(struct outlet *o, struct bytes text, struct err *err)
+int sandbox_egress_rule(struct sandbox_egress *o, struct bytes text, struct err *err)
 {
 	int rc;
 
@@ -42,13 +42,13 @@ int outlet_rule(struct outlet *o, struct bytes text, struct err *err)
 	return rc;
 }
 
-int outlet_injector(struct outlet *o, int fd, struct err *err)
+int sandbox_egress_injector(struct sandbox_egress *o, int fd, struct err *err)
 {
 	hand_over_close(TAKE(o->injector));
 	return fd < 0 ? 0 : hand_over_open(&o->injector, o, fd, err);
 }
 
-void outlet_forget(struct outlet *o)
+void sandbox_egress_forget(struct sandbox_egress *o)
 {
 	hand_over_close(TAKE(o->injector));
 	fronts_cut(o);
@@ -62,8 +62,9 @@ void outlet_forget(struct outlet *o)
 	o->counts = (struct egress_counts){ 0 };
 }
 
-void outlet_audit(struct outlet *o, enum outlet_kind kind, const struct policy_verdict *v,
-		  const char *name, uint32_t ip, uint16_t port)
+void sandbox_egress_audit(struct sandbox_egress *o, enum sandbox_egress_kind kind,
+			  const struct policy_verdict *v, const char *name, uint32_t ip,
+			  uint16_t port)
 {
 	const struct audit_entry e = { kind, v->yes ? AUDIT_ALLOWED : AUDIT_REFUSED,
 				       name, ip,
@@ -72,8 +73,8 @@ void outlet_audit(struct outlet *o, enum outlet_kind kind, const struct policy_v
 	audit_add(&o->audit, o->id, &e);
 }
 
-void outlet_failed(struct outlet *o, enum outlet_kind kind, const char *why, const char *name,
-		   uint32_t ip, uint16_t port)
+void sandbox_egress_failed(struct sandbox_egress *o, enum sandbox_egress_kind kind, const char *why,
+			   const char *name, uint32_t ip, uint16_t port)
 {
 	const struct audit_entry e = { kind, AUDIT_FAILED, name, ip, port, why };
 
