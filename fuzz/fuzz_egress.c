@@ -14,7 +14,7 @@
 #include "egress/front_state.h"
 #include "egress/hand_over.h"
 #include "egress/names.h"
-#include "egress/stand_in.h"
+#include "egress/fake_ip.h"
 #include "fuzz/script.h"
 #include "jail/fdmsg.h"
 
@@ -127,9 +127,8 @@ static const char *const names[] = { "good.com",    "other.com",
 
 static void guest_begins(int *guest, uint8_t how)
 {
-	static const uint32_t to[] = {
-		GOOD, OTHER, INSIDE, STAND_IN_FIRST, STAND_IN_FIRST + 1, 0x0a010203, GOOD, GOOD
-	};
+	static const uint32_t to[] = { GOOD,       OTHER, INSIDE, FAKE_IP_FIRST, FAKE_IP_FIRST + 1,
+				       0x0a010203, GOOD,  GOOD };
 	static const uint16_t ports[] = { PORT, 443, 80, PORT };
 	struct err err;
 	int pair[2];

@@ -4,7 +4,7 @@
 #include "egress/front_pass.h"
 #include "egress/front_state.h"
 #include "egress/reach.h"
-#include "egress/stand_in.h"
+#include "egress/fake_ip.h"
 
 static void towards(struct front *f, uint32_t ip)
 {
@@ -30,7 +30,7 @@ static void decide_by_address(struct front *f)
 	struct policy_verdict v = front_by_address(f), named;
 	const char *name = NULL;
 
-	if (is_stand_in(f->ip)) /* the proxy is asked for the one that may be */
+	if (is_fake_ip(f->ip)) /* the proxy is asked for the one that may be */
 		name = v.yes ? reach_name(&f->sandbox_egress->policy, &f->sandbox_egress->known,
 					  f->ip, &named)
 			     : known_names_of(&f->sandbox_egress->known, f->ip, 0);
@@ -92,7 +92,7 @@ static void decide_by_name(struct front *f)
 		else
 			front_turn_away(f, &v);
 	} else if (o->policy.ground->proxy_resolves) {
-		towards(f, STAND_IN_FIRST); /* any: the name is told, and resolved there */
+		towards(f, FAKE_IP_FIRST); /* any: the name is told, and resolved there */
 		front_let_out(f, &v);
 	} else if (resolver_ask(o->house->resolver, &f->lookup, &o->asker, f->name, on_found,
 				&err) < 0) {

@@ -3,7 +3,7 @@
 
 #include "egress/front_state.h"
 #include "egress/hand_over.h"
-#include "egress/stand_in.h"
+#include "egress/fake_ip.h"
 
 /* --- bytes -------------------------------------------------------------------------------- */
 
@@ -184,7 +184,7 @@ static int dial_one(struct front *f, uint32_t ip, struct err *err)
 	f->ip = ip;
 	ip4_text(ip, text);
 	if (h->proxy && !policy_service_at(&f->sandbox_egress->policy, ip, f->port))
-		return way_start_via(&f->way, h->loop, h->proxy, is_stand_in(ip) ? f->name : text,
+		return way_start_via(&f->way, h->loop, h->proxy, is_fake_ip(ip) ? f->name : text,
 				     f->port, FRONT_DIAL_MS, on_dialled, err);
 	if (addr_ip(text, f->port, &to, err) < 0)
 		return -1;

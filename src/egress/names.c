@@ -5,7 +5,7 @@
 #include <netinet/in.h>
 #include <sys/socket.h>
 
-#include "egress/stand_in.h"
+#include "egress/fake_ip.h"
 
 struct name_asked { /* a question under way */
 	struct sandbox_egress *sandbox_egress;
@@ -133,11 +133,11 @@ static void tell_service(struct sandbox_egress *o, int udp, const struct dns_que
 }
 
 /* The proxy resolves it. */
-static void tell_stand_in(struct sandbox_egress *o, int udp, const struct dns_query *q,
-			  const char *name, const struct policy_verdict *v,
-			  const struct sockaddr_in *who)
+static void tell_fake_ip(struct sandbox_egress *o, int udp, const struct dns_query *q,
+			 const char *name, const struct policy_verdict *v,
+			 const struct sockaddr_in *who)
 {
-	const struct dns_addresses a = { { stand_in_for(&o->known, name) }, 1, STAND_IN_TTL_S };
+	const struct dns_addresses a = { { fake_ip_for(&o->known, name) }, 1, FAKE_IP_TTL_S };
 
 	if (a.ip[0] == 0)
 		return; /* it asks again */
@@ -156,7 +156,7 @@ static void answer_allowed(struct sandbox_egress *o, int udp, struct bytes in,
 	else if (policy_service(&o->policy, name))
 		tell_service(o, udp, q, name, v, who);
 	else if (o->policy.ground->proxy_resolves)
-		tell_stand_in(o, udp, q, name, v, who);
+		tell_fake_ip(o, udp, q, name, v, who);
 	else {
 		o->counts.names_allowed++;
 		look_up(o, udp, in, name, who);

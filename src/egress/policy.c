@@ -3,7 +3,7 @@
 
 #include <stdarg.h>
 
-#include "egress/stand_in.h"
+#include "egress/fake_ip.h"
 
 enum { DEPTH_MAX = 12 };
 
@@ -285,7 +285,7 @@ struct policy_verdict policy_answer(const struct policy *p, const char *name, ui
 	struct policy_verdict v = policy_name(p, name);
 	enum ip4_kind kind = kind_of(p, ip);
 
-	if (!v.yes || (s && s->ip == ip) || (p->ground->proxy_resolves && is_stand_in(ip)))
+	if (!v.yes || (s && s->ip == ip) || (p->ground->proxy_resolves && is_fake_ip(ip)))
 		return v;
 	if (kind != IP4_PUBLIC)
 		return say(false, "the address is %s", ip4_kind_name(kind));

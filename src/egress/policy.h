@@ -31,7 +31,7 @@ struct policy_service {
 
 struct policy_ground {
 	enum policy_mode mode;
-	bool proxy_resolves; /* names are the proxy's: stand-ins (stand_in.h) are as good */
+	bool proxy_resolves; /* names are the proxy's: stand-ins (fake_ip.h) are as good */
 	bool packages;       /* the list has the template's own package hosts, too */
 	struct rule_list allow;
 	struct policy_service services[POLICY_SERVICES_MAX];

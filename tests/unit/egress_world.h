@@ -16,7 +16,7 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "egress/front.h"
-#include "egress/stand_in.h"
+#include "egress/fake_ip.h"
 #include "jail/fdmsg.h"
 #include "injector/protocol.h"
 #include "net/watch.h"

@@ -339,7 +339,7 @@ static void without_a_name_an_address_it_was_given_goes_to_the_proxy(void **stat
 
 	with_proxy(w, &proxy);
 	rule(w, ONLY_GOOD);
-	go(w, stand_in_for(&w->sandbox_egress.known, "good.com"), "\1\2\3");
+	go(w, fake_ip_for(&w->sandbox_egress.known, "good.com"), "\1\2\3");
 	assert_true(until(w, nobody_left));
 	assert_int_equal(w->sandbox_egress.counts.tcp_refused, 1);
 	assert_false(came(&w->inside));
@@ -445,7 +445,7 @@ static void who_waits_for_a_greeting_goes_by_the_stand_in(void **state)
 
 	with_proxy_that_resolves(w, &proxy);
 	rule(w, ONLY_GOOD);
-	go(w, stand_in_for(&w->sandbox_egress.known, "good.com"), NULL);
+	go(w, fake_ip_for(&w->sandbox_egress.known, "good.com"), NULL);
 	assert_true(until(w, at_inside));
 	must_arrive(w, w->inside.fd, CONNECT("good.com"));
 	speak(w->inside.fd, "HTTP/1.0 200 OK\r\n\r\nSSH-2.0-x\r\n");
@@ -463,7 +463,7 @@ static void a_stand_in_is_worth_its_name_and_no_more(void **state)
 
 	with_proxy_that_resolves(w, &proxy);
 	rule(w, ONLY_GOOD);
-	evil = stand_in_for(&w->sandbox_egress.known, "evil.com");
+	evil = fake_ip_for(&w->sandbox_egress.known, "evil.com");
 	go(w, evil, "\1\2\3");
 	assert_true(until(w, nobody_left));
 	go(w, evil + 1, "\1\2\3"); /* nobody's */
@@ -473,7 +473,7 @@ static void a_stand_in_is_worth_its_name_and_no_more(void **state)
 	assert_int_equal(w->sandbox_egress.counts.tcp_refused, 3);
 	assert_false(came(&w->inside));
 	w->ground.proxy_resolves = false;
-	go(w, stand_in_for(&w->sandbox_egress.known, "good.com"), "\1\2\3");
+	go(w, fake_ip_for(&w->sandbox_egress.known, "good.com"), "\1\2\3");
 	assert_true(until(w, nobody_left));
 	assert_int_equal(w->sandbox_egress.counts.tcp_refused, 4);
 }
@@ -488,7 +488,7 @@ static void of_two_names_of_a_stand_in_the_allowed_one_is_asked_for(void **state
 
 	with_proxy_that_resolves(w, &proxy);
 	rule(w, ONLY_GOOD);
-	given.ip[0] = stand_in_for(&w->sandbox_egress.known, "good.com");
+	given.ip[0] = fake_ip_for(&w->sandbox_egress.known, "good.com");
 	known_names_add(&w->sandbox_egress.known, "evil.com", &given);
 	go(w, given.ip[0], "\1\2\3");
 	assert_true(until(w, at_inside));

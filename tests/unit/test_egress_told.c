@@ -5,7 +5,7 @@
 #include "base/log.h"
 #include "egress/audit.h"
 #include "egress/explain.h"
-#include "egress/stand_in.h"
+#include "egress/fake_ip.h"
 #include "wire/json.h"
 
 static json_t *decoded(const struct buf *text)
@@ -197,25 +197,25 @@ static void known_names_that_are_none_are_refused(void **state)
 static void a_name_has_an_address_that_stands_for_it(void **state)
 {
 	AUTO(known_names_done) struct known_names k = { 0 };
-	uint32_t a = stand_in_for(&k, "a.com"), b = stand_in_for(&k, "b.com"), last = 0;
+	uint32_t a = fake_ip_for(&k, "a.com"), b = fake_ip_for(&k, "b.com"), last = 0;
 	char name[16];
 
 	(void)state;
-	assert_true(is_stand_in(a) && is_stand_in(b) && a != b);
-	assert_int_equal(stand_in_for(&k, "a.com"), a);
+	assert_true(is_fake_ip(a) && is_fake_ip(b) && a != b);
+	assert_int_equal(fake_ip_for(&k, "a.com"), a);
 	assert_string_equal(known_names_of(&k, b, 0), "b.com");
 	assert_int_equal(ip4_kind(a), IP4_SPECIAL);
 	know(&k, "real.com", 0x08080808);
-	know(&k, "last.com", STAND_IN_LAST); /* from here on it begins anew, past those in use */
+	know(&k, "last.com", FAKE_IP_LAST); /* from here on it begins anew, past those in use */
 	for (int i = 0; i < KNOWN_NAMES_MAX; i++) {
 		snprintf(name, sizeof(name), "n%d.com", i);
-		last = stand_in_for(&k, name);
-		assert_true(is_stand_in(last));
+		last = fake_ip_for(&k, name);
+		assert_true(is_fake_ip(last));
 		assert_string_equal(known_names_of(&k, last, 0), name);
 		assert_null(known_names_of(&k, last, 1));
 	}
 	assert_null(known_names_of(&k, a, 1));
-	assert_true(stand_in_for(&k, "a.com") != 0);
+	assert_true(fake_ip_for(&k, "a.com") != 0);
 }
 
 /* --- why ------------------------------------------------------------------------------------ */

@@ -1,4 +1,4 @@
-/* stand_in.h - addresses that stand for names, where the operator's proxy resolves them: a guest
+/* fake_ip.h - addresses that stand for names, where the operator's proxy resolves them: a guest
  * has to be told some address, and what it then dials leads back to the name.
  *
  * They are of 198.18.0.0/15, which belongs to nobody, and each sandbox has its own. The names it
@@ -8,12 +8,12 @@
 
 #include "egress/known_names.h"
 
-enum { STAND_IN_TTL_S = 60 };
+enum { FAKE_IP_TTL_S = 60 };
 
-#define STAND_IN_FIRST 0xc6120001u /* 198.18.0.1 */
-#define STAND_IN_LAST  0xc613fffeu
+#define FAKE_IP_FIRST 0xc6120001u /* 198.18.0.1 */
+#define FAKE_IP_LAST  0xc613fffeu
 
-bool is_stand_in(uint32_t ip);
+bool is_fake_ip(uint32_t ip);
 
 /* That of a name, made when it has none; it is the newest known name then. 0: no memory. */
-uint32_t stand_in_for(struct known_names *k, const char *name);
+uint32_t fake_ip_for(struct known_names *k, const char *name);
