@@ -46,7 +46,7 @@ static void on_warden_up(struct warden_keep *k)
 	struct node *n = node_of_warden(k);
 
 	base_warden_up(n);
-	look_now(n);
+	reconcile_now(n);
 	slots_links_changed(&n->slots);
 	creates_soon(n);
 }
@@ -199,7 +199,7 @@ static void open_parts(struct node *n)
 	creates_open(n);
 	n->base.trust.awaited = daemon_exists(&n->injector.link);
 	base_open(n);
-	look_open(n);
+	reconcile_open(n);
 	ended_open(n);
 	vm_groups_open(&n->groups, n->set[SET_CGROUP].text);
 	metrics_open(n);
@@ -258,7 +258,7 @@ static void take_down(struct daemon *d)
 	requests_close(n);
 	creates_close(n);
 	base_close(n);
-	look_close(n);
+	reconcile_close(n);
 	installation_close(&n->installation);
 	ended_close(n);
 	metrics_close(n);

@@ -8,7 +8,7 @@
 #include "node/record/ended.h"
 #include "node/door/gateway_door.h"
 #include "node/recovery/installation.h"
-#include "node/recovery/look.h"
+#include "node/recovery/reconcile.h"
 #include "node/record/memory_watch.h"
 #include "node/life/once.h"
 #include "node/recovery/quarantine.h"
@@ -49,7 +49,7 @@ struct node {
 	struct base_template base;
 	struct sandbox_table table;
 	struct creates creates;
-	struct look look;
+	struct reconcile reconcile;
 	struct absence absence;
 	struct files *files;
 	struct turns saves, joins, resumes; /* joins: of a snapshot's files */

@@ -247,7 +247,7 @@ static int scene_start(void **state)
 	path_of(n->set[SET_KERNEL].text, "kernel", "");
 	path_of(n->set[SET_DISK].text, "disk", "");
 	n->sizes = (struct warden_sizes){ .vcpus = 1, .memory_mib = 64 };
-	n->look.complete = true;
+	n->reconcile.complete = true;
 	n->egress.path = n->injector.link.path = "";
 	if (files_open(n->loop, s.dir, s.dir, 0, &n->files, &err) < 0)
 		fail_msg("%s", err.msg);

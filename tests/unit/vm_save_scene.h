@@ -13,7 +13,7 @@
 #include "vm/save.h"
 #include "vm/thaw.h"
 
-enum { GUARD_MS = 60000, LOOK_MS = 5, SAVE_BASE_CRC = 0x5a5a };
+enum { GUARD_MS = 60000, RECONCILE_MS = 5, SAVE_BASE_CRC = 0x5a5a };
 
 /* What the copier does with a request. */
 struct copier {

@@ -34,7 +34,7 @@ static void on_settled(struct journal_write *w, const struct err *failed)
 		return;
 	}
 	sandbox_enter(&n->table, s, SANDBOX_RUNNING);
-	s->seen = n->look.number;
+	s->seen = n->reconcile.number;
 	sandbox_set_deadline(s);
 	events_add(&s->record.events, EVENT_INFO, "created", "Sandbox created");
 	step("create.running");

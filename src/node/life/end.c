@@ -293,7 +293,7 @@ void sandbox_end_asked(struct sandbox *s, struct door_asked *asked, enum node_re
 /* As far as is known. */
 static bool has_vm(const struct sandbox *s)
 {
-	return s->node->look.complete && !(s->info.flags & NODE_ABSENT);
+	return s->node->reconcile.complete && !(s->info.flags & NODE_ABSENT);
 }
 
 static void on_deadline(struct timer *t)

@@ -180,7 +180,7 @@ static void on_gone(struct machine_user *u, const struct err *err)
 
 	log_info("%s: %s", s->info.id, err->msg);
 	s->monitor.up = false;
-	look_soon(s->node);
+	reconcile_soon(s->node);
 	tell(s, err);
 	if (s->state == SANDBOX_RUNNING)
 		dial_later(s);

@@ -129,7 +129,7 @@ void pause_undone(struct sandbox *s)
 {
 	drop_files(s);
 	sandbox_enter(&s->node->table, s, SANDBOX_RUNNING);
-	s->seen = s->node->look.number;
+	s->seen = s->node->reconcile.number;
 	sandbox_set_deadline(s);
 	deferred_serve(s);
 }

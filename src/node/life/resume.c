@@ -217,7 +217,7 @@ static void on_noted(struct journal_write *w, const struct err *err)
 	events_add(&s->record.events, EVENT_INFO, "resumed", "Sandbox resumed");
 	step("resume.row");
 	sandbox_enter(&n->table, s, SANDBOX_RUNNING);
-	s->seen = n->look.number;
+	s->seen = n->reconcile.number;
 	sandbox_set_deadline(s);
 	log_resumed(s);
 	resume_cancel(s);
@@ -265,7 +265,7 @@ static void on_waking(struct journal_write *w, const struct err *err)
 	step("resume.waking");
 	count_loaded(s, s->resuming);
 	sandbox_enter(&s->node->table, s, SANDBOX_WAKING);
-	s->seen = s->node->look.number;
+	s->seen = s->node->reconcile.number;
 	restore_go(&s->restore);
 }
 

@@ -13,7 +13,7 @@ static bool lives(const struct sandbox *s)
 
 static bool is_absent(const struct sandbox *s)
 {
-	return look_wants_vm(s) && s->seen < s->node->look.number;
+	return reconcile_wants_vm(s) && s->seen < s->node->reconcile.number;
 }
 
 /* Those of an earlier boot end, the others are marked. */
@@ -24,7 +24,7 @@ static void mark(struct node *n, size_t *ret_absent, size_t *ret_all)
 
 	for (struct sandbox *s = n->table.all; s; s = next) {
 		next = s->next;
-		*ret_all += look_wants_vm(s);
+		*ret_all += reconcile_wants_vm(s);
 		if (!is_absent(s))
 			continue;
 		if (s->absent.other_boot) {
@@ -136,7 +136,7 @@ int absence_describe(const struct node *n, json_t *status)
 	return json_object_set_new(status, "installation",
 				   json_text(bytes_str(n->installation.id))) |
 	       json_object_set_new(status, "vmsOfOthers",
-				   json_integer((json_int_t)n->look.n_others)) |
+				   json_integer((json_int_t)n->reconcile.n_others)) |
 	       json_object_set_new(status, "vmsAbsent", json_integer((json_int_t)a->n)) |
 	       json_object_set_new(status, "vmsToConfirm", json_integer((json_int_t)a->n_kept));
 }
@@ -150,7 +150,7 @@ void absence_confirm(struct node *n, struct door_asked *a, const struct node_req
 	(void)rq, (void)text;
 	for (struct sandbox *s = n->table.all; s; s = next) {
 		next = s->next;
-		if (!look_wants_vm(s) || !(s->info.flags & NODE_ABSENT))
+		if (!reconcile_wants_vm(s) || !(s->info.flags & NODE_ABSENT))
 			continue;
 		sandbox_end(s, NODE_LOST, "an operator says that it is lost");
 		r.count++;

@@ -243,7 +243,7 @@ static int load_sandbox(struct lost_job *j, struct err *err)
 
 	if (sandbox_load(n, &j->row, err) < 0)
 		return -1;
-	if (n->look.complete)
+	if (n->reconcile.complete)
 		park_looked(table_find(&n->table, j->id), true);
 	return 0;
 }

@@ -168,7 +168,7 @@ static int drop_old(int dir, const char *name, void *context, struct err *err)
 	const struct base_known *k;
 
 	(void)err;
-	if (n->look.n_others > 0 || installation_is_younger(&n->installation, dir, name))
+	if (n->reconcile.n_others > 0 || installation_is_younger(&n->installation, dir, name))
 		return 0; /* another installation may need it */
 	if (strncmp(name, WARDEN_OPEN_PREFIX, strlen(WARDEN_OPEN_PREFIX)) == 0)
 		name += strlen(WARDEN_OPEN_PREFIX);

@@ -207,8 +207,8 @@ void base_turn(struct node *n)
 	struct base_template *b = &n->base;
 	struct err err;
 
-	if (b->state != BASE_UNKNOWN || b->again.active || !n->warden.up || !n->look.complete ||
-	    n->look.n_strays > 0 || !base_trust_ready(n))
+	if (b->state != BASE_UNKNOWN || b->again.active || !n->warden.up ||
+	    !n->reconcile.complete || n->reconcile.n_strays > 0 || !base_trust_ready(n))
 		return;
 	b->state = BASE_CHECKING;
 	b->stale = false;

@@ -1,4 +1,4 @@
-/* look.h - what warden has against what node knows, in both directions.
+/* reconcile.h - what warden has against what node knows, in both directions.
  *
  * At every connection to warden, every minute, and when a monitor's link ended.
  */
@@ -7,14 +7,14 @@
 #include "node/links/warden_keep.h"
 
 enum {
-	LOOK_EVERY_MS = 60 * 1000,
-	LOOK_SOON_MS = 50, /* after a monitor ended: warden hears of the process's end, too */
-	LOOK_AGAIN_MS = 1000,
-	LOOK_STRAYS_MAX = 64, /* ended at once; the others the next time */
+	RECONCILE_EVERY_MS = 60 * 1000,
+	RECONCILE_SOON_MS = 50, /* after a monitor ended: warden hears of the process's end, too */
+	RECONCILE_AGAIN_MS = 1000,
+	RECONCILE_STRAYS_MAX = 64, /* ended at once; the others the next time */
 };
 
 struct stray;
-struct look {
+struct reconcile {
 	struct warden_ask ask; /* the page under way */
 	struct timer timer;
 	uint64_t number;      /* of the look under way, or of the last */
@@ -28,8 +28,9 @@ struct look {
 
 struct node;
 struct sandbox;
-void look_open(struct node *n);
-void look_close(struct node *n);
-void look_now(struct node *n);
-void look_soon(struct node *n);
-bool look_wants_vm(const struct sandbox *s); /* in its state it has a VM, or has just lost it */
+void reconcile_open(struct node *n);
+void reconcile_close(struct node *n);
+void reconcile_now(struct node *n);
+void reconcile_soon(struct node *n);
+bool reconcile_wants_vm(
+	const struct sandbox *s); /* in its state it has a VM, or has just lost it */

@@ -1,6 +1,6 @@
-/* look.c - page after page of warden's list: VMs in nobody's books are ended, those of another
+/* reconcile.c - page after page of warden's list: VMs in nobody's books are ended, those of another
  * installation left alone. Who lacks a VM is for absence.c. */
-#include "node/recovery/look.h"
+#include "node/recovery/reconcile.h"
 
 #include <errno.h>
 
@@ -28,7 +28,7 @@ static void stray_free(struct stray *s)
 	*s->prev = s->next;
 	if (s->next)
 		s->next->prev = s->prev;
-	s->node->look.n_strays--;
+	s->node->reconcile.n_strays--;
 	free(s);
 }
 
@@ -48,25 +48,26 @@ static void on_stray_gone(struct warden_ask *a, const struct warden_reply *reply
 static void end_stray(struct node *n, const struct warden_cell *cell)
 {
 	struct warden_request rq = { .verb = WARDEN_STOP };
-	struct stray *s = n->look.n_strays < LOOK_STRAYS_MAX ? calloc(1, sizeof(*s)) : NULL;
+	struct stray *s =
+		n->reconcile.n_strays < RECONCILE_STRAYS_MAX ? calloc(1, sizeof(*s)) : NULL;
 
 	if (!s)
 		return;
 	memcpy(rq.id, cell->id, sizeof(rq.id));
 	log_warn("%s is in nobody's books: it is ended", rq.id);
 	s->node = n;
-	s->next = n->look.strays;
+	s->next = n->reconcile.strays;
 	if (s->next)
 		s->next->prev = &s->next;
-	s->prev = &n->look.strays;
-	n->look.strays = s;
-	n->look.n_strays++;
+	s->prev = &n->reconcile.strays;
+	n->reconcile.strays = s;
+	n->reconcile.n_strays++;
 	warden_again(&n->warden, &s->ask, &rq, 0, on_stray_gone);
 }
 
 /* --- one look ----------------------------------------------------------------------------- */
 
-bool look_wants_vm(const struct sandbox *s)
+bool reconcile_wants_vm(const struct sandbox *s)
 {
 	return s->state == SANDBOX_RUNNING || s->state == SANDBOX_PAUSING ||
 	       s->state == SANDBOX_WAKING;
@@ -118,12 +119,12 @@ static void found(struct node *n, const struct warden_cell *cell)
 	struct sandbox *s = table_find(&n->table, cell->id);
 
 	if (installation_is_other(&n->installation, cell->installation)) {
-		n->look.n_others_now++;
-		memcpy(n->look.other, cell->id, sizeof(n->look.other));
+		n->reconcile.n_others_now++;
+		memcpy(n->reconcile.other, cell->id, sizeof(n->reconcile.other));
 	} else if (s) {
-		s->seen = n->look.number;
+		s->seen = n->reconcile.number;
 		absence_over(s);
-		if (look_wants_vm(s))
+		if (reconcile_wants_vm(s))
 			found_vm(s, cell);
 		else if (s->state == SANDBOX_PAUSED)
 			remove_vm(s);
@@ -133,7 +134,7 @@ static void found(struct node *n, const struct warden_cell *cell)
 	}
 }
 
-static void tell_others(struct look *k)
+static void tell_others(struct reconcile *k)
 {
 	if (k->n_others_now != k->n_others && k->n_others_now > 0)
 		log_warn("%zu VMs at warden, %s among them, are of another installation and left "
@@ -151,13 +152,13 @@ static void park_all(struct node *n)
 
 	for (struct sandbox *s = n->table.all; s; s = next) {
 		next = s->next;
-		park_looked(s, s->seen == n->look.number);
+		park_looked(s, s->seen == n->reconcile.number);
 	}
 }
 
 static void finish(struct node *n)
 {
-	struct look *k = &n->look;
+	struct reconcile *k = &n->reconcile;
 
 	tell_others(k);
 	absence_judge(n);
@@ -171,21 +172,21 @@ static void finish(struct node *n)
 	k->complete = true;
 	if (k->soon > 0)
 		k->soon--;
-	timer_start(&k->timer, k->soon > 0 ? LOOK_AGAIN_MS : LOOK_EVERY_MS);
+	timer_start(&k->timer, k->soon > 0 ? RECONCILE_AGAIN_MS : RECONCILE_EVERY_MS);
 	base_turn(n);
 }
 
 static void on_page(struct warden_ask *a, const struct warden_reply *reply, int *fds, size_t n_fds,
 		    const struct err *err)
 {
-	struct node *n = CONTAINER_OF(a, struct node, look.ask);
+	struct node *n = CONTAINER_OF(a, struct node, reconcile.ask);
 	char last[WARDEN_ID_MAX + 1] = "";
 	uint32_t count;
 
 	(void)fds, (void)n_fds;
 	if (err) {
 		log_error("look at warden's list: %s", err->msg);
-		timer_start(&n->look.timer, LOOK_AGAIN_MS);
+		timer_start(&n->reconcile.timer, RECONCILE_AGAIN_MS);
 		return;
 	}
 	count = reply->count < WARDEN_LIST_MAX ? reply->count : WARDEN_LIST_MAX;
@@ -208,40 +209,40 @@ static void ask_page(struct node *n, const char *after)
 	struct warden_request rq = { .verb = WARDEN_LIST };
 
 	snprintf(rq.id, sizeof(rq.id), "%s", after);
-	warden_again(&n->warden, &n->look.ask, &rq, 0, on_page);
+	warden_again(&n->warden, &n->reconcile.ask, &rq, 0, on_page);
 }
 
-void look_now(struct node *n)
+void reconcile_now(struct node *n)
 {
-	timer_stop(&n->look.timer);
-	if (n->look.ask.keep)
+	timer_stop(&n->reconcile.timer);
+	if (n->reconcile.ask.keep)
 		return;
-	n->look.number++;
-	n->look.n_others_now = 0;
+	n->reconcile.number++;
+	n->reconcile.n_others_now = 0;
 	ask_page(n, "");
 }
 
-void look_soon(struct node *n)
+void reconcile_soon(struct node *n)
 {
-	n->look.soon = 2;
-	if (!n->look.ask.keep)
-		timer_start(&n->look.timer, LOOK_SOON_MS);
+	n->reconcile.soon = 2;
+	if (!n->reconcile.ask.keep)
+		timer_start(&n->reconcile.timer, RECONCILE_SOON_MS);
 }
 
 static void on_time(struct timer *t)
 {
-	look_now(CONTAINER_OF(t, struct node, look.timer));
+	reconcile_now(CONTAINER_OF(t, struct node, reconcile.timer));
 }
 
-void look_open(struct node *n)
+void reconcile_open(struct node *n)
 {
-	timer_init(&n->look.timer, n->loop, on_time);
+	timer_init(&n->reconcile.timer, n->loop, on_time);
 }
 
-void look_close(struct node *n)
+void reconcile_close(struct node *n)
 {
-	timer_stop(&n->look.timer);
-	warden_ask_cancel(&n->look.ask);
-	while (n->look.strays)
-		stray_free(n->look.strays);
+	timer_stop(&n->reconcile.timer);
+	warden_ask_cancel(&n->reconcile.ask);
+	while (n->reconcile.strays)
+		stray_free(n->reconcile.strays);
 }
