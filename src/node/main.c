@@ -41,7 +41,7 @@ enum {
 
 /* --- links -------------------------------------------------------------------------------- */
 
-static void on_warden_up(struct warden_keep *k)
+static void on_warden_up(struct warden_client *k)
 {
 	struct node *n = node_of_warden(k);
 
@@ -51,12 +51,12 @@ static void on_warden_up(struct warden_keep *k)
 	creates_soon(n);
 }
 
-static void on_warden_down(struct warden_keep *k)
+static void on_warden_down(struct warden_client *k)
 {
 	slots_warden_down(&node_of_warden(k)->slots);
 }
 
-static void on_egress_up(struct daemon_keep *k)
+static void on_egress_up(struct daemon_client *k)
 {
 	struct node *n = CONTAINER_OF(k, struct node, egress);
 
@@ -64,12 +64,12 @@ static void on_egress_up(struct daemon_keep *k)
 	creates_soon(n);
 }
 
-static void on_egress_down(struct daemon_keep *k)
+static void on_egress_down(struct daemon_client *k)
 {
 	slots_egress_down(&CONTAINER_OF(k, struct node, egress)->slots);
 }
 
-static void on_authority(struct injector_keep *k, struct bytes pem)
+static void on_authority(struct injector_client *k, struct bytes pem)
 {
 	base_trust_learn(CONTAINER_OF(k, struct node, injector), pem);
 }
@@ -177,10 +177,11 @@ static int open_door(struct node *n, struct err *err)
 
 static void open_parts(struct node *n)
 {
-	static const struct warden_keep_ops warden_ops = { on_warden_up, on_warden_down };
-	static const struct daemon_keep_ops egress_ops = { on_egress_up, on_egress_down, NULL };
-	static const struct injector_keep_ops injector_ops = { network_injector_up,
-							       network_worker_gone, on_authority };
+	static const struct warden_client_ops warden_ops = { on_warden_up, on_warden_down };
+	static const struct daemon_client_ops egress_ops = { on_egress_up, on_egress_down, NULL };
+	static const struct injector_client_ops injector_ops = { network_injector_up,
+								 network_worker_gone,
+								 on_authority };
 
 	n->sizes = (struct warden_sizes){
 		.vcpus = (uint32_t)n->set[SET_VCPUS].number,
@@ -189,10 +190,11 @@ static void open_parts(struct node *n)
 		.cpu_percent = (uint32_t)n->set[SET_CPU_PERCENT].number,
 		.pids_max = NODE_PIDS_MAX,
 	};
-	warden_keep_open(&n->warden, n->loop, n->set[SET_WARDEN_SOCKET].text, &n->sizes,
-			 &warden_ops);
-	egress_keep_open(&n->egress, n->loop, n->set[SET_EGRESS_SOCKET].text, &egress_ops);
-	injector_keep_open(&n->injector, n->loop, n->set[SET_INJECTOR_SOCKET].text, &injector_ops);
+	warden_client_open(&n->warden, n->loop, n->set[SET_WARDEN_SOCKET].text, &n->sizes,
+			   &warden_ops);
+	egress_client_open(&n->egress, n->loop, n->set[SET_EGRESS_SOCKET].text, &egress_ops);
+	injector_client_open(&n->injector, n->loop, n->set[SET_INJECTOR_SOCKET].text,
+			     &injector_ops);
 	tidy_open(n);
 	slots_open(&n->slots, n->loop, &n->warden, &n->egress, n->set[SET_SLOTS].number);
 	n->slots.on_reopened = network_reopened;
@@ -277,9 +279,9 @@ static void take_down(struct daemon *d)
 	turns_close(&n->resumes);
 	slots_close(&n->slots);
 	memory_watch_close(&n->memory);
-	daemon_keep_close(&n->egress);
-	injector_keep_close(&n->injector);
-	warden_keep_close(&n->warden);
+	daemon_client_close(&n->egress);
+	injector_client_close(&n->injector);
+	warden_client_close(&n->warden);
 	journal_close(TAKE(n->journal));
 	loop_free(n->loop);
 }

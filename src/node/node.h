@@ -41,9 +41,9 @@ struct node {
 	struct installation installation;
 	struct gateway_door *door;
 	struct door_user door_user;
-	struct warden_keep warden;
-	struct daemon_keep egress;
-	struct injector_keep injector;
+	struct warden_client warden;
+	struct daemon_client egress;
+	struct injector_client injector;
 	struct slots slots;
 	struct memory_watch memory;
 	struct base_template base;
@@ -76,7 +76,7 @@ struct node {
 	struct unloaded unloaded;
 };
 
-static inline struct node *node_of_warden(struct warden_keep *k)
+static inline struct node *node_of_warden(struct warden_client *k)
 {
 	return CONTAINER_OF(k, struct node, warden);
 }

@@ -10,7 +10,7 @@
 struct template_op {
 	struct op *op;
 	char id[WARDEN_ID_MAX + 1];
-	struct warden_keep warden;
+	struct warden_client warden;
 	struct timer begin; /* not from inside on_up: it may end at once */
 	struct template_build *build;
 	struct template_build_user build_user;
@@ -21,7 +21,7 @@ static void template_op_free(struct template_op *t)
 {
 	timer_stop(&t->begin);
 	template_build_cancel(t->build);
-	warden_keep_close(&t->warden);
+	warden_client_close(&t->warden);
 	auto_close(&t->spec.kernel);
 	auto_close(&t->spec.disk);
 	free(t);
@@ -62,7 +62,7 @@ static void on_begin(struct timer *timer)
 		template_fail(t, &err);
 }
 
-static void on_up(struct warden_keep *k)
+static void on_up(struct warden_client *k)
 {
 	struct template_op *t = CONTAINER_OF(k, struct template_op, warden);
 
@@ -70,7 +70,7 @@ static void on_up(struct warden_keep *k)
 		timer_start(&t->begin, 0);
 }
 
-static void on_down(struct warden_keep *k)
+static void on_down(struct warden_client *k)
 {
 	(void)k;
 }
@@ -105,7 +105,7 @@ static int parse(struct template_op *t, struct err *err)
 
 void run_template(struct op *o)
 {
-	static const struct warden_keep_ops ops = { on_up, on_down };
+	static const struct warden_client_ops ops = { on_up, on_down };
 	struct template_op *t = calloc(1, sizeof(*t));
 	struct driver *d = o->d;
 	struct err err;
@@ -128,5 +128,5 @@ void run_template(struct op *o)
 		return;
 	}
 	timer_init(&t->begin, d->loop, on_begin);
-	warden_keep_open(&t->warden, d->loop, d->warden_path, &t->spec.sizes, &ops);
+	warden_client_open(&t->warden, d->loop, d->warden_path, &t->spec.sizes, &ops);
 }

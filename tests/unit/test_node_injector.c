@@ -7,7 +7,7 @@
 
 #include "base/memory_file.h"
 #include "jail/fdmsg.h"
-#include "node/links/injector_keep.h"
+#include "node/links/injector_client.h"
 
 enum { GUARD_MS = 20000, HEARD_MAX = 32 };
 
@@ -15,7 +15,7 @@ static struct scene {
 	struct loop *loop;
 	struct timer guard;
 	struct played_daemon injector;
-	struct injector_keep keep;
+	struct injector_client keep;
 	const char *facts;
 	enum err_code code; /* of the next answers */
 	struct injector_request heard[HEARD_MAX];
@@ -80,20 +80,20 @@ static void on_asked(struct watch *w, unsigned int events)
 
 /* --- the scene ---------------------------------------------------------------------------- */
 
-static void on_up(struct injector_keep *k)
+static void on_up(struct injector_client *k)
 {
 	(void)k;
 	s.ups++;
 }
 
-static void on_gone(struct injector_keep *k, uint32_t slot)
+static void on_gone(struct injector_client *k, uint32_t slot)
 {
 	(void)k;
 	s.gone++;
 	s.gone_slot = slot;
 }
 
-static void on_authority(struct injector_keep *k, struct bytes pem)
+static void on_authority(struct injector_client *k, struct bytes pem)
 {
 	(void)k;
 	s.authorities++;
@@ -109,7 +109,7 @@ static void on_done(struct daemon_call *c, const struct err *err)
 
 static void scene_open(bool exists)
 {
-	static const struct injector_keep_ops ops = { on_up, on_gone, on_authority };
+	static const struct injector_client_ops ops = { on_up, on_gone, on_authority };
 	struct err err;
 
 	s = (struct scene){ .came = -1,
@@ -118,13 +118,13 @@ static void scene_open(bool exists)
 	timer_init(&s.guard, s.loop, on_guard);
 	timer_start(&s.guard, GUARD_MS);
 	played_daemon_open(&s.injector, s.loop, "injector", on_asked);
-	injector_keep_open(&s.keep, s.loop, exists ? s.injector.path : "", &ops);
+	injector_client_open(&s.keep, s.loop, exists ? s.injector.path : "", &ops);
 }
 
 static void scene_end(void)
 {
 	timer_stop(&s.guard);
-	injector_keep_close(&s.keep);
+	injector_client_close(&s.keep);
 	played_daemon_close(&s.injector);
 	auto_close(&s.came);
 	loop_free(s.loop);

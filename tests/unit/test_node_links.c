@@ -24,8 +24,8 @@ static struct scene {
 	struct loop *loop;
 	struct timer guard;
 	struct peer warden, egress;
-	struct warden_keep wk;
-	struct daemon_keep ek;
+	struct warden_client wk;
+	struct daemon_client ek;
 	struct slots slots;
 	uint32_t next_slot;
 	int ups[2], downs[2];
@@ -124,28 +124,28 @@ static void on_egress_asked(struct watch *w, unsigned int events)
 
 /* --- the scene ---------------------------------------------------------------------------- */
 
-static void warden_up(struct warden_keep *k)
+static void warden_up(struct warden_client *k)
 {
 	(void)k;
 	s.ups[0]++;
 	slots_links_changed(&s.slots);
 }
 
-static void warden_down(struct warden_keep *k)
+static void warden_down(struct warden_client *k)
 {
 	(void)k;
 	s.downs[0]++;
 	slots_warden_down(&s.slots);
 }
 
-static void egress_up(struct daemon_keep *k)
+static void egress_up(struct daemon_client *k)
 {
 	(void)k;
 	s.ups[1]++;
 	slots_links_changed(&s.slots);
 }
 
-static void egress_down(struct daemon_keep *k)
+static void egress_down(struct daemon_client *k)
 {
 	(void)k;
 	s.downs[1]++;
@@ -154,8 +154,8 @@ static void egress_down(struct daemon_keep *k)
 
 static void scene_open(size_t wanted, bool with_egress)
 {
-	static const struct warden_keep_ops warden_ops = { warden_up, warden_down };
-	static const struct daemon_keep_ops egress_ops = { egress_up, egress_down };
+	static const struct warden_client_ops warden_ops = { warden_up, warden_down };
+	static const struct daemon_client_ops egress_ops = { egress_up, egress_down };
 	const struct warden_sizes sizes = { 1, 64, 64, 0, 64 };
 	struct err err;
 
@@ -165,8 +165,8 @@ static void scene_open(size_t wanted, bool with_egress)
 	timer_start(&s.guard, GUARD_MS);
 	played_daemon_open(&s.warden.it, s.loop, "links-warden", on_warden_asked);
 	played_daemon_open(&s.egress.it, s.loop, "links-egress", on_egress_asked);
-	warden_keep_open(&s.wk, s.loop, s.warden.it.path, &sizes, &warden_ops);
-	egress_keep_open(&s.ek, s.loop, with_egress ? s.egress.it.path : "", &egress_ops);
+	warden_client_open(&s.wk, s.loop, s.warden.it.path, &sizes, &warden_ops);
+	egress_client_open(&s.ek, s.loop, with_egress ? s.egress.it.path : "", &egress_ops);
 	slots_open(&s.slots, s.loop, &s.wk, &s.ek, wanted);
 }
 
@@ -175,8 +175,8 @@ static void scene_end(void)
 	timer_stop(&s.guard);
 	warden_ask_cancel(&s.ask);
 	slots_close(&s.slots);
-	daemon_keep_close(&s.ek);
-	warden_keep_close(&s.wk);
+	daemon_client_close(&s.ek);
+	warden_client_close(&s.wk);
 	played_daemon_close(&s.warden.it);
 	played_daemon_close(&s.egress.it);
 	loop_free(s.loop);

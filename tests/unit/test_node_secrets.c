@@ -115,21 +115,21 @@ static void injector_asked(struct watch *w, unsigned int events)
 
 /* --- the scene ---------------------------------------------------------------------------- */
 
-static void nothing(struct daemon_keep *k)
+static void nothing(struct daemon_client *k)
 {
 	(void)k;
 }
 
-static void nothing_opened(struct injector_keep *k)
+static void nothing_opened(struct injector_client *k)
 {
 	(void)k;
 }
 
 static void scene_open(void)
 {
-	static const struct daemon_keep_ops ops = { nothing, nothing, NULL };
-	static const struct injector_keep_ops injector_ops = { nothing_opened, network_worker_gone,
-							       NULL };
+	static const struct daemon_client_ops ops = { nothing, nothing, NULL };
+	static const struct injector_client_ops injector_ops = { nothing_opened,
+								 network_worker_gone, NULL };
 	struct err err;
 
 	s = (struct scene){ 0 };
@@ -142,8 +142,8 @@ static void scene_open(void)
 	s.sandbox = calloc(1, sizeof(*s.sandbox));
 	assert_true(s.node && s.sandbox);
 	s.node->loop = s.loop;
-	egress_keep_open(&s.node->egress, s.loop, s.egress.path, &ops);
-	injector_keep_open(&s.node->injector, s.loop, s.injector.path, &injector_ops);
+	egress_client_open(&s.node->egress, s.loop, s.egress.path, &ops);
+	injector_client_open(&s.node->injector, s.loop, s.injector.path, &injector_ops);
 	s.sandbox->node = s.node;
 	s.sandbox->slot = SLOT;
 	snprintf(s.sandbox->info.id, sizeof(s.sandbox->info.id), "box");
@@ -155,8 +155,8 @@ static void scene_open(void)
 static void scene_end(void)
 {
 	timer_stop(&s.guard);
-	injector_keep_close(&s.node->injector);
-	daemon_keep_close(&s.node->egress);
+	injector_client_close(&s.node->injector);
+	daemon_client_close(&s.node->egress);
 	table_remove(&s.node->table, s.sandbox);
 	free(s.sandbox);
 	free(s.node);

@@ -97,21 +97,21 @@ static void on_injector_asked(struct watch *w, unsigned int events)
 
 /* --- the scene ---------------------------------------------------------------------------- */
 
-static void nothing(struct daemon_keep *k)
+static void nothing(struct daemon_client *k)
 {
 	(void)k;
 }
 
-static void nothing_either(struct injector_keep *k)
+static void nothing_either(struct injector_client *k)
 {
 	(void)k;
 }
 
 static int set_up(void **state)
 {
-	static const struct daemon_keep_ops egress_ops = { nothing, nothing, NULL };
-	static const struct injector_keep_ops injector_ops = { nothing_either, network_worker_gone,
-							       NULL };
+	static const struct daemon_client_ops egress_ops = { nothing, nothing, NULL };
+	static const struct injector_client_ops injector_ops = { nothing_either,
+								 network_worker_gone, NULL };
 	struct err err;
 
 	(void)state;
@@ -123,8 +123,8 @@ static int set_up(void **state)
 	timer_start(&s.guard, GUARD_MS);
 	played_daemon_open(&s.egress.it, s.n->loop, "telling-egress", on_egress_asked);
 	played_daemon_open(&s.injector.it, s.n->loop, "telling-injector", on_injector_asked);
-	egress_keep_open(&s.n->egress, s.n->loop, s.egress.it.path, &egress_ops);
-	injector_keep_open(&s.n->injector, s.n->loop, s.injector.it.path, &injector_ops);
+	egress_client_open(&s.n->egress, s.n->loop, s.egress.it.path, &egress_ops);
+	injector_client_open(&s.n->injector, s.n->loop, s.injector.it.path, &injector_ops);
 	s.box->node = s.n;
 	s.box->slot = SLOT;
 	snprintf(s.box->info.id, sizeof(s.box->info.id), "box");
@@ -140,8 +140,8 @@ static int tear_down(void **state)
 	(void)state;
 	timer_stop(&s.guard);
 	network_done(s.box);
-	daemon_keep_close(&s.n->egress);
-	injector_keep_close(&s.n->injector);
+	daemon_client_close(&s.n->egress);
+	injector_client_close(&s.n->injector);
 	played_daemon_close(&s.egress.it);
 	played_daemon_close(&s.injector.it);
 	buf_done(&s.rules);

@@ -80,7 +80,7 @@ static void on_asked(struct watch *w, unsigned int events)
 	assert_int_equal(fdmsg_send(s.warden.sock, &r, sizeof(r), NULL, 0, &err), 0);
 }
 
-static void on_link(struct warden_keep *k)
+static void on_link(struct warden_client *k)
 {
 	(void)k;
 }
@@ -228,7 +228,7 @@ static enum base_state settle(void)
 
 static int scene_start(void **state)
 {
-	static const struct warden_keep_ops ops = { on_link, on_link };
+	static const struct warden_client_ops ops = { on_link, on_link };
 	struct node *n = calloc(1, sizeof(*n));
 	struct err err;
 
@@ -253,7 +253,7 @@ static int scene_start(void **state)
 		fail_msg("%s", err.msg);
 	creates_open(n);
 	played_daemon_open(&s.warden, n->loop, "templates-warden", on_asked);
-	warden_keep_open(&n->warden, n->loop, s.warden.path, &n->sizes, &ops);
+	warden_client_open(&n->warden, n->loop, s.warden.path, &n->sizes, &ops);
 	base_open(n);
 	run_until_up();
 	learn_inputs();
@@ -272,7 +272,7 @@ static int scene_end(void **state)
 	while (s.n->table.all)
 		table_remove(&s.n->table, s.n->table.all);
 	files_close(TAKE(s.n->files));
-	warden_keep_close(&s.n->warden);
+	warden_client_close(&s.n->warden);
 	played_daemon_close(&s.warden);
 	loop_free(s.n->loop);
 	free(s.n);

@@ -61,7 +61,7 @@ static int begin(struct apply *a, struct loop *l, uint32_t base_crc, int *ret_en
 	return -1;
 }
 
-int apply_start(struct apply *a, struct loop *l, struct warden_keep *w,
+int apply_start(struct apply *a, struct loop *l, struct warden_client *w,
 		const struct apply_spec *spec,
 		void (*on_done)(struct apply *a, const struct copier_reply *ret,
 				const struct err *err),

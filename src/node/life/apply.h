@@ -1,7 +1,7 @@
 /* apply.h - a copier writes the saved pages into the memory of a VM that waits for its state. */
 #pragma once
 
-#include "node/links/warden_keep.h"
+#include "node/links/warden_client.h"
 #include "vm/copier_link.h"
 
 enum { APPLY_MS = 120 * 1000 };
@@ -23,7 +23,7 @@ struct apply_spec {
 };
 
 /* Takes `pages` and `memory` in any case. Failure (-1): on_done will not come. */
-int apply_start(struct apply *a, struct loop *l, struct warden_keep *w,
+int apply_start(struct apply *a, struct loop *l, struct warden_client *w,
 		const struct apply_spec *spec,
 		void (*on_done)(struct apply *a, const struct copier_reply *ret,
 				const struct err *err),

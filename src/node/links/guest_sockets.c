@@ -16,7 +16,7 @@ static void on_answer(struct warden_ask *a, const struct warden_reply *reply, in
 	g->on_done(g, fds, failed);
 }
 
-void guest_sockets_ask(struct guest_sockets *g, struct warden_keep *k, const char *id,
+void guest_sockets_ask(struct guest_sockets *g, struct warden_client *k, const char *id,
 		       uint32_t count, uint64_t wait_ms,
 		       void (*on_done)(struct guest_sockets *g, int *fds, const struct err *err))
 {

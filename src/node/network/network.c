@@ -131,7 +131,7 @@ void network_close_opened(struct sandbox *s)
 	timer_stop(&s->network.again);
 }
 
-void network_injector_up(struct injector_keep *k)
+void network_injector_up(struct injector_client *k)
 {
 	struct node *n = CONTAINER_OF(k, struct node, injector);
 
@@ -146,7 +146,7 @@ static void on_again(struct timer *t)
 }
 
 /* Not at once: one that cannot live must not keep the injector busy. */
-void network_worker_gone(struct injector_keep *k, uint32_t slot)
+void network_worker_gone(struct injector_client *k, uint32_t slot)
 {
 	struct node *n = CONTAINER_OF(k, struct node, injector);
 

@@ -7,9 +7,9 @@
 #pragma once
 
 #include "base/bytes.h"
-#include "node/links/egress_keep.h"
+#include "node/links/egress_client.h"
 #include "node/network/network_telling.h"
-#include "node/links/injector_keep.h"
+#include "node/links/injector_client.h"
 #include "node/protocol.h"
 
 enum { NETWORK_AGAIN_MS = 1000 }; /* a worker ended by itself: until there is another */
@@ -57,6 +57,6 @@ bool network_learns(const struct sandbox *s);
 
 /* For slots.h: whoever uses it is told of again. */
 void network_reopened(struct slots *slots, uint32_t slot);
-/* For injector_keep.h. */
-void network_injector_up(struct injector_keep *k);
-void network_worker_gone(struct injector_keep *k, uint32_t slot);
+/* For injector_client.h. */
+void network_injector_up(struct injector_client *k);
+void network_worker_gone(struct injector_client *k, uint32_t slot);

@@ -4,7 +4,7 @@
 
 #include <stdbool.h>
 
-#include "node/links/daemon_keep.h"
+#include "node/links/daemon_client.h"
 #include "node/protocol.h"
 
 struct sandbox;

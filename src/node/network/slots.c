@@ -238,7 +238,7 @@ static void on_again(struct timer *t)
 	turn(CONTAINER_OF(t, struct slots, again));
 }
 
-void slots_open(struct slots *s, struct loop *l, struct warden_keep *w, struct daemon_keep *e,
+void slots_open(struct slots *s, struct loop *l, struct warden_client *w, struct daemon_client *e,
 		size_t wanted)
 {
 	*s = (struct slots){ .warden = w, .egress = e, .wanted = wanted };

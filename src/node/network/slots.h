@@ -6,8 +6,8 @@
  */
 #pragma once
 
-#include "node/links/egress_keep.h"
-#include "node/links/warden_keep.h"
+#include "node/links/egress_client.h"
+#include "node/links/warden_client.h"
 
 enum {
 	SLOTS_NUMBERS_MAX = 4096,    /* warden's numbers are below this */
@@ -28,8 +28,8 @@ enum slot_work_kind { SLOT_MAKING, SLOT_OPENING, SLOT_DROPPING, SLOT_WORK_KINDS 
 enum slot_use { SLOT_NOT_OURS, SLOT_IN_USE, SLOT_LOST_DOORS };
 
 struct slots {
-	struct warden_keep *warden;
-	struct daemon_keep *egress;
+	struct warden_client *warden;
+	struct daemon_client *egress;
 	/* The doors of a slot in use are open anew: egress knows nothing of who uses it. Set by the
 	 * owner after slots_open(); may be NULL */
 	void (*on_reopened)(struct slots *s, uint32_t slot);
@@ -45,7 +45,7 @@ struct slots {
 	bool closed;
 };
 
-void slots_open(struct slots *s, struct loop *l, struct warden_keep *w, struct daemon_keep *e,
+void slots_open(struct slots *s, struct loop *l, struct warden_client *w, struct daemon_client *e,
 		size_t wanted);
 void slots_close(struct slots *s);
 

@@ -4,7 +4,7 @@
  */
 #pragma once
 
-#include "node/links/warden_keep.h"
+#include "node/links/warden_client.h"
 
 enum {
 	RECONCILE_EVERY_MS = 60 * 1000,

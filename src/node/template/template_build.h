@@ -6,13 +6,13 @@
  */
 #pragma once
 
-#include "node/links/warden_keep.h"
+#include "node/links/warden_client.h"
 #include "vm/build.h"
 
 enum { TEMPLATE_PATH_MAX = 512 };
 
 struct template_build_spec {
-	struct warden_keep *warden;
+	struct warden_client *warden;
 	struct loop *loop;
 	const char *state_dir;
 	const char *id; /* of the template; borrowed until the end, as is all of this */

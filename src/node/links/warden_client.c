@@ -1,5 +1,5 @@
-/* warden_keep.c - connect, say hello, and do it again when warden is gone. */
-#include "node/links/warden_keep.h"
+/* warden_client.c - connect, say hello, and do it again when warden is gone. */
+#include "node/links/warden_client.h"
 
 #include <assert.h>
 #include <errno.h>
@@ -7,7 +7,7 @@
 #include "base/log.h"
 
 /* As warden_link_call(), in the name of the installation. */
-static int call(struct warden_keep *k, struct warden_call *c, const struct warden_request *rq,
+static int call(struct warden_client *k, struct warden_call *c, const struct warden_request *rq,
 		const int *fds, size_t n_fds, uint64_t deadline_ms,
 		void (*on_done)(struct warden_call *c, const struct warden_reply *reply, int *fds,
 				size_t n_fds, const struct err *err),
@@ -19,10 +19,10 @@ static int call(struct warden_keep *k, struct warden_call *c, const struct warde
 	return warden_link_call(k->link, c, &ours, fds, n_fds, deadline_ms, on_done, err);
 }
 
-static void connect_now(struct warden_keep *k);
-static void send_waiting(struct warden_keep *k);
+static void connect_now(struct warden_client *k);
+static void send_waiting(struct warden_client *k);
 
-static void went_down(struct warden_keep *k)
+static void went_down(struct warden_client *k)
 {
 	if (!k->up)
 		return;
@@ -33,7 +33,7 @@ static void went_down(struct warden_keep *k)
 
 static void on_gone(struct warden_link_user *u, const struct err *err)
 {
-	struct warden_keep *k = CONTAINER_OF(u, struct warden_keep, user);
+	struct warden_client *k = CONTAINER_OF(u, struct warden_client, user);
 
 	log_warn("%s", err->msg);
 	warden_link_close(TAKE(k->link));
@@ -41,12 +41,12 @@ static void on_gone(struct warden_link_user *u, const struct err *err)
 	went_down(k);
 }
 
-static void hello(struct warden_keep *k);
+static void hello(struct warden_client *k);
 
 static void on_hello(struct warden_call *c, const struct warden_reply *reply, int *fds,
 		     size_t n_fds, const struct err *err)
 {
-	struct warden_keep *k = CONTAINER_OF(c, struct warden_keep, hello);
+	struct warden_client *k = CONTAINER_OF(c, struct warden_client, hello);
 
 	(void)fds, (void)n_fds;
 	if (err && err->sys == EAGAIN) {
@@ -65,7 +65,7 @@ static void on_hello(struct warden_call *c, const struct warden_reply *reply, in
 	}
 }
 
-static void hello(struct warden_keep *k)
+static void hello(struct warden_client *k)
 {
 	const struct warden_request rq = { .verb = WARDEN_FACTS, .sizes = k->sizes };
 	struct err err;
@@ -74,7 +74,7 @@ static void hello(struct warden_keep *k)
 		warden_link_hang_up(k->link);
 }
 
-static void connect_now(struct warden_keep *k)
+static void connect_now(struct warden_client *k)
 {
 	static const struct warden_link_ops ops = { on_gone };
 	struct err err;
@@ -92,7 +92,7 @@ static void connect_now(struct warden_keep *k)
 
 static void on_retry(struct timer *t)
 {
-	struct warden_keep *k = CONTAINER_OF(t, struct warden_keep, retry);
+	struct warden_client *k = CONTAINER_OF(t, struct warden_client, retry);
 
 	if (!k->link)
 		connect_now(k);
@@ -102,17 +102,17 @@ static void on_retry(struct timer *t)
 		send_waiting(k);
 }
 
-void warden_keep_open(struct warden_keep *k, struct loop *l, const char *path,
-		      const struct warden_sizes *sizes, const struct warden_keep_ops *ops)
+void warden_client_open(struct warden_client *k, struct loop *l, const char *path,
+			const struct warden_sizes *sizes, const struct warden_client_ops *ops)
 {
-	*k = (struct warden_keep){ .ops = ops, .loop = l, .path = path, .sizes = *sizes };
+	*k = (struct warden_client){ .ops = ops, .loop = l, .path = path, .sizes = *sizes };
 	k->last = &k->waiting;
 	k->down_since_ms = loop_now_ms(l);
 	timer_init(&k->retry, l, on_retry);
 	timer_start(&k->retry, 0);
 }
 
-void warden_keep_close(struct warden_keep *k)
+void warden_client_close(struct warden_client *k)
 {
 	while (k->waiting)
 		warden_ask_cancel(k->waiting);
@@ -121,7 +121,7 @@ void warden_keep_close(struct warden_keep *k)
 	k->up = false;
 }
 
-int warden_once_fds(struct warden_keep *k, struct warden_call *c, const struct warden_request *rq,
+int warden_once_fds(struct warden_client *k, struct warden_call *c, const struct warden_request *rq,
 		    const int *fds, size_t n_fds, uint64_t deadline_ms,
 		    void (*on_done)(struct warden_call *c, const struct warden_reply *reply,
 				    int *fds, size_t n_fds, const struct err *err),
@@ -134,7 +134,7 @@ int warden_once_fds(struct warden_keep *k, struct warden_call *c, const struct w
 	return err_set(err, ERR_UNAVAILABLE, 0, "warden is gone");
 }
 
-int warden_once(struct warden_keep *k, struct warden_call *c, const struct warden_request *rq,
+int warden_once(struct warden_client *k, struct warden_call *c, const struct warden_request *rq,
 		void (*on_done)(struct warden_call *c, const struct warden_reply *reply, int *fds,
 				size_t n_fds, const struct err *err),
 		struct err *err)
@@ -146,7 +146,7 @@ int warden_once(struct warden_keep *k, struct warden_call *c, const struct warde
 
 static void wait_for_warden(struct warden_ask *a)
 {
-	struct warden_keep *k = a->keep;
+	struct warden_client *k = a->keep;
 
 	a->next = NULL;
 	a->prev = k->last;
@@ -180,7 +180,7 @@ static void on_answer(struct warden_call *c, const struct warden_reply *reply, i
 		      size_t n_fds, const struct err *err)
 {
 	struct warden_ask *a = CONTAINER_OF(c, struct warden_ask, call);
-	struct warden_keep *k = a->keep;
+	struct warden_client *k = a->keep;
 
 	if (err && err->code == ERR_UNAVAILABLE) {
 		wait_for_warden(a);
@@ -204,7 +204,7 @@ static void on_late(struct timer *t)
 
 static void send_ask(struct warden_ask *a)
 {
-	struct warden_keep *k = a->keep;
+	struct warden_client *k = a->keep;
 	struct err err;
 
 	if (k->up && call(k, &a->call, &a->request, NULL, 0, WARDEN_CALL_MS, on_answer, &err) == 0)
@@ -214,7 +214,7 @@ static void send_ask(struct warden_ask *a)
 		timer_start(&k->retry, WARDEN_BUSY_MS);
 }
 
-static void send_waiting(struct warden_keep *k)
+static void send_waiting(struct warden_client *k)
 {
 	struct warden_ask *a = k->waiting, *next;
 
@@ -228,7 +228,7 @@ static void send_waiting(struct warden_keep *k)
 	}
 }
 
-void warden_again(struct warden_keep *k, struct warden_ask *a, const struct warden_request *rq,
+void warden_again(struct warden_client *k, struct warden_ask *a, const struct warden_request *rq,
 		  uint64_t wait_ms,
 		  void (*on_done)(struct warden_ask *a, const struct warden_reply *reply, int *fds,
 				  size_t n_fds, const struct err *err))

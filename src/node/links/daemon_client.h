@@ -1,4 +1,4 @@
-/* daemon_keep.h - a daemon that holds something for our sandboxes, as long as it takes.
+/* daemon_client.h - a daemon that holds something for our sandboxes, as long as it takes.
  *
  * Fixed messages over a SOCK_SEQPACKET socket; they arrive in the order they were sent. Each
  * connection begins with a message that makes it forget all; when that is answered on_up is told,
@@ -37,11 +37,11 @@ struct daemon_words {
 	struct daemon_request hello; /* that makes it forget all */
 };
 
-struct daemon_keep;
-struct daemon_keep_ops {
-	void (*on_up)(struct daemon_keep *k);
-	void (*on_down)(struct daemon_keep *k);
-	void (*on_unasked)(struct daemon_keep *k, struct bytes reply); /* NULL: it never does */
+struct daemon_client;
+struct daemon_client_ops {
+	void (*on_up)(struct daemon_client *k);
+	void (*on_down)(struct daemon_client *k);
+	void (*on_unasked)(struct daemon_client *k, struct bytes reply); /* NULL: it never does */
 };
 
 struct daemon_message;
@@ -52,8 +52,8 @@ struct daemon_call { /* embedded by the caller; all zero: nothing under way */
 	int *came; /* during on_done: the descriptor that came along, to be taken; or -1 */
 };
 
-struct daemon_keep {
-	const struct daemon_keep_ops *ops;
+struct daemon_client {
+	const struct daemon_client_ops *ops;
 	const struct daemon_words *words;
 	struct loop *loop;
 	const char *path; /* "": there is none, and it counts as up */
@@ -67,10 +67,10 @@ struct daemon_keep {
 	size_t n_messages;
 };
 
-void daemon_keep_open(struct daemon_keep *k, struct loop *l, const char *path,
-		      const struct daemon_words *words, const struct daemon_keep_ops *ops);
-void daemon_keep_close(struct daemon_keep *k);
-bool daemon_exists(const struct daemon_keep *k); /* false: none was configured */
+void daemon_client_open(struct daemon_client *k, struct loop *l, const char *path,
+			const struct daemon_words *words, const struct daemon_client_ops *ops);
+void daemon_client_close(struct daemon_client *k);
+bool daemon_exists(const struct daemon_client *k); /* false: none was configured */
 
 struct daemon_asked {         /* descriptors are taken in any case */
 	struct bytes request; /* borrowed for the call */
@@ -79,7 +79,7 @@ struct daemon_asked {         /* descriptors are taken in any case */
 };
 
 /* Fails when it is not up. `c` NULL: no answer is waited for. */
-int daemon_ask(struct daemon_keep *k, struct daemon_call *c, const struct daemon_asked *what,
+int daemon_ask(struct daemon_client *k, struct daemon_call *c, const struct daemon_asked *what,
 	       void (*on_done)(struct daemon_call *c, const struct err *err),
 	       struct err *err) NODISCARD;
 void daemon_call_cancel(struct daemon_call *c);

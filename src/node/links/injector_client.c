@@ -1,6 +1,6 @@
-/* injector_keep.c - the injector's words, and what it says of itself. */
+/* injector_client.c - the injector's words, and what it says of itself. */
 /* #syscalls: fstat pread64 close */
-#include "node/links/injector_keep.h"
+#include "node/links/injector_client.h"
 
 #include <assert.h>
 #include <stdio.h>
@@ -15,12 +15,12 @@ static_assert(offsetof(struct injector_request, tag) == offsetof(struct daemon_r
 		      offsetof(struct injector_reply, code) == offsetof(struct daemon_reply, code),
 	      "they begin as all do");
 
-static struct injector_keep *of_link(struct daemon_keep *l)
+static struct injector_client *of_link(struct daemon_client *l)
 {
-	return CONTAINER_OF(l, struct injector_keep, link);
+	return CONTAINER_OF(l, struct injector_client, link);
 }
 
-static int ask(struct injector_keep *k, struct daemon_call *c, const struct injector_request *rq,
+static int ask(struct injector_client *k, struct daemon_call *c, const struct injector_request *rq,
 	       int fd, void (*on_done)(struct daemon_call *c, const struct err *err),
 	       struct err *err)
 {
@@ -33,7 +33,7 @@ static int ask(struct injector_keep *k, struct daemon_call *c, const struct inje
 
 /* --- what it is --------------------------------------------------------------------------- */
 
-static int keep_facts(struct injector_keep *k, int fd, struct err *err)
+static int keep_facts(struct injector_client *k, int fd, struct err *err)
 {
 	AUTO(buf_done) struct buf text = BUF_MAX(INJECTOR_FACTS_MAX);
 	AUTO(json_decrefp) json_t *facts = NULL;
@@ -57,7 +57,7 @@ static int keep_facts(struct injector_keep *k, int fd, struct err *err)
 
 static void on_facts(struct daemon_call *c, const struct err *failed)
 {
-	struct injector_keep *k = CONTAINER_OF(c, struct injector_keep, facts);
+	struct injector_client *k = CONTAINER_OF(c, struct injector_client, facts);
 	struct err err;
 
 	if (failed || keep_facts(k, *c->came, &err) < 0)
@@ -66,10 +66,10 @@ static void on_facts(struct daemon_call *c, const struct err *failed)
 
 /* --- the link ----------------------------------------------------------------------------- */
 
-static void on_up(struct daemon_keep *l)
+static void on_up(struct daemon_client *l)
 {
 	const struct injector_request rq = { .version = INJECTOR_VERSION, .verb = INJECTOR_FACTS };
-	struct injector_keep *k = of_link(l);
+	struct injector_client *k = of_link(l);
 	struct err err;
 
 	if (!daemon_exists(l))
@@ -79,22 +79,22 @@ static void on_up(struct daemon_keep *l)
 	k->ops->on_up(k);
 }
 
-static void on_down(struct daemon_keep *l)
+static void on_down(struct daemon_client *l)
 {
 	(void)l; /* hosts with rules are closed until it is back */
 }
 
-static void on_unasked(struct daemon_keep *l, struct bytes reply)
+static void on_unasked(struct daemon_client *l, struct bytes reply)
 {
-	struct injector_keep *k = of_link(l);
+	struct injector_client *k = of_link(l);
 	struct injector_reply r;
 
 	memcpy(&r, reply.ptr, sizeof(r));
 	k->ops->on_gone(k, r.slot);
 }
 
-void injector_keep_open(struct injector_keep *k, struct loop *l, const char *path,
-			const struct injector_keep_ops *ops)
+void injector_client_open(struct injector_client *k, struct loop *l, const char *path,
+			  const struct injector_client_ops *ops)
 {
 	static const struct daemon_words words = {
 		.name = "injector",
@@ -104,19 +104,19 @@ void injector_keep_open(struct injector_keep *k, struct loop *l, const char *pat
 		.msg_size = sizeof(((struct injector_reply *)0)->msg),
 		.hello = { .version = INJECTOR_VERSION, .verb = INJECTOR_RESET },
 	};
-	static const struct daemon_keep_ops link_ops = { on_up, on_down, on_unasked };
+	static const struct daemon_client_ops link_ops = { on_up, on_down, on_unasked };
 
-	*k = (struct injector_keep){ .ops = ops };
-	daemon_keep_open(&k->link, l, path, &words, &link_ops);
+	*k = (struct injector_client){ .ops = ops };
+	daemon_client_open(&k->link, l, path, &words, &link_ops);
 }
 
-void injector_keep_close(struct injector_keep *k)
+void injector_client_close(struct injector_client *k)
 {
-	daemon_keep_close(&k->link);
+	daemon_client_close(&k->link);
 	free(TAKE(k->seal_key));
 }
 
-int injector_start(struct injector_keep *k, struct daemon_call *c,
+int injector_start(struct injector_client *k, struct daemon_call *c,
 		   const struct injector_sandbox *of, int rules,
 		   void (*on_done)(struct daemon_call *c, const struct err *err), struct err *err)
 {
@@ -129,7 +129,7 @@ int injector_start(struct injector_keep *k, struct daemon_call *c,
 	return ask(k, c, &rq, rules, on_done, err);
 }
 
-void injector_stop(struct injector_keep *k, uint32_t slot)
+void injector_stop(struct injector_client *k, uint32_t slot)
 {
 	const struct injector_request rq = { .version = INJECTOR_VERSION,
 					     .verb = INJECTOR_STOP,

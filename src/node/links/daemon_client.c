@@ -1,6 +1,6 @@
-/* daemon_keep.c - messages out in order, replies in by tag, and the same again after a loss. */
+/* daemon_client.c - messages out in order, replies in by tag, and the same again after a loss. */
 /* #syscalls: socket connect shutdown close */
-#include "node/links/daemon_keep.h"
+#include "node/links/daemon_client.h"
 
 #include <assert.h>
 #include <errno.h>
@@ -19,9 +19,9 @@ struct daemon_message { /* kept until it is answered */
 	struct daemon_message *next;
 };
 
-static void connect_now(struct daemon_keep *k);
+static void connect_now(struct daemon_client *k);
 
-bool daemon_exists(const struct daemon_keep *k)
+bool daemon_exists(const struct daemon_client *k)
 {
 	return k->path[0] != '\0';
 }
@@ -36,7 +36,7 @@ static void message_free(struct daemon_message *m)
 }
 
 /* Off the list, freed; who waits is told. */
-static void finish(struct daemon_keep *k, struct daemon_message **at, int came,
+static void finish(struct daemon_client *k, struct daemon_message **at, int came,
 		   const struct err *err)
 {
 	AUTO(auto_close) int fd = came;
@@ -57,7 +57,7 @@ static void finish(struct daemon_keep *k, struct daemon_message **at, int came,
 }
 
 /* The message with that tag, which was sent; nearly always the first. */
-static struct daemon_message **find(struct daemon_keep *k, uint64_t tag)
+static struct daemon_message **find(struct daemon_client *k, uint64_t tag)
 {
 	for (struct daemon_message **at = &k->first; *at && *at != k->unsent; at = &(*at)->next)
 		if ((*at)->tag == tag)
@@ -65,7 +65,7 @@ static struct daemon_message **find(struct daemon_keep *k, uint64_t tag)
 	return NULL;
 }
 
-static void broken(struct daemon_keep *k, const struct err *why)
+static void broken(struct daemon_client *k, const struct err *why)
 {
 	struct err err = *why;
 	bool was_up = k->up;
@@ -87,7 +87,7 @@ static void broken(struct daemon_keep *k, const struct err *why)
 	k->ops->on_down(k);
 }
 
-static void answered(struct daemon_keep *k, struct daemon_message **at, struct bytes reply,
+static void answered(struct daemon_client *k, struct daemon_message **at, struct bytes reply,
 		     enum err_code code, int came)
 {
 	const struct daemon_words *w = k->words;
@@ -104,7 +104,7 @@ static void answered(struct daemon_keep *k, struct daemon_message **at, struct b
 }
 
 /* Nobody asked for it: news, if this daemon has such. */
-static void unasked(struct daemon_keep *k, struct bytes reply, uint64_t tag, int came)
+static void unasked(struct daemon_client *k, struct bytes reply, uint64_t tag, int came)
 {
 	struct err err;
 
@@ -118,7 +118,7 @@ static void unasked(struct daemon_keep *k, struct bytes reply, uint64_t tag, int
 }
 
 /* False when there is nothing more now, or the connection is over. */
-static bool receive_one(struct daemon_keep *k)
+static bool receive_one(struct daemon_client *k)
 {
 	uint8_t raw[DAEMON_WORDS_MAX];
 	struct bytes reply = { raw, k->words->reply };
@@ -148,7 +148,7 @@ static bool receive_one(struct daemon_keep *k)
 	return true;
 }
 
-static void send_more(struct daemon_keep *k)
+static void send_more(struct daemon_client *k)
 {
 	struct err err = { 0 };
 
@@ -174,7 +174,7 @@ static void send_more(struct daemon_keep *k)
 
 static void on_ready(struct watch *w, unsigned int events)
 {
-	struct daemon_keep *k = CONTAINER_OF(w, struct daemon_keep, ready);
+	struct daemon_client *k = CONTAINER_OF(w, struct daemon_client, ready);
 
 	while (receive_one(k))
 		;
@@ -184,14 +184,14 @@ static void on_ready(struct watch *w, unsigned int events)
 
 static void on_late(struct timer *t)
 {
-	struct daemon_keep *k = CONTAINER_OF(t, struct daemon_keep, late);
+	struct daemon_client *k = CONTAINER_OF(t, struct daemon_client, late);
 	struct err err;
 
 	err_set(&err, ERR_TIMEOUT, 0, "no answer in %d ms", DAEMON_CALL_MS);
 	broken(k, &err);
 }
 
-static int enqueue(struct daemon_keep *k, const struct daemon_asked *what, struct daemon_call *c,
+static int enqueue(struct daemon_client *k, const struct daemon_asked *what, struct daemon_call *c,
 		   struct err *err)
 {
 	struct daemon_message *m = k->n_messages < DAEMON_QUEUE_MAX ? calloc(1, sizeof(*m)) : NULL;
@@ -220,7 +220,7 @@ static int enqueue(struct daemon_keep *k, const struct daemon_asked *what, struc
 	return 0;
 }
 
-int daemon_ask(struct daemon_keep *k, struct daemon_call *c, const struct daemon_asked *what,
+int daemon_ask(struct daemon_client *k, struct daemon_call *c, const struct daemon_asked *what,
 	       void (*on_done)(struct daemon_call *c, const struct err *err), struct err *err)
 {
 	assert(!c || !c->message);
@@ -246,7 +246,7 @@ void daemon_call_cancel(struct daemon_call *c)
 
 static void on_reset(struct daemon_call *c, const struct err *err)
 {
-	struct daemon_keep *k = CONTAINER_OF(c, struct daemon_keep, hello);
+	struct daemon_client *k = CONTAINER_OF(c, struct daemon_client, hello);
 
 	if (err) {
 		log_warn("%s", err->msg);
@@ -259,7 +259,7 @@ static void on_reset(struct daemon_call *c, const struct err *err)
 	k->ops->on_up(k);
 }
 
-static int open_socket(struct daemon_keep *k, struct err *err)
+static int open_socket(struct daemon_client *k, struct err *err)
 {
 	AUTO(auto_close)
 	int sock = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
@@ -279,7 +279,7 @@ static int open_socket(struct daemon_keep *k, struct err *err)
 	return 0;
 }
 
-static void connect_now(struct daemon_keep *k)
+static void connect_now(struct daemon_client *k)
 {
 	uint8_t raw[DAEMON_WORDS_MAX] = { 0 };
 	const struct daemon_asked hello = { .request = { raw, k->words->request } };
@@ -300,7 +300,7 @@ static void connect_now(struct daemon_keep *k)
 
 static void on_retry(struct timer *t)
 {
-	struct daemon_keep *k = CONTAINER_OF(t, struct daemon_keep, retry);
+	struct daemon_client *k = CONTAINER_OF(t, struct daemon_client, retry);
 
 	if (daemon_exists(k)) {
 		connect_now(k);
@@ -310,11 +310,11 @@ static void on_retry(struct timer *t)
 	k->ops->on_up(k);
 }
 
-void daemon_keep_open(struct daemon_keep *k, struct loop *l, const char *path,
-		      const struct daemon_words *words, const struct daemon_keep_ops *ops)
+void daemon_client_open(struct daemon_client *k, struct loop *l, const char *path,
+			const struct daemon_words *words, const struct daemon_client_ops *ops)
 {
 	assert(words->request <= DAEMON_WORDS_MAX && words->reply <= DAEMON_WORDS_MAX);
-	*k = (struct daemon_keep){
+	*k = (struct daemon_client){
 		.ops = ops, .words = words, .loop = l, .path = path, .sock = -1, .next_tag = 1
 	};
 	k->last = &k->first;
@@ -324,7 +324,7 @@ void daemon_keep_open(struct daemon_keep *k, struct loop *l, const char *path,
 	timer_start(&k->retry, 0);
 }
 
-void daemon_keep_close(struct daemon_keep *k)
+void daemon_client_close(struct daemon_client *k)
 {
 	k->up = false;
 	timer_stop(&k->retry);

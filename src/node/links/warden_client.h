@@ -1,4 +1,4 @@
-/* warden_keep.h - warden, as long as it takes: a link that comes back by itself.
+/* warden_client.h - warden, as long as it takes: a link that comes back by itself.
  *
  * VMs live on while warden is gone. What may be asked twice without harm is asked again when it is
  * back; what may not fails with ERR_UNAVAILABLE, and its owner finds out what became of it.
@@ -14,25 +14,25 @@ enum {
 	WARDEN_TEMPLATE_MS = 16 * 60 * 1000,
 };
 
-struct warden_keep;
-struct warden_keep_ops {
-	void (*on_up)(struct warden_keep *k);   /* it answers; facts are those of now */
-	void (*on_down)(struct warden_keep *k); /* what it had not bound to a VM is lost */
+struct warden_client;
+struct warden_client_ops {
+	void (*on_up)(struct warden_client *k);   /* it answers; facts are those of now */
+	void (*on_down)(struct warden_client *k); /* what it had not bound to a VM is lost */
 };
 
 struct warden_ask { /* embedded by the caller; all zero: nothing under way */
 	/* Once, from the loop; as of struct warden_call. */
 	void (*on_done)(struct warden_ask *a, const struct warden_reply *reply, int *fds,
 			size_t n_fds, const struct err *err);
-	struct warden_keep *keep; /* NULL: not under way */
+	struct warden_client *keep; /* NULL: not under way */
 	struct warden_call call;
 	struct warden_request request;
 	struct timer late;
 	struct warden_ask *next, **prev; /* among those who wait for warden */
 };
 
-struct warden_keep {
-	const struct warden_keep_ops *ops;
+struct warden_client {
+	const struct warden_client_ops *ops;
 	struct loop *loop;
 	const char *path;
 	const char *installation;  /* goes with all that is asked; NULL: none */
@@ -48,24 +48,24 @@ struct warden_keep {
 	struct warden_ask *waiting, **last;
 };
 
-void warden_keep_open(struct warden_keep *k, struct loop *l, const char *path,
-		      const struct warden_sizes *sizes, const struct warden_keep_ops *ops);
-void warden_keep_close(struct warden_keep *k);
+void warden_client_open(struct warden_client *k, struct loop *l, const char *path,
+			const struct warden_sizes *sizes, const struct warden_client_ops *ops);
+void warden_client_close(struct warden_client *k);
 
 /* As warden_link_call(). Fails when warden is not up. */
-int warden_once_fds(struct warden_keep *k, struct warden_call *c, const struct warden_request *rq,
+int warden_once_fds(struct warden_client *k, struct warden_call *c, const struct warden_request *rq,
 		    const int *fds, size_t n_fds, uint64_t deadline_ms,
 		    void (*on_done)(struct warden_call *c, const struct warden_reply *reply,
 				    int *fds, size_t n_fds, const struct err *err),
 		    struct err *err) NODISCARD;
 /* The same without descriptors, within WARDEN_CALL_MS. */
-int warden_once(struct warden_keep *k, struct warden_call *c, const struct warden_request *rq,
+int warden_once(struct warden_client *k, struct warden_call *c, const struct warden_request *rq,
 		void (*on_done)(struct warden_call *c, const struct warden_reply *reply, int *fds,
 				size_t n_fds, const struct err *err),
 		struct err *err) NODISCARD;
 
 /* Asked until warden answered, at most wait_ms (0: however long). */
-void warden_again(struct warden_keep *k, struct warden_ask *a, const struct warden_request *rq,
+void warden_again(struct warden_client *k, struct warden_ask *a, const struct warden_request *rq,
 		  uint64_t wait_ms,
 		  void (*on_done)(struct warden_ask *a, const struct warden_reply *reply, int *fds,
 				  size_t n_fds, const struct err *err));

@@ -1,5 +1,5 @@
-/* egress_keep.c - egress's words. */
-#include "node/links/egress_keep.h"
+/* egress_client.c - egress's words. */
+#include "node/links/egress_client.h"
 
 #include <assert.h>
 #include <stdio.h>
@@ -13,8 +13,8 @@ static_assert(offsetof(struct egress_request, tag) == offsetof(struct daemon_req
 	      "they begin as all do");
 static_assert((int)EGRESS_DOORS <= (int)DAEMON_FDS_MAX, "doors fit a message");
 
-void egress_keep_open(struct daemon_keep *k, struct loop *l, const char *path,
-		      const struct daemon_keep_ops *ops)
+void egress_client_open(struct daemon_client *k, struct loop *l, const char *path,
+			const struct daemon_client_ops *ops)
 {
 	static const struct daemon_words words = {
 		.name = "egress",
@@ -25,7 +25,7 @@ void egress_keep_open(struct daemon_keep *k, struct loop *l, const char *path,
 		.hello = { .version = EGRESS_VERSION, .verb = EGRESS_RESET },
 	};
 
-	daemon_keep_open(k, l, path, &words, ops);
+	daemon_client_open(k, l, path, &words, ops);
 }
 
 static struct bytes bytes_of(const struct egress_request *rq)
@@ -33,7 +33,7 @@ static struct bytes bytes_of(const struct egress_request *rq)
 	return (struct bytes){ (const uint8_t *)rq, sizeof(*rq) };
 }
 
-int egress_ask(struct daemon_keep *k, struct daemon_call *c, const struct egress_asked *what,
+int egress_ask(struct daemon_client *k, struct daemon_call *c, const struct egress_asked *what,
 	       void (*on_done)(struct daemon_call *c, const struct err *err), struct err *err)
 {
 	const struct egress_request rq = { .version = EGRESS_VERSION,
@@ -45,7 +45,7 @@ int egress_ask(struct daemon_keep *k, struct daemon_call *c, const struct egress
 	return daemon_ask(k, c, &asked, on_done, err);
 }
 
-static void tell(struct daemon_keep *k, const struct egress_request *rq)
+static void tell(struct daemon_client *k, const struct egress_request *rq)
 {
 	const struct daemon_asked asked = { .request = bytes_of(rq) };
 	struct err err;
@@ -54,13 +54,13 @@ static void tell(struct daemon_keep *k, const struct egress_request *rq)
 		log_error("%s", err.msg);
 }
 
-void egress_close_doors(struct daemon_keep *k, uint32_t slot)
+void egress_close_doors(struct daemon_client *k, uint32_t slot)
 {
 	tell(k, &(struct egress_request){
 			.version = EGRESS_VERSION, .verb = EGRESS_CLOSE, .slot = slot });
 }
 
-void egress_name(struct daemon_keep *k, uint32_t slot, const char *id)
+void egress_name(struct daemon_client *k, uint32_t slot, const char *id)
 {
 	struct egress_request rq = { .version = EGRESS_VERSION, .verb = EGRESS_NAME, .slot = slot };
 
