@@ -27,10 +27,14 @@ def ids(n, first=0):
 
 
 def reason_of(node, sandbox):
-    with pytest.raises(NodeError) as e:
-        node.client.get(TEAM, sandbox)
-    assert e.value.code == "not_found"
-    return e.value.reply.sandbox.reason
+    """Why it ended. Until node has seen what there is of it, the answer is: ask again."""
+    def answer():
+        with pytest.raises(NodeError) as e:
+            node.client.get(TEAM, sandbox)
+        assert e.value.code == "not_found" or (e.value.code == "unavailable" and "ask again" in str(e.value)), e.value
+        return e.value if e.value.code == "not_found" else None
+
+    return wait_for(answer, f"{sandbox} is told as ended").reply.sandbox.reason
 
 
 def is_absent(node, sandbox):
