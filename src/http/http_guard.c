@@ -31,7 +31,7 @@ bool http_guard_waits(const struct http_guard *g)
 
 /* --- requests ----------------------------------------------------------------------------- */
 
-/* Some servers find a site by what is no name to us; then nothing here says whom it means. */
+/* Some servers choose a site by an address in Host; then Host is accepted, but names nobody. */
 static bool is_address(struct bytes host)
 {
 	uint32_t ip;
@@ -50,7 +50,8 @@ bool http_guard_host(const struct http1_head *h, char ret[static DOMAIN_SIZE], b
 	return *ret_is_name || (is_address(host) && bytes_to_str(host, ret, DOMAIN_SIZE));
 }
 
-/* A proxy, or a server that sends back what it was sent; not all mind how they are spelt. */
+/* TRACE and TRACK send back the headers we added, CONNECT asks for a proxy. Case does
+ * not matter: some servers accept `trace`, too. */
 static bool is_for_others(const struct http1_head *h)
 {
 	static const char *const methods[] = { "TRACE", "TRACK", "CONNECT" };

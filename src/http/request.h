@@ -37,7 +37,7 @@ struct http_handler { /* embedded by the object that answers one request */
 /* The fields as they came; borrowed until the request ends. */
 const struct http1_head *http_request_head(const struct http_request *rq);
 const struct addr *http_request_peer(const struct http_request *rq); /* NULL: not known */
-/* NULL: not any more, and the caller passes it on at once; before its body was started. */
+/* NULL detaches the handler; the caller attaches another at once, before the body was started. */
 void http_request_take(struct http_request *rq, struct http_handler *h);
 /* Neither a body that stalls nor an answer that is not taken ends this request. */
 void http_request_rests(struct http_request *rq);

@@ -29,7 +29,8 @@ bool confine_watch_leaves_out(const char *name)
 	return strcmp(asked(), one) == 0;
 }
 
-/* Wherever the process is: nothing here allocates or formats. Without write(2) it dies of it. */
+/* Async-signal-safe: neither allocates nor formats. If write(2) itself is refused, the process
+ * ends. */
 static void tell(int number)
 {
 	char text[] = "refused system call 0000\n";

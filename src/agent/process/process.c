@@ -169,7 +169,8 @@ static void on_quiet(struct timer *t)
 	finish_if_over(p);
 }
 
-/* In a group of its own it may as well have been a child, for whose end it ended itself. */
+/* In a group of its own any exit counts: the kernel may have killed a child, and that made the
+ * process exit. */
 static bool ended_by_oom(const struct process *p)
 {
 	if (!p->place.group || !command_place_oom(&p->place))

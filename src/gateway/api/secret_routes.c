@@ -412,7 +412,8 @@ static void secret_list(struct api_call *c)
 static void on_removed(struct store_call *call, const struct store_result *ret,
 		       const struct err *err);
 
-/* Before the store: sandboxes are without it. Again after it: so is one that was made meanwhile. */
+/* Sandboxes lose the secret before the store does. Node is told again afterwards, for sandboxes
+ * that were made in between. */
 static void on_untold(struct node_call *call, const struct node_reply *reply, struct bytes after,
 		      int *fds, size_t n_fds, const struct err *err)
 {

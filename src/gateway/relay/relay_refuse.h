@@ -34,7 +34,7 @@ void relay_refuse(struct http_request *rq, const struct dispatch *to, bool is_ag
 /* `limit` requests to its ports are under way. */
 void relay_refuse_crowd(struct http_request *rq, const struct dispatch *to, size_t limit);
 
-/* Is this for a port of a private sandbox, and without its token? Node has said what it is. */
+/* False: a port of a private sandbox, and the token is missing or wrong. Node has been asked. */
 bool relay_may_enter(const struct relay *r, enum refusal *ret_why);
 
 void relay_refuse_text(struct http_request *rq, unsigned int status, const char *message);

@@ -17,6 +17,7 @@ void host_copy(struct manifest_facts *to, const struct manifest_facts *from);
  * Each may be NULL. *ret is the caller's to free; NULL: there is nothing to keep. */
 int host_text_join(const char *text, const char *env, const struct manifest_facts *host, char **ret,
 		   struct err *err) NODISCARD;
-/* The other way; each is the caller's to free, or NULL. ERR_INVALID: lines that nobody wrote. */
+/* The inverse of host_text_join(); the caller frees each, which may be NULL. ERR_INVALID:
+ * host_text_join() does not write such lines. */
 int host_text_split(const char *all, char **ret_text, char **ret_env,
 		    struct manifest_facts **ret_host, struct err *err) NODISCARD;

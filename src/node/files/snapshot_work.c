@@ -349,7 +349,8 @@ static int describe_layers(const struct files_work *w, struct manifest *m, struc
 	return 0;
 }
 
-/* As the one below, but for its own files: the machine is the same, unless it was booted. */
+/* The manifest of the template or snapshot below, with the files of this one. What it was made with
+ * is the same, unless the sandbox booted. */
 static int describe(struct files_work *w, int folder, struct err *err)
 {
 	AUTO(auto_close)

@@ -106,7 +106,8 @@ struct journal_search { /* embedded by the caller; all zero: nothing under way *
 	journal_found_fn *on_found;
 };
 
-/* The one of that id, of `team` ("": any): 0 or 1. All that was asked for before is seen. */
+/* The tombstone of that id, of `team` ("": any): 0 or 1. Sees all writes that were asked for
+ * before. */
 int journal_find_ended(struct journal *j, struct journal_search *s, const char *team,
 		       const char *id, journal_found_fn *on_found, struct err *err) NODISCARD;
 /* Up to TOMBSTONES_PAGE that ended after (after_ns, id), the earliest first. */

@@ -62,7 +62,7 @@ struct columns journal_columns(void)
 	return (struct columns){ columns, COUNT(columns) };
 }
 
-/* Each takes the file from its index to the next. Never changed once released, only added to. */
+/* migrations[i] takes the file from schema i to i + 1. Released ones never change; append only. */
 static const char *const migrations[] = {
 	"CREATE TABLE sandbox ("
 	" id TEXT PRIMARY KEY, team TEXT NOT NULL, template_id TEXT NOT NULL, alias TEXT NOT NULL,"

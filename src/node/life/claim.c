@@ -50,7 +50,7 @@ static void on_settled(struct journal_write *w, const struct err *failed)
 	step("create.answer");
 }
 
-/* NULL: there is none, or no memory for it; then it boots without one day. */
+/* NULL: no environment, or no memory to keep it; a later boot from the disk then lacks it. */
 static char *env_text(const json_t *env)
 {
 	struct buf out = BUF_MAX(NODE_TEXT_MAX);

@@ -114,7 +114,8 @@ bool pause_waits(const struct sandbox *s)
 	return s->pausing && !s->pausing->turn.has;
 }
 
-/* Not before it goes on: the mark among them tells the next node that it may be frozen. */
+/* Only when the guest runs again: one of these files is the mark that tells the next node that the
+ * guest may be frozen. */
 static void drop_files(const struct sandbox *s)
 {
 	struct files_order o;

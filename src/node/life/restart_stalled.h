@@ -1,5 +1,5 @@
-/* restart_stalled.h - a sandbox that stands still, and should not, goes on: cont, its clock, the
- * thaw. */
+/* restart_stalled.h - let a guest run on that a failed pause, or a resume that did not
+ * end well, left stopped: cont, clock, thaw. */
 #pragma once
 
 #include "node/life/sandbox.h"

@@ -290,7 +290,7 @@ static void on_ruled(struct sandbox *s, const struct err *refused)
 		on_waking(&s->write, &err);
 }
 
-/* What it goes on with may find its network as it was: its rules are there before it runs. */
+/* Network rules are told before the guest runs: its processes find the network as it was. */
 void resume_held(struct sandbox *s)
 {
 	struct lease_now now = lease_clock();

@@ -8,5 +8,5 @@ enum { VM_STOP_AGAIN_MS = 200 }; /* warden is removing it already, or could not 
 /* First: the doors are closed before the slot's number may be used again. A slot that never had a
  * VM is dropped. */
 void vm_leave_slot(struct sandbox *s);
-/* With s->ask and s->timer. on_stopped(), at once when it has none: it has neither any more. */
+/* Uses s->ask and s->timer. on_stopped() runs when the VM is gone; at once if there is none. */
 void vm_stop(struct sandbox *s, void (*on_stopped)(struct sandbox *s));
