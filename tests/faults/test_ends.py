@@ -46,7 +46,9 @@ def reason(server, box):
     ("echo b > /proc/sysrq-trigger", "guest_panic"),  # without a word: nobody can tell it from a crash
     ("kill -INT 1", "killed"),
     ("reboot -f || busybox reboot -f || python3 -c \"import ctypes; ctypes.CDLL(None).reboot(0x1234567)\"", "killed"),
-    ("sysctl -w vm.panic_on_oom=2; python3 -c \"x=[bytearray(1<<20) for n in range(1<<20)]\"", "oom_guest"),
+    # all of it locked: else the kernel may read the last pages of its program again and again instead of giving up
+    ("sysctl -w vm.panic_on_oom=2; python3 -c \"import ctypes; print(ctypes.CDLL(None).mlockall(3)); "
+     "x=[bytearray(1<<20) for n in range(1<<20)]\"", "oom_guest"),
 ], ids=("a panic", "a reset", "a shutdown", "a reboot", "no memory"))
 def test_from_inside(server, box, command, want):
     from_inside(server, box, command)
