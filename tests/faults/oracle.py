@@ -16,6 +16,7 @@ import hashlib
 import http.client
 import json
 import os
+import re
 import shutil
 import sqlite3
 import subprocess
@@ -451,9 +452,22 @@ class Oracle:
         """What is ours is brought back, what nobody was told is saved goes."""
         mine = {s.id for s in self.saved}
         for entry in self.lost():
-            assert entry["described"] or entry["id"] not in mine, entry
-            done = self.hotcell("lost", "restore" if entry["id"] in mine else "drop", entry["id"])
+            if entry["id"] in mine:
+                assert entry["described"], entry
+                self.restore_lost(entry["id"])
+        for entry in self.lost():
+            done = self.hotcell("lost", "drop", entry["id"])
             assert done.returncode == 0, (entry, done)
+
+    def restore_lost(self, name):
+        """As an operator does: what it was made of first, if that is lost, too."""
+        done = self.hotcell("lost", "restore", name)
+        below = re.search(r"the snapshot it was made of, (\w+), is not there: restore it first", done.stderr)
+        if below:
+            self.restore_lost(below.group(1))
+            done = self.hotcell("lost", "restore", name)
+        gone = "nothing lost has the id" in done.stderr  # it was brought back for another
+        assert done.returncode == 0 or gone, (name, done)
 
     def after_rebuild(self):
         self.part_with_running()
