@@ -78,7 +78,7 @@ static int open_two(struct doors *d, struct loop *l, uint16_t port, struct err *
 }
 
 int doors_open(struct doors *d, struct loop *l, const char *ip, uint16_t port,
-	       void (*on_accept)(struct doors *d, struct stream *s), struct err *err)
+	       doors_accept_fn *on_accept, struct err *err)
 {
 	*d = (struct doors){ .on_accept = on_accept };
 	if (ip)

@@ -189,10 +189,7 @@ static void on_late(struct timer *t)
 }
 
 int question_start(struct question *q, struct loop *l, const struct question_servers *servers,
-		   const char *name,
-		   void (*on_done)(struct question *q, enum dns_reading reading,
-				   const struct dns_addresses *found),
-		   struct err *err)
+		   const char *name, question_done_fn *on_done, struct err *err)
 {
 	struct {
 		uint64_t caps;

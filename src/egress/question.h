@@ -19,10 +19,12 @@ struct question_servers {
 	size_t n;
 };
 
+struct question;
+typedef void question_done_fn(struct question *q, enum dns_reading reading,
+			      const struct dns_addresses *found);
 struct question { /* embedded by the caller; all zero: nothing under way */
 	/* Once, from the loop: DNS_ANSWERED, DNS_NO_NAME or DNS_FAILED. */
-	void (*on_done)(struct question *q, enum dns_reading reading,
-			const struct dns_addresses *found);
+	question_done_fn *on_done;
 	struct loop *loop;
 	const struct question_servers *servers; /* borrowed */
 	struct buf query, answer;               /* answer: what arrived over TCP */
@@ -39,8 +41,5 @@ struct question { /* embedded by the caller; all zero: nothing under way */
 
 /* `name` is normal. Failure (-1): on_done will not come. */
 int question_start(struct question *q, struct loop *l, const struct question_servers *servers,
-		   const char *name,
-		   void (*on_done)(struct question *q, enum dns_reading reading,
-				   const struct dns_addresses *found),
-		   struct err *err) NODISCARD;
+		   const char *name, question_done_fn *on_done, struct err *err) NODISCARD;
 void question_cancel(struct question *q); /* fine when nothing is under way */

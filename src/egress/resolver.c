@@ -224,9 +224,7 @@ static void wait_for(struct resolver_name *n, struct lookup *l)
 }
 
 int resolver_ask(struct resolver *r, struct lookup *l, struct asker *who, const char *name,
-		 void (*on_done)(struct lookup *l, enum dns_reading reading,
-				 const struct dns_addresses *found),
-		 struct err *err)
+		 lookup_done_fn *on_done, struct err *err)
 {
 	struct resolver_name *n = find(r, name);
 

@@ -21,11 +21,13 @@ struct resolver;
 struct asker {         /* embedded by a sandbox; all zero: nothing asked */
 	size_t asking; /* questions it began; they go on when it has no use for the answer */
 };
+struct lookup;
+typedef void lookup_done_fn(struct lookup *l, enum dns_reading reading,
+			    const struct dns_addresses *found);
 struct lookup { /* embedded by the caller; all zero: nothing under way */
 	/* Once, from the loop: DNS_ANSWERED, DNS_NO_NAME or DNS_FAILED. `found` is borrowed, its
 	 * ttl_s is what is left of it. */
-	void (*on_done)(struct lookup *l, enum dns_reading reading,
-			const struct dns_addresses *found);
+	lookup_done_fn *on_done;
 	struct resolver_name *name;
 	struct lookup *next, **prev;
 };
@@ -36,8 +38,6 @@ void resolver_close(struct resolver *r); /* NULL is fine; nobody may wait any mo
 
 /* `name` is normal. Failure (-1): on_done will not come. */
 int resolver_ask(struct resolver *r, struct lookup *l, struct asker *who, const char *name,
-		 void (*on_done)(struct lookup *l, enum dns_reading reading,
-				 const struct dns_addresses *found),
-		 struct err *err) NODISCARD;
+		 lookup_done_fn *on_done, struct err *err) NODISCARD;
 void lookup_cancel(struct lookup *l);
 void resolver_leave(struct resolver *r, struct asker *who); /* it may go, then */

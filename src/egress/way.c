@@ -142,10 +142,7 @@ static void on_dialled(struct dial *d, struct stream *s, const struct err *err)
 }
 
 int way_start_via(struct way *w, struct loop *l, const struct addr *proxy, const char *host,
-		  uint16_t port, uint64_t deadline_ms,
-		  void (*on_done)(struct way *w, struct stream *s, struct bytes early,
-				  const struct err *err),
-		  struct err *err)
+		  uint16_t port, uint64_t deadline_ms, way_done_fn *on_done, struct err *err)
 {
 	*w = (struct way){ .on_done = on_done, .port = port, .deadline_ms = deadline_ms };
 	snprintf(w->host, sizeof(w->host), "%s", host);
@@ -153,9 +150,7 @@ int way_start_via(struct way *w, struct loop *l, const struct addr *proxy, const
 }
 
 int way_start(struct way *w, struct loop *l, const struct addr *to, uint64_t deadline_ms,
-	      void (*on_done)(struct way *w, struct stream *s, struct bytes early,
-			      const struct err *err),
-	      struct err *err)
+	      way_done_fn *on_done, struct err *err)
 {
 	return way_start_via(w, l, to, "", 0, deadline_ms, on_done, err);
 }

@@ -6,10 +6,13 @@
 #include "net/dial.h"
 #include "wire/domain.h"
 
+struct way;
+typedef void way_done_fn(struct way *w, struct stream *s, struct bytes early,
+			 const struct err *err);
 struct way { /* embedded by the caller; all zero: nothing under way */
 	/* Once, from the loop: a stream that is now the callee's, or NULL and why. `early`: what
 	 * the server said while the proxy still answered; borrowed. */
-	void (*on_done)(struct way *w, struct stream *s, struct bytes early, const struct err *err);
+	way_done_fn *on_done;
 	struct dial dial;
 	char host[DOMAIN_SIZE]; /* empty: straight */
 	uint16_t port;
@@ -23,14 +26,10 @@ struct way { /* embedded by the caller; all zero: nothing under way */
 
 /* Failure (-1): on_done will not come. Each step has deadline_ms. */
 int way_start(struct way *w, struct loop *l, const struct addr *to, uint64_t deadline_ms,
-	      void (*on_done)(struct way *w, struct stream *s, struct bytes early,
-			      const struct err *err),
-	      struct err *err) NODISCARD;
+	      way_done_fn *on_done, struct err *err) NODISCARD;
 /* `host`: a normal name, or an address. */
 int way_start_via(struct way *w, struct loop *l, const struct addr *proxy, const char *host,
-		  uint16_t port, uint64_t deadline_ms,
-		  void (*on_done)(struct way *w, struct stream *s, struct bytes early,
-				  const struct err *err),
+		  uint16_t port, uint64_t deadline_ms, way_done_fn *on_done,
 		  struct err *err) NODISCARD;
 
 void way_cancel(struct way *w); /* on_done will not come; fine when nothing is under way */

@@ -68,9 +68,7 @@ static void on_fail(struct http_reply *r, const struct err *err)
 }
 
 int http_call_start(struct http_call *c, struct http_client *client, const struct http_ask *ask,
-		    struct bytes body, size_t max_answer,
-		    void (*on_done)(struct http_call *c, const struct http_call_result *ret,
-				    const struct err *err),
+		    struct bytes body, size_t max_answer, http_call_done_fn *on_done,
 		    struct err *err)
 {
 	static const struct http_reply_ops ops = { on_head, on_body, on_end, on_drain, on_fail };
@@ -84,9 +82,7 @@ int http_call_start(struct http_call *c, struct http_client *client, const struc
 }
 
 int http_call_stream(struct http_call *c, struct stream *s, const struct http_ask *ask,
-		     struct bytes body, size_t max_answer,
-		     void (*on_done)(struct http_call *c, const struct http_call_result *ret,
-				     const struct err *err),
+		     struct bytes body, size_t max_answer, http_call_done_fn *on_done,
 		     struct err *err)
 {
 	const struct http_limits limits = HTTP_LIMITS;

@@ -9,11 +9,12 @@ struct http_call_result {
 	struct bytes body;             /* borrowed for the call */
 };
 
+typedef void http_call_done_fn(struct http_call *c, const struct http_call_result *ret,
+			       const struct err *err);
 struct http_call { /* embedded by the caller; all zero: nothing under way */
 	/* Once. err is NULL when a whole answer arrived, whatever its status. The call is over and
 	 * may be freed or made again. */
-	void (*on_done)(struct http_call *c, const struct http_call_result *ret,
-			const struct err *err);
+	http_call_done_fn *on_done;
 	struct http_exchange *exchange;
 	struct http_client *owned; /* of http_call_stream() */
 	struct http_reply reply;
@@ -23,16 +24,12 @@ struct http_call { /* embedded by the caller; all zero: nothing under way */
 
 /* ask->length is taken from `body`. An answer over max_answer bytes is a failure. */
 int http_call_start(struct http_call *c, struct http_client *client, const struct http_ask *ask,
-		    struct bytes body, size_t max_answer,
-		    void (*on_done)(struct http_call *c, const struct http_call_result *ret,
-				    const struct err *err),
+		    struct bytes body, size_t max_answer, http_call_done_fn *on_done,
 		    struct err *err) NODISCARD;
 
 /* The same on a stream of its own, which is taken in any case and closed afterwards. */
 int http_call_stream(struct http_call *c, struct stream *s, const struct http_ask *ask,
-		     struct bytes body, size_t max_answer,
-		     void (*on_done)(struct http_call *c, const struct http_call_result *ret,
-				     const struct err *err),
+		     struct bytes body, size_t max_answer, http_call_done_fn *on_done,
 		     struct err *err) NODISCARD;
 
 void http_call_cancel(struct http_call *c); /* on_done will not come */

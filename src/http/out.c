@@ -6,7 +6,7 @@ static void on_turn_end(struct turn_end *e)
 	http_out_flush(CONTAINER_OF(e, struct http_out, end));
 }
 
-void http_out_open(struct http_out *o, struct stream *s, void (*on_slow)(struct http_out *o))
+void http_out_open(struct http_out *o, struct stream *s, http_out_slow_fn *on_slow)
 {
 	*o = (struct http_out){ .s = s, .end = { .on_end = on_turn_end }, .on_slow = on_slow };
 }

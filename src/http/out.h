@@ -15,16 +15,18 @@ enum {
 	HTTP_OUT_ALONE = 8 * 1024,        /* a piece of so many is worth a write of its own */
 };
 
+struct http_out;
+typedef void http_out_slow_fn(struct http_out *o);
 struct http_out {
 	struct stream *s; /* the owner's; NULL: not open */
 	struct buf held;
 	struct turn_end end;
 	bool broken; /* what was held could not be written */
 	/* What was held has left, and the other side did not take all of it. */
-	void (*on_slow)(struct http_out *o);
+	http_out_slow_fn *on_slow;
 };
 
-void http_out_open(struct http_out *o, struct stream *s, void (*on_slow)(struct http_out *o));
+void http_out_open(struct http_out *o, struct stream *s, http_out_slow_fn *on_slow);
 
 /* As stream_write() and stream_write_buf(). What fails later breaks the stream. */
 int http_out_write(struct http_out *o, struct bytes b, struct err *err) NODISCARD;

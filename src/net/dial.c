@@ -91,9 +91,7 @@ static void try_connect(struct timer *t)
 }
 
 int dial_start_fd(struct dial *d, struct loop *l, int fd, const struct addr *to,
-		  uint64_t deadline_ms,
-		  void (*on_done)(struct dial *d, struct stream *s, const struct err *err),
-		  struct err *err)
+		  uint64_t deadline_ms, dial_done_fn *on_done, struct err *err)
 {
 	AUTO(auto_close) int own = fd;
 
@@ -112,8 +110,7 @@ int dial_start_fd(struct dial *d, struct loop *l, int fd, const struct addr *to,
 }
 
 int dial_start(struct dial *d, struct loop *l, const struct addr *to, uint64_t deadline_ms,
-	       void (*on_done)(struct dial *d, struct stream *s, const struct err *err),
-	       struct err *err)
+	       dial_done_fn *on_done, struct err *err)
 {
 	int fd = socket(to->at.ss_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
 

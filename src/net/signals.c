@@ -24,8 +24,8 @@ static void on_let_go(uv_handle_t *handle)
 	free(CONTAINER_OF((uv_signal_t *)handle, struct signal_handle, uv));
 }
 
-int signal_open(struct signal_watch *w, struct loop *l, int signo,
-		void (*on_signal)(struct signal_watch *w), struct err *err)
+int signal_open(struct signal_watch *w, struct loop *l, int signo, signal_fn *on_signal,
+		struct err *err)
 {
 	AUTO(auto_free) struct signal_handle *h = calloc(1, sizeof(*h));
 	int rc;

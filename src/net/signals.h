@@ -8,12 +8,14 @@
 #include "net/loop.h"
 
 struct signal_handle;
+struct signal_watch;
+typedef void signal_fn(struct signal_watch *w);
 struct signal_watch { /* all zero: closed */
 	struct signal_handle *handle;
-	void (*on_signal)(struct signal_watch *w);
+	signal_fn *on_signal;
 };
 
 /* Signals of one kind that arrive together are one call: reap children until none is left. */
-int signal_open(struct signal_watch *w, struct loop *l, int signo,
-		void (*on_signal)(struct signal_watch *w), struct err *err) NODISCARD;
+int signal_open(struct signal_watch *w, struct loop *l, int signo, signal_fn *on_signal,
+		struct err *err) NODISCARD;
 void signal_close(struct signal_watch *w); /* a second time does nothing */

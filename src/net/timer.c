@@ -120,7 +120,7 @@ static void insert(struct timer *t, uint64_t at_ms)
 	l->top = heap_merge(l->top, t);
 }
 
-void timer_init(struct timer *t, struct loop *l, void (*on_fire)(struct timer *t))
+void timer_init(struct timer *t, struct loop *l, timer_fire_fn *on_fire)
 {
 	*t = (struct timer){ .loop = l, .on_fire = on_fire };
 }

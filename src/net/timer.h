@@ -17,15 +17,17 @@
 #include "base/own.h"
 #include "net/loop.h"
 
+struct timer;
+typedef void timer_fire_fn(struct timer *t);
 struct timer {
 	struct loop *loop;
-	void (*on_fire)(struct timer *t);
+	timer_fire_fn *on_fire;
 	uint64_t at_ms, every_ms, seq;
 	bool active;
 	struct timer *child, *next, *prev; /* pairing heap: prev is the parent of a first child */
 };
 
-void timer_init(struct timer *t, struct loop *l, void (*on_fire)(struct timer *t));
+void timer_init(struct timer *t, struct loop *l, timer_fire_fn *on_fire);
 
 /* Fire once, `after_ms` from now; 0: in the next turn of the loop. A running timer is moved. */
 void timer_start(struct timer *t, uint64_t after_ms);

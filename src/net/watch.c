@@ -39,7 +39,7 @@ static void on_let_go(uv_handle_t *handle)
 }
 
 int watch_open(struct watch *w, struct loop *l, int fd, unsigned int events,
-	       void (*on_ready)(struct watch *w, unsigned int events), struct err *err)
+	       watch_ready_fn *on_ready, struct err *err)
 {
 	AUTO(auto_free) struct watch_handle *h = calloc(1, sizeof(*h));
 	int rc;

@@ -15,15 +15,17 @@ enum {
 };
 
 struct watch_handle;
+struct watch;
+typedef void watch_ready_fn(struct watch *w, unsigned int events);
 struct watch { /* all zero: closed */
 	struct watch_handle *handle;
-	void (*on_ready)(struct watch *w, unsigned int events);
+	watch_ready_fn *on_ready;
 };
 
 /* Level-triggered: on_ready comes again until the reason is gone. `events` may be 0. One watch
  * per descriptor. Files and directories cannot be watched. */
 int watch_open(struct watch *w, struct loop *l, int fd, unsigned int events,
-	       void (*on_ready)(struct watch *w, unsigned int events), struct err *err) NODISCARD;
+	       watch_ready_fn *on_ready, struct err *err) NODISCARD;
 
 void watch_set(struct watch *w, unsigned int events); /* 0: not now. Cheap if nothing changes. */
 void watch_close(struct watch *w);                    /* a second time does nothing */

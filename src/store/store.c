@@ -127,9 +127,7 @@ static void on_rung(struct watch *w, unsigned int events)
 }
 
 int store_ask(struct store *s, struct store_call *c, const struct store_request *rq,
-	      void (*on_done)(struct store_call *c, const struct store_result *ret,
-			      const struct err *err),
-	      struct err *err)
+	      store_done_fn *on_done, struct err *err)
 {
 	struct store_job *job;
 

@@ -92,10 +92,12 @@ struct store_result { /* borrowed for the call */
 
 struct store;
 struct store_job;
+struct store_call;
+typedef void store_done_fn(struct store_call *c, const struct store_result *ret,
+			   const struct err *err);
 struct store_call { /* embedded by the caller; all zero: nothing under way */
 	/* Once, from the loop: a result, or NULL and why. The call is over. */
-	void (*on_done)(struct store_call *c, const struct store_result *ret,
-			const struct err *err);
+	store_done_fn *on_done;
 	struct store_job *job;
 };
 
@@ -108,7 +110,5 @@ void store_close(struct store *s);
 
 /* Failure (-1): on_done will not come. */
 int store_ask(struct store *s, struct store_call *c, const struct store_request *rq,
-	      void (*on_done)(struct store_call *c, const struct store_result *ret,
-			      const struct err *err),
-	      struct err *err) NODISCARD;
+	      store_done_fn *on_done, struct err *err) NODISCARD;
 void store_forget(struct store_call *c); /* it is still done, but on_done will not come */

@@ -64,8 +64,7 @@ static void on_again(struct timer *t)
 }
 
 int agent_dial_start(struct agent_dial *d, struct loop *l, int fd, const struct addr *to,
-		     uint64_t first_ms, uint64_t deadline_ms,
-		     void (*on_done)(struct agent_dial *d, struct stream *s, const struct err *err),
+		     uint64_t first_ms, uint64_t deadline_ms, agent_dial_done_fn *on_done,
 		     struct err *err)
 {
 	assert(first_ms > 0 && deadline_ms > 0);

@@ -18,9 +18,11 @@ enum {
 	AGENT_DIAL_PAUSE_MS = 20, /* between two attempts */
 };
 
+struct agent_dial;
+typedef void agent_dial_done_fn(struct agent_dial *d, struct stream *s, const struct err *err);
 struct agent_dial { /* embedded by the caller; all zero: nothing under way */
 	/* Once, from the loop: a stream that is now the callee's, or NULL and why. */
-	void (*on_done)(struct agent_dial *d, struct stream *s, const struct err *err);
+	agent_dial_done_fn *on_done;
 	struct loop *loop;
 	struct addr to;
 	int fd; /* kept for the next attempt */
@@ -32,7 +34,6 @@ struct agent_dial { /* embedded by the caller; all zero: nothing under way */
 /* `first_ms`: AGENT_DIAL_BOOT_MS or AGENT_DIAL_UP_MS. Takes fd, unconnected, also on failure.
  * Failure (-1) means that on_done will not come. */
 int agent_dial_start(struct agent_dial *d, struct loop *l, int fd, const struct addr *to,
-		     uint64_t first_ms, uint64_t deadline_ms,
-		     void (*on_done)(struct agent_dial *d, struct stream *s, const struct err *err),
+		     uint64_t first_ms, uint64_t deadline_ms, agent_dial_done_fn *on_done,
 		     struct err *err) NODISCARD;
 void agent_dial_cancel(struct agent_dial *d); /* fine when nothing is under way */

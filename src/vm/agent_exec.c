@@ -286,10 +286,7 @@ static int send_request(struct agent_exec *e, const struct agent_exec_spec *spec
 }
 
 int agent_exec_start(struct agent_exec *e, struct stream *s, const struct agent_exec_spec *spec,
-		     uint64_t deadline_ms,
-		     void (*on_done)(struct agent_exec *e, const struct agent_exec_result *ret,
-				     const struct err *err),
-		     struct err *err)
+		     uint64_t deadline_ms, agent_exec_done_fn *on_done, struct err *err)
 {
 	static const struct http_reply_ops ops = { on_head, on_body, on_end, on_drain, on_fail };
 	struct http_limits limits = HTTP_LIMITS;

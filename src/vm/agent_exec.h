@@ -30,10 +30,12 @@ struct agent_exec_result {
 	bool cut_off;                      /* more than AGENT_OUTPUT_MAX was said */
 };
 
+struct agent_exec;
+typedef void agent_exec_done_fn(struct agent_exec *e, const struct agent_exec_result *ret,
+				const struct err *err);
 struct agent_exec { /* embedded by the caller; all zero: nothing under way */
 	/* Once. The connection is closed. */
-	void (*on_done)(struct agent_exec *e, const struct agent_exec_result *ret,
-			const struct err *err);
+	agent_exec_done_fn *on_done;
 	struct http_client *client;
 	struct http_exchange *exchange;
 	struct http_reply reply;
@@ -44,8 +46,5 @@ struct agent_exec { /* embedded by the caller; all zero: nothing under way */
 
 /* Takes the stream in any case. deadline_ms: for all of it. */
 int agent_exec_start(struct agent_exec *e, struct stream *s, const struct agent_exec_spec *spec,
-		     uint64_t deadline_ms,
-		     void (*on_done)(struct agent_exec *e, const struct agent_exec_result *ret,
-				     const struct err *err),
-		     struct err *err) NODISCARD;
+		     uint64_t deadline_ms, agent_exec_done_fn *on_done, struct err *err) NODISCARD;
 void agent_exec_cancel(struct agent_exec *e); /* fine when nothing is under way */

@@ -89,7 +89,7 @@ struct question {
 	bool wants_clock;
 };
 
-static int ask(struct agent_link *l, const struct question *q, uint64_t ms, agent_done *on_done,
+static int ask(struct agent_link *l, const struct question *q, uint64_t ms, agent_done_fn *on_done,
 	       struct err *err)
 {
 	const struct http1_field fields[] = {
@@ -115,13 +115,13 @@ static int ask(struct agent_link *l, const struct question *q, uint64_t ms, agen
 	return 0;
 }
 
-int agent_link_health(struct agent_link *l, uint64_t ms, agent_done *on_done, struct err *err)
+int agent_link_health(struct agent_link *l, uint64_t ms, agent_done_fn *on_done, struct err *err)
 {
 	return ask(l, &(struct question){ .name = "health", .method = "GET", .path = "/health" },
 		   ms, on_done, err);
 }
 
-int agent_link_clock(struct agent_link *l, uint64_t ms, agent_done *on_done, struct err *err)
+int agent_link_clock(struct agent_link *l, uint64_t ms, agent_done_fn *on_done, struct err *err)
 {
 	return ask(l,
 		   &(struct question){ .name = "clock",
@@ -131,25 +131,26 @@ int agent_link_clock(struct agent_link *l, uint64_t ms, agent_done *on_done, str
 		   ms, on_done, err);
 }
 
-static int freeze(struct agent_link *l, const char *path, uint64_t ms, agent_done *on_done,
+static int freeze(struct agent_link *l, const char *path, uint64_t ms, agent_done_fn *on_done,
 		  struct err *err)
 {
 	return ask(l, &(struct question){ .name = "freeze", .method = "POST", .path = path }, ms,
 		   on_done, err);
 }
 
-int agent_link_freeze(struct agent_link *l, uint64_t ms, agent_done *on_done, struct err *err)
+int agent_link_freeze(struct agent_link *l, uint64_t ms, agent_done_fn *on_done, struct err *err)
 {
 	return freeze(l, "/control/freeze", ms, on_done, err);
 }
 
-int agent_link_freeze_surely(struct agent_link *l, uint64_t ms, agent_done *on_done,
+int agent_link_freeze_surely(struct agent_link *l, uint64_t ms, agent_done_fn *on_done,
 			     struct err *err)
 {
 	return freeze(l, "/control/freeze?sure=1", ms, on_done, err);
 }
 
-int agent_link_freeze_disk(struct agent_link *l, uint64_t ms, agent_done *on_done, struct err *err)
+int agent_link_freeze_disk(struct agent_link *l, uint64_t ms, agent_done_fn *on_done,
+			   struct err *err)
 {
 	return freeze(l, "/control/freeze?flush=1", ms, on_done, err);
 }
@@ -160,7 +161,8 @@ void agent_link_prove(struct agent_link *l, const char *control_token)
 }
 
 int agent_link_identity(struct agent_link *l, const struct agent_identity *id,
-			int64_t clock_offset_ns, uint64_t ms, agent_done *on_done, struct err *err)
+			int64_t clock_offset_ns, uint64_t ms, agent_done_fn *on_done,
+			struct err *err)
 {
 	AUTO(buf_done) struct buf body = BUF_MAX(AGENT_IDENTITY_MAX);
 	int rc;

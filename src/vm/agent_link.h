@@ -30,8 +30,8 @@ struct agent_link { /* embedded by the owner; all zero: closed */
 			const struct err *err);
 };
 
-typedef void agent_done(struct agent_link *l, const struct agent_answer *ret,
-			const struct err *err);
+typedef void agent_done_fn(struct agent_link *l, const struct agent_answer *ret,
+			   const struct err *err);
 
 /* Takes the stream in any case. */
 int agent_link_open(struct agent_link *l, struct stream *s, struct err *err) NODISCARD;
@@ -40,23 +40,23 @@ void agent_link_prove(struct agent_link *l, const char *control_token);
 void agent_link_close(struct agent_link *l); /* no callback follows; a second time does nothing */
 
 /* Failure (-1) means that on_done will not come. */
-int agent_link_health(struct agent_link *l, uint64_t ms, agent_done *on_done,
+int agent_link_health(struct agent_link *l, uint64_t ms, agent_done_fn *on_done,
 		      struct err *err) NODISCARD;
-int agent_link_clock(struct agent_link *l, uint64_t ms, agent_done *on_done,
+int agent_link_clock(struct agent_link *l, uint64_t ms, agent_done_fn *on_done,
 		     struct err *err) NODISCARD;
 /* The user's processes alone: given up soon; or tried for seconds; or, what takes longer, with the
  * guest's disk written back after it, for when its memory will not be there to do so later. */
-int agent_link_freeze(struct agent_link *l, uint64_t ms, agent_done *on_done,
+int agent_link_freeze(struct agent_link *l, uint64_t ms, agent_done_fn *on_done,
 		      struct err *err) NODISCARD;
-int agent_link_freeze_surely(struct agent_link *l, uint64_t ms, agent_done *on_done,
+int agent_link_freeze_surely(struct agent_link *l, uint64_t ms, agent_done_fn *on_done,
 			     struct err *err) NODISCARD;
-int agent_link_freeze_disk(struct agent_link *l, uint64_t ms, agent_done *on_done,
+int agent_link_freeze_disk(struct agent_link *l, uint64_t ms, agent_done_fn *on_done,
 			   struct err *err) NODISCARD;
 
 /* After success the link goes on with the identity's control token; one that says `resume` is
  * asked with it already. */
 int agent_link_identity(struct agent_link *l, const struct agent_identity *id,
-			int64_t clock_offset_ns, uint64_t ms, agent_done *on_done,
+			int64_t clock_offset_ns, uint64_t ms, agent_done_fn *on_done,
 			struct err *err) NODISCARD;
 
 /* "agent: freeze: status 504: ..." from an answer that is not `want`. Always returns -1. */

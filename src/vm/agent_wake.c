@@ -163,7 +163,7 @@ static void probe_again(struct timer *t)
 		finish(w, &err);
 }
 
-void agent_wake_hold(struct agent_wake *w, struct loop *l, void (*on_held)(struct agent_wake *w))
+void agent_wake_hold(struct agent_wake *w, struct loop *l, agent_wake_held_fn *on_held)
 {
 	assert(!w->identity);
 	w->on_held = on_held;
@@ -180,9 +180,7 @@ void agent_wake_tell(struct agent_wake *w, const struct agent_identity *id)
 }
 
 int agent_wake_start(struct agent_wake *w, struct stream *s, const struct agent_identity *id,
-		     bool check_health, struct steps *steps,
-		     void (*on_done)(struct agent_wake *w, const struct agent_clock *ret,
-				     const struct err *err),
+		     bool check_health, struct steps *steps, agent_wake_done_fn *on_done,
 		     struct err *err)
 {
 	*w = (struct agent_wake){ .on_done = on_done,

@@ -28,10 +28,14 @@ struct agent_clock {
 	unsigned int probes;
 };
 
+struct agent_wake;
+typedef void agent_wake_held_fn(struct agent_wake *w);
+typedef void agent_wake_done_fn(struct agent_wake *w, const struct agent_clock *ret,
+				const struct err *err);
 struct agent_wake { /* embedded by the caller; all zero: nothing under way */
 	/* Once: the clock that was set, or NULL and why. The link is closed. */
-	void (*on_done)(struct agent_wake *w, const struct agent_clock *ret, const struct err *err);
-	void (*on_held)(struct agent_wake *w); /* NULL: the identity was there from the start */
+	agent_wake_done_fn *on_done;
+	agent_wake_held_fn *on_held; /* NULL: the identity was there from the start */
 	struct agent_link link;
 	const struct agent_identity *identity;
 	struct steps *steps;
@@ -44,16 +48,14 @@ struct agent_wake { /* embedded by the caller; all zero: nothing under way */
 /* Takes the stream in any case. `id` and `steps` are borrowed until it is over. Steps: clock,
  * identity, and health when it is asked for after the identity was confirmed. */
 int agent_wake_start(struct agent_wake *w, struct stream *s, const struct agent_identity *id,
-		     bool check_health, struct steps *steps,
-		     void (*on_done)(struct agent_wake *w, const struct agent_clock *ret,
-				     const struct err *err),
+		     bool check_health, struct steps *steps, agent_wake_done_fn *on_done,
 		     struct err *err) NODISCARD;
 void agent_wake_cancel(struct agent_wake *w); /* fine when nothing is under way */
 
 /* Right after a start without an identity (NULL): the clock is probed, and probed again, until
  * agent_wake_tell() brings one. on_held comes when that would cost a single round trip;
  * agent_wake_tell() is allowed before it, too. */
-void agent_wake_hold(struct agent_wake *w, struct loop *l, void (*on_held)(struct agent_wake *w));
+void agent_wake_hold(struct agent_wake *w, struct loop *l, agent_wake_held_fn *on_held);
 /* While held: tell one that says stay_frozen. The guest goes through all of it once, so that the
  * next time finds code and files warm. on_held comes again. `id` is borrowed until then.
  * Both may fail the wake, and then call on_done before they return. */

@@ -103,8 +103,7 @@ static void build_reached(struct build *b, const char *name)
 }
 
 /* These may fail the build: b is gone then, so each is the last thing its caller does. */
-static void build_ask(struct build *b, const char *command, json_t *arguments,
-		      void (*on_done)(struct qmp_call *c, const json_t *ret, const struct err *err))
+static void build_ask(struct build *b, const char *command, json_t *arguments, qmp_done_fn *on_done)
 {
 	struct err err;
 

@@ -120,9 +120,7 @@ static void on_ready(struct watch *w, unsigned int events)
 }
 
 int copier_link_open(struct copier_link *l, struct loop *loop, int fd,
-		     void (*on_answer)(struct copier_link *l, enum copier_verb asked,
-				       const struct copier_reply *r, const struct err *err),
-		     struct err *err)
+		     copier_link_answer_fn *on_answer, struct err *err)
 {
 	*l = (struct copier_link){ .on_answer = on_answer, .fd = fd };
 	timer_init(&l->deadline, loop, on_deadline);

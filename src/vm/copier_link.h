@@ -12,11 +12,13 @@
 
 enum { COPIER_LINK_ASKED_MAX = 2 }; /* the second waits in its socket for the end of the first */
 
+struct copier_link;
+typedef void copier_link_answer_fn(struct copier_link *l, enum copier_verb asked,
+				   const struct copier_reply *r, const struct err *err);
 struct copier_link { /* embedded by the owner; all zero: closed */
 	/* From the loop: the answer, or NULL and why: refused, late, of the wrong form, not asked
 	 * for, or it ended. After a failure it says nothing more. */
-	void (*on_answer)(struct copier_link *l, enum copier_verb asked,
-			  const struct copier_reply *r, const struct err *err);
+	copier_link_answer_fn *on_answer;
 	struct watch ready;
 	struct timer deadline;
 	uint64_t deadline_ms; /* of each answer, from the one before */
@@ -27,9 +29,7 @@ struct copier_link { /* embedded by the owner; all zero: closed */
 
 /* Takes `fd` in any case. The copier may not be there yet: what it is asked waits for it. */
 int copier_link_open(struct copier_link *l, struct loop *loop, int fd,
-		     void (*on_answer)(struct copier_link *l, enum copier_verb asked,
-				       const struct copier_reply *r, const struct err *err),
-		     struct err *err) NODISCARD;
+		     copier_link_answer_fn *on_answer, struct err *err) NODISCARD;
 /* Answers come in order. `base_crc`: see struct copier_request. */
 int copier_link_ask(struct copier_link *l, enum copier_verb verb, uint32_t base_crc,
 		    uint64_t deadline_ms, struct err *err) NODISCARD;

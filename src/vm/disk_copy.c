@@ -286,8 +286,7 @@ static void go(struct disk_copy *d, enum at at)
 
 /* --- for others --------------------------------------------------------------------------- */
 
-static int start(struct disk_copy *d, enum at at,
-		 void (*on_done)(struct disk_copy *d, const struct err *err), struct err *err)
+static int start(struct disk_copy *d, enum at at, disk_copy_done_fn *on_done, struct err *err)
 {
 	assert(!d->call.link);
 	d->on_done = on_done;
@@ -296,22 +295,20 @@ static int start(struct disk_copy *d, enum at at,
 }
 
 int disk_copy_open(struct disk_copy *d, struct machine *m, int target, uint32_t layers,
-		   void (*on_done)(struct disk_copy *d, const struct err *err), struct err *err)
+		   disk_copy_done_fn *on_done, struct err *err)
 {
 	*d = (struct disk_copy){ .machine = m, .target = target, .layers = layers };
 	timer_init(&d->look, m->loop, on_look);
 	return start(d, OLD_CANCEL, on_done, err);
 }
 
-int disk_copy_begin(struct disk_copy *d,
-		    void (*on_done)(struct disk_copy *d, const struct err *err), struct err *err)
+int disk_copy_begin(struct disk_copy *d, disk_copy_done_fn *on_done, struct err *err)
 {
 	assert(d->at == OPENED);
 	return start(d, BACKUP, on_done, err);
 }
 
-void disk_copy_finish(struct disk_copy *d, bool flat,
-		      void (*on_done)(struct disk_copy *d, const struct err *err))
+void disk_copy_finish(struct disk_copy *d, bool flat, disk_copy_done_fn *on_done)
 {
 	assert(d->at == BEGUN && !d->call.link);
 	d->on_done = on_done;

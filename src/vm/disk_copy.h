@@ -26,9 +26,11 @@ enum {
 	DISK_COPY_WORKERS = 4,             /* of QEMU, with 1 MiB each: its memory is limited */
 };
 
-struct disk_copy { /* embedded by the owner; all zero: nothing under way */
-	void (*on_done)(struct disk_copy *d, const struct err *err); /* of the current step */
-	void *owner;                                                 /* its own */
+struct disk_copy;
+typedef void disk_copy_done_fn(struct disk_copy *d, const struct err *err);
+struct disk_copy {                  /* embedded by the owner; all zero: nothing under way */
+	disk_copy_done_fn *on_done; /* of the current step */
+	void *owner;                /* its own */
 	struct machine *machine;
 	struct qmp_call call;
 	struct timer look;
@@ -42,15 +44,11 @@ struct disk_copy { /* embedded by the owner; all zero: nothing under way */
 
 /* `layers`: how many the machine was started with. `target` is borrowed until on_done. */
 int disk_copy_open(struct disk_copy *d, struct machine *m, int target, uint32_t layers,
-		   void (*on_done)(struct disk_copy *d, const struct err *err),
-		   struct err *err) NODISCARD;
+		   disk_copy_done_fn *on_done, struct err *err) NODISCARD;
 /* The guest should stand still, or what is copied is of an instant that nobody knows. */
-int disk_copy_begin(struct disk_copy *d,
-		    void (*on_done)(struct disk_copy *d, const struct err *err),
-		    struct err *err) NODISCARD;
+int disk_copy_begin(struct disk_copy *d, disk_copy_done_fn *on_done, struct err *err) NODISCARD;
 /* Looked at after a moment: what the caller asks of QEMU meanwhile comes first. */
-void disk_copy_finish(struct disk_copy *d, bool flat,
-		      void (*on_done)(struct disk_copy *d, const struct err *err));
+void disk_copy_finish(struct disk_copy *d, bool flat, disk_copy_done_fn *on_done);
 /* No callback follows. While QEMU is to answer, the machine is closed. What was begun goes on in
  * QEMU, for nobody. */
 void disk_copy_cancel(struct disk_copy *d);

@@ -83,9 +83,7 @@ void machine_set_user(struct machine *m, struct machine_user *u)
 }
 
 static int ask_within(struct machine *m, struct qmp_call *c, const char *command, json_t *arguments,
-		      uint64_t ms,
-		      void (*on_done)(struct qmp_call *c, const json_t *ret, const struct err *err),
-		      struct err *err)
+		      uint64_t ms, qmp_done_fn *on_done, struct err *err)
 {
 	if (!m->qmp) {
 		json_decref(arguments);
@@ -95,14 +93,12 @@ static int ask_within(struct machine *m, struct qmp_call *c, const char *command
 }
 
 int machine_ask(struct machine *m, struct qmp_call *c, const char *command, json_t *arguments,
-		void (*on_done)(struct qmp_call *c, const json_t *ret, const struct err *err),
-		struct err *err)
+		qmp_done_fn *on_done, struct err *err)
 {
 	return ask_within(m, c, command, arguments, MACHINE_COMMAND_MS, on_done, err);
 }
 
-int machine_add_fd(struct machine *m, struct qmp_call *c, int fd, int set,
-		   void (*on_done)(struct qmp_call *c, const json_t *ret, const struct err *err),
+int machine_add_fd(struct machine *m, struct qmp_call *c, int fd, int set, qmp_done_fn *on_done,
 		   struct err *err)
 {
 	if (!m->qmp)
@@ -112,15 +108,12 @@ int machine_add_fd(struct machine *m, struct qmp_call *c, int fd, int set,
 	return machine_ask(m, c, "add-fd", json_pack("{s:i}", "fdset-id", set), on_done, err);
 }
 
-int machine_stop(struct machine *m, struct qmp_call *c,
-		 void (*on_done)(struct qmp_call *c, const json_t *ret, const struct err *err),
-		 struct err *err)
+int machine_stop(struct machine *m, struct qmp_call *c, qmp_done_fn *on_done, struct err *err)
 {
 	return ask_within(m, c, "stop", NULL, MACHINE_STOP_MS, on_done, err);
 }
 
-int machine_save(struct machine *m, struct qmp_call *c, const char *file,
-		 void (*on_done)(struct qmp_call *c, const json_t *ret, const struct err *err),
+int machine_save(struct machine *m, struct qmp_call *c, const char *file, qmp_done_fn *on_done,
 		 struct err *err)
 {
 	/* not live: nobody else takes its disks over, and it may go on */

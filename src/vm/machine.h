@@ -47,20 +47,16 @@ void machine_set_user(struct machine *m, struct machine_user *u); /* NULL is fin
 
 /* As qmp_link_call(), with MACHINE_COMMAND_MS; an error when the link is gone. */
 int machine_ask(struct machine *m, struct qmp_call *c, const char *command, json_t *arguments,
-		void (*on_done)(struct qmp_call *c, const json_t *ret, const struct err *err),
-		struct err *err) NODISCARD;
+		qmp_done_fn *on_done, struct err *err) NODISCARD;
 /* `add-fd` into that set; `fd` stays the caller's. */
-int machine_add_fd(struct machine *m, struct qmp_call *c, int fd, int set,
-		   void (*on_done)(struct qmp_call *c, const json_t *ret, const struct err *err),
+int machine_add_fd(struct machine *m, struct qmp_call *c, int fd, int set, qmp_done_fn *on_done,
 		   struct err *err) NODISCARD;
 /* `stop`, with MACHINE_STOP_MS: QEMU writes back what it holds of the disk before it answers. */
-int machine_stop(struct machine *m, struct qmp_call *c,
-		 void (*on_done)(struct qmp_call *c, const json_t *ret, const struct err *err),
+int machine_stop(struct machine *m, struct qmp_call *c, qmp_done_fn *on_done,
 		 struct err *err) NODISCARD;
 /* The state of all devices, everything but the memory, into a file that QEMU can open. The guest
  * must be stopped, and stays so. */
-int machine_save(struct machine *m, struct qmp_call *c, const char *file,
-		 void (*on_done)(struct qmp_call *c, const json_t *ret, const struct err *err),
+int machine_save(struct machine *m, struct qmp_call *c, const char *file, qmp_done_fn *on_done,
 		 struct err *err) NODISCARD;
 
 /* No callback follows; the state is VM_GONE. A second time does nothing. */

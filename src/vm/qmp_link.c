@@ -265,9 +265,7 @@ static int start_call(struct qmp_link *l, struct qmp_call *c, json_t *arguments,
 }
 
 int qmp_link_call(struct qmp_link *l, struct qmp_call *c, const char *command, json_t *arguments,
-		  uint64_t deadline_ms,
-		  void (*on_done)(struct qmp_call *c, const json_t *ret, const struct err *err),
-		  struct err *err)
+		  uint64_t deadline_ms, qmp_done_fn *on_done, struct err *err)
 {
 	AUTO(json_decrefp) json_t *stolen = arguments;
 

@@ -36,10 +36,12 @@ struct qmp_link_user { /* embedded by the owner */
 	const struct qmp_link_ops *ops;
 };
 
+struct qmp_call;
+typedef void qmp_done_fn(struct qmp_call *c, const json_t *ret, const struct err *err);
 struct qmp_call { /* embedded by the caller; all zero: nothing under way */
 	/* Once, from the loop: what QEMU returned (any JSON value, borrowed), or NULL and why. An
 	 * error that QEMU answered is ERR_INVALID; any other means that the link is broken. */
-	void (*on_done)(struct qmp_call *c, const json_t *ret, const struct err *err);
+	qmp_done_fn *on_done;
 	struct qmp_link *link; /* NULL: not under way */
 	const char *command;   /* a literal */
 	uint64_t id;
@@ -53,9 +55,7 @@ int qmp_link_open(struct stream *s, struct qmp_link_user *u, struct qmp_link **r
 
 /* `arguments` may be NULL; it is stolen, also on failure. Failure (-1): on_done will not come. */
 int qmp_link_call(struct qmp_link *l, struct qmp_call *c, const char *command, json_t *arguments,
-		  uint64_t deadline_ms,
-		  void (*on_done)(struct qmp_call *c, const json_t *ret, const struct err *err),
-		  struct err *err) NODISCARD;
+		  uint64_t deadline_ms, qmp_done_fn *on_done, struct err *err) NODISCARD;
 
 /* For the `add-fd` that follows: QEMU keeps it until then. It stays the caller's. */
 int qmp_link_pass_fd(struct qmp_link *l, int fd, struct err *err) NODISCARD;

@@ -71,8 +71,7 @@ static void on_cont(struct qmp_call *c, const json_t *ret, const struct err *err
 }
 
 int thaw_start(struct thaw *t, struct machine *m, const struct addr *agent, int agent_socket,
-	       const struct agent_identity *id,
-	       void (*on_done)(struct thaw *t, const struct err *err), struct err *err)
+	       const struct agent_identity *id, thaw_done_fn *on_done, struct err *err)
 {
 	assert(id->resume);
 	*t = (struct thaw){ .on_done = on_done, .machine = m, .identity = *id };

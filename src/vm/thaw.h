@@ -10,9 +10,11 @@
 
 enum { THAW_AGENT_MS = 30 * 1000 }; /* until the agent accepts */
 
+struct thaw;
+typedef void thaw_done_fn(struct thaw *t, const struct err *err);
 struct thaw { /* embedded by the owner; all zero: nothing under way */
 	/* Once. Failure: the guest runs or not, nobody knows; its end is the owner's. */
-	void (*on_done)(struct thaw *t, const struct err *err);
+	thaw_done_fn *on_done;
 	struct machine *machine;
 	struct agent_identity identity; /* a copy that says `in_place` */
 	struct qmp_call cont;
@@ -22,7 +24,6 @@ struct thaw { /* embedded by the owner; all zero: nothing under way */
 
 /* Takes `agent_socket` in any case. `id` must say `resume`. */
 int thaw_start(struct thaw *t, struct machine *m, const struct addr *agent, int agent_socket,
-	       const struct agent_identity *id,
-	       void (*on_done)(struct thaw *t, const struct err *err), struct err *err) NODISCARD;
+	       const struct agent_identity *id, thaw_done_fn *on_done, struct err *err) NODISCARD;
 /* No callback; fine when nothing is under way. While QEMU is to answer, the machine is closed. */
 void thaw_cancel(struct thaw *t);

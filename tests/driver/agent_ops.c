@@ -275,9 +275,9 @@ static void on_clock(struct agent_link *l, const struct agent_answer *answer, co
 }
 
 static void with_link(struct agent_op *a, struct stream *s,
-		      int (*ask)(struct agent_link *l, uint64_t ms, agent_done *on_done,
+		      int (*ask)(struct agent_link *l, uint64_t ms, agent_done_fn *on_done,
 				 struct err *err),
-		      agent_done *on_done)
+		      agent_done_fn *on_done)
 {
 	struct err err;
 

@@ -37,7 +37,7 @@ static inline void played_daemon_called(struct watch *w, unsigned int events)
 }
 
 static inline void played_daemon_open(struct played_daemon *d, struct loop *l, const char *name,
-				      void (*on_asked)(struct watch *w, unsigned int events))
+				      watch_ready_fn *on_asked)
 {
 	struct sockaddr_un at = { .sun_family = AF_UNIX };
 	struct err err;

@@ -75,7 +75,7 @@ void freeze_cancel(struct freeze *f)
 
 static void finish(struct freeze *f, const struct err *err)
 {
-	void (*on_done)(struct freeze *f, const struct err *err) = f->on_done;
+	freeze_done_fn *on_done = f->on_done;
 
 	freeze_cancel(f);
 	on_done(f, err);
@@ -130,7 +130,7 @@ static int watch_events(struct freeze *f, struct loop *l, struct err *err)
 }
 
 int freeze_start(struct freeze *f, struct loop *l, const struct cgroup *c, uint64_t ms,
-		 void (*on_done)(struct freeze *f, const struct err *err), struct err *err)
+		 freeze_done_fn *on_done, struct err *err)
 {
 	*f = (struct freeze){ .on_done = on_done, .cgroup = c, .ms = ms, .inotify = -1 };
 	timer_init(&f->deadline, l, on_deadline);

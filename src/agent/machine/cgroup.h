@@ -18,10 +18,12 @@ void cgroup_close(struct cgroup *c);
 
 int cgroup_thaw(const struct cgroup *c, struct err *err) NODISCARD;
 
+struct freeze;
+typedef void freeze_done_fn(struct freeze *f, const struct err *err);
 struct freeze { /* embedded by the caller; all zero: nothing under way */
 	/* Once, from the loop: frozen (NULL), ERR_TIMEOUT, or why not. Then it is over. After a
 	 * timeout the kernel goes on trying: the machine is about to be stopped in any case. */
-	void (*on_done)(struct freeze *f, const struct err *err);
+	freeze_done_fn *on_done;
 	const struct cgroup *cgroup;
 	struct watch changed;
 	struct timer deadline, soon;
@@ -31,6 +33,5 @@ struct freeze { /* embedded by the caller; all zero: nothing under way */
 
 /* Failure (-1) means that on_done will not come. */
 int freeze_start(struct freeze *f, struct loop *l, const struct cgroup *c, uint64_t ms,
-		 void (*on_done)(struct freeze *f, const struct err *err),
-		 struct err *err) NODISCARD;
+		 freeze_done_fn *on_done, struct err *err) NODISCARD;
 void freeze_cancel(struct freeze *f); /* on_done will not come; the cgroup freezes all the same */

@@ -325,8 +325,8 @@ static void process_freep(struct process **p)
 	process_free(*p);
 }
 
-int process_start(struct loop *l, const struct process_spec *spec,
-		  void (*on_over)(struct process *p), struct process **ret, struct err *err)
+int process_start(struct loop *l, const struct process_spec *spec, process_over_fn *on_over,
+		  struct process **ret, struct err *err)
 {
 	AUTO(process_freep) struct process *p = calloc(1, sizeof(*p));
 

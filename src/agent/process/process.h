@@ -54,6 +54,7 @@ struct process_listener { /* embedded by whoever listens; all zero: to nobody */
 	bool full;
 };
 
+typedef void process_over_fn(struct process *p);
 struct process {
 	enum process_state state;
 	pid_t pid;
@@ -74,7 +75,7 @@ struct process {
 	char *tag;       /* or NULL */
 	uint64_t serial; /* of the table; unlike a pid never used again */
 	/* Once: it is over, nobody listens any more, and the owner frees it. */
-	void (*on_over)(struct process *p);
+	process_over_fn *on_over;
 	struct processes *table; /* the owner, and the place in it */
 	struct process *next, **prev;
 };
@@ -89,9 +90,8 @@ struct process_spec {             /* all borrowed */
 	bool has_tag;
 };
 
-int process_start(struct loop *l, const struct process_spec *spec,
-		  void (*on_over)(struct process *p), struct process **ret,
-		  struct err *err) NODISCARD;
+int process_start(struct loop *l, const struct process_spec *spec, process_over_fn *on_over,
+		  struct process **ret, struct err *err) NODISCARD;
 void process_free(struct process *p); /* does not kill */
 
 void process_listen(struct process *p, struct process_listener *ln,

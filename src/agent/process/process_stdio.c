@@ -109,7 +109,7 @@ static int check_input(const struct process_stdio *s, bool to_pty, struct err *e
 }
 
 int stdio_write(struct process_stdio *s, bool to_pty, struct process_input *in, struct bytes data,
-		void (*on_done)(struct process_input *in, const struct err *err), struct err *err)
+		process_input_done_fn *on_done, struct err *err)
 {
 	if (check_input(s, to_pty, err) < 0)
 		return -1;

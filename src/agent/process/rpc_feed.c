@@ -151,8 +151,7 @@ static void on_deadline(struct timer *t)
 		      "context deadline exceeded");
 }
 
-void rpc_feed_open(struct agent *a, struct http_request *rq,
-		   void (*on_request)(struct rpc_feed *f, struct bytes json))
+void rpc_feed_open(struct agent *a, struct http_request *rq, rpc_feed_message_fn *on_request)
 {
 	static const struct rpc_stream_ops ops = { on_message, on_drain, on_gone };
 	struct rpc_feed *f = calloc(1, sizeof(*f));

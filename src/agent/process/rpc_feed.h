@@ -9,10 +9,12 @@
 
 enum { FEED_COMMAND_MAX = 1024 };
 
+struct rpc_feed;
+typedef void rpc_feed_message_fn(struct rpc_feed *f, struct bytes json);
 struct rpc_feed { /* on the heap; frees itself when the stream ends */
 	struct rpc_stream stream;
 	struct process_listener listener;
-	void (*on_message)(struct rpc_feed *f, struct bytes json);
+	rpc_feed_message_fn *on_message;
 	struct agent *agent;
 	struct timer deadline;          /* of the stream alone */
 	bool overdue;                   /* the end of the process's time ends the stream */
@@ -20,8 +22,7 @@ struct rpc_feed { /* on the heap; frees itself when the stream ends */
 };
 
 /* on_message gets the request, and calls one of the functions below. */
-void rpc_feed_open(struct agent *a, struct http_request *rq,
-		   void (*on_message)(struct rpc_feed *f, struct bytes json));
+void rpc_feed_open(struct agent *a, struct http_request *rq, rpc_feed_message_fn *on_message);
 
 /* Listen to `p`, from now on. */
 void rpc_feed_listen(struct rpc_feed *f, struct process *p);

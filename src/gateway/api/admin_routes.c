@@ -96,9 +96,7 @@ static void admin_team_add(struct api_call *c)
 }
 
 /* The team named in the path, by its id or its name. */
-static void find_team(struct api_call *c,
-		      void (*on_done)(struct store_call *call, const struct store_result *ret,
-				      const struct err *err))
+static void find_team(struct api_call *c, store_done_fn *on_done)
 {
 	struct store_request rq = { .verb = STORE_TEAM_FIND };
 	struct bytes given = bytes_str(c->params[0]);

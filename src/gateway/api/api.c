@@ -210,9 +210,7 @@ int api_name(struct api_call *c, const json_t *body, char ret[static STORE_NAME_
 	return 0;
 }
 
-void api_ask_store(struct api_call *c, const struct store_request *rq,
-		   void (*on_done)(struct store_call *call, const struct store_result *ret,
-				   const struct err *err))
+void api_ask_store(struct api_call *c, const struct store_request *rq, store_done_fn *on_done)
 {
 	struct err err;
 

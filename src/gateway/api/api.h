@@ -82,9 +82,7 @@ int api_body(struct api_call *c, json_t **ret) NODISCARD;
 int api_name(struct api_call *c, const json_t *body, char ret[static STORE_NAME_SIZE]) NODISCARD;
 
 /* Ask; answers the call by itself when that fails. */
-void api_ask_store(struct api_call *c, const struct store_request *rq,
-		   void (*on_done)(struct store_call *call, const struct store_result *ret,
-				   const struct err *err));
+void api_ask_store(struct api_call *c, const struct store_request *rq, store_done_fn *on_done);
 void api_ask_node(struct api_call *c, const struct node_request *rq, struct bytes text,
 		  uint64_t deadline_ms,
 		  void (*on_done)(struct node_call *call, const struct node_reply *reply,

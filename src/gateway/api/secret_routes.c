@@ -120,8 +120,7 @@ static struct secret_job *job_new(struct api_call *c)
 
 /* Ask about the secret of a request; its memory is the store's from here on. */
 static void ask_store(struct api_call *c, enum store_verb verb, struct store_secret *s,
-		      void (*on_done)(struct store_call *call, const struct store_result *ret,
-				      const struct err *err))
+		      store_done_fn *on_done)
 {
 	if (s)
 		api_ask_store(c, &(struct store_request){ .verb = verb, .secret = s }, on_done);
@@ -130,9 +129,7 @@ static void ask_store(struct api_call *c, enum store_verb verb, struct store_sec
 }
 
 /* The one in the path. */
-static void ask_which(struct api_call *c,
-		      void (*on_done)(struct store_call *call, const struct store_result *ret,
-				      const struct err *err))
+static void ask_which(struct api_call *c, store_done_fn *on_done)
 {
 	struct store_secret *s = store_secret_new(c->team.id);
 

@@ -89,10 +89,7 @@ static void on_dialed(struct dial *d, struct stream *s, const struct err *err)
 }
 
 int guest_tunnel_start(struct guest_tunnel *t, struct loop *l, int fd, const struct addr *agent,
-		       uint16_t port,
-		       void (*on_done)(struct guest_tunnel *t, struct stream *s, struct buf *early,
-				       const struct err *err),
-		       struct err *err)
+		       uint16_t port, guest_tunnel_done_fn *on_done, struct err *err)
 {
 	*t = (struct guest_tunnel){ .on_done = on_done, .port = port };
 	return dial_start_fd(&t->dial, l, fd, agent, GUEST_TUNNEL_MS, on_dialed, err);

@@ -10,11 +10,13 @@
 
 enum { GUEST_TUNNEL_MS = 10 * 1000 }; /* to reach the agent, and again for its answer */
 
+struct guest_tunnel;
+typedef void guest_tunnel_done_fn(struct guest_tunnel *t, struct stream *s, struct buf *early,
+				  const struct err *err);
 struct guest_tunnel { /* embedded by the caller; all zero: nothing under way */
 	/* Once, from the loop: a stream that is now the callee's, and what the service said at
 	 * once; or NULL and why: sys is ECONNREFUSED when nobody listens. */
-	void (*on_done)(struct guest_tunnel *t, struct stream *s, struct buf *early,
-			const struct err *err);
+	guest_tunnel_done_fn *on_done;
 	uint16_t port;
 	struct dial dial;
 	struct http_client *client;
@@ -25,8 +27,5 @@ struct guest_tunnel { /* embedded by the caller; all zero: nothing under way */
 /* `fd`: an unconnected socket in the guest's network, taken in any case. Failure (-1): on_done will
  * not come. */
 int guest_tunnel_start(struct guest_tunnel *t, struct loop *l, int fd, const struct addr *agent,
-		       uint16_t port,
-		       void (*on_done)(struct guest_tunnel *t, struct stream *s, struct buf *early,
-				       const struct err *err),
-		       struct err *err) NODISCARD;
+		       uint16_t port, guest_tunnel_done_fn *on_done, struct err *err) NODISCARD;
 void guest_tunnel_cancel(struct guest_tunnel *t); /* fine when nothing is under way */

@@ -220,8 +220,7 @@ static void on_turn(struct timer *t)
 }
 
 int files_ask(struct files *f, struct files_call *c, const struct files_order *o,
-	      void (*done)(struct files_call *c, struct files_opened *got, const struct err *err),
-	      struct err *err)
+	      files_done_fn *done, struct err *err)
 {
 	struct files_order mine = *o;
 	struct files_job *j;

@@ -88,10 +88,12 @@ void files_opened_close(struct files_opened *o);
 size_t files_opened_give(struct files_opened *o, int *fds);
 struct files;
 struct files_job;
+struct files_call;
+typedef void files_done_fn(struct files_call *c, struct files_opened *got, const struct err *err);
 struct files_call { /* embedded by the caller; all zero: nothing under way */
 	/* Once, from the loop. ERR_NO_SPACE: no room. ERR_MISMATCH: saved by another host.
 	 * ERR_BASE_LOST: what it differs from is not what it was. */
-	void (*on_done)(struct files_call *c, struct files_opened *got, const struct err *err);
+	files_done_fn *on_done;
 	struct files_job *job; /* NULL: not under way */
 };
 
@@ -110,9 +112,7 @@ void files_close(struct files *f); /* no callback follows; NULL is fine */
 
 /* Failure (-1): on_done will not come. `c` NULL: a failure is only logged. */
 int files_ask(struct files *f, struct files_call *c, const struct files_order *o,
-	      void (*on_done)(struct files_call *c, struct files_opened *got,
-			      const struct err *err),
-	      struct err *err) NODISCARD;
+	      files_done_fn *on_done, struct err *err) NODISCARD;
 void files_cancel(struct files_call *c); /* it is done all the same, unless it was not begun */
 
 /* Is there so much, besides the reserve? Does not wait. ERR_NO_SPACE: no, and in which folder. */

@@ -73,8 +73,7 @@ static void on_rung(struct watch *rung, unsigned int events)
 /* --- rows --------------------------------------------------------------------------------- */
 
 int journal_put(struct journal *j, struct journal_write *w, const struct journal_row *row,
-		bool durable, void (*on_done)(struct journal_write *w, const struct err *err),
-		struct err *err)
+		bool durable, journal_done_fn *on_done, struct err *err)
 {
 	struct journal_job *job;
 
@@ -92,7 +91,7 @@ int journal_put(struct journal *j, struct journal_write *w, const struct journal
 }
 
 int journal_remove(struct journal *j, struct journal_write *w, const char *id,
-		   void (*on_done)(struct journal_write *w, const struct err *err), struct err *err)
+		   journal_done_fn *on_done, struct err *err)
 {
 	struct journal_job *job;
 
@@ -123,7 +122,7 @@ int journal_each(struct journal *j, journal_each_fn *each, journal_odd_fn *odd, 
 /* --- those that ended --------------------------------------------------------------------- */
 
 int journal_bury(struct journal *j, struct journal_write *w, const struct node_tombstone *t,
-		 void (*on_done)(struct journal_write *w, const struct err *err), struct err *err)
+		 journal_done_fn *on_done, struct err *err)
 {
 	struct journal_job *job;
 
@@ -134,7 +133,7 @@ int journal_bury(struct journal *j, struct journal_write *w, const struct node_t
 }
 
 int journal_prune(struct journal *j, struct journal_write *w, uint64_t before_ns,
-		  void (*on_done)(struct journal_write *w, const struct err *err), struct err *err)
+		  journal_done_fn *on_done, struct err *err)
 {
 	struct journal_job *job;
 

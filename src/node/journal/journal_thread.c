@@ -60,7 +60,7 @@ bool journal_job_searches(const struct journal_job *job)
 }
 
 int journal_ask(struct journal *j, struct journal_job *job, struct journal_write *w,
-		void (*on_done)(struct journal_write *w, const struct err *err))
+		journal_done_fn *on_done)
 {
 	assert(!w->journal && !j->closed);
 	*w = (struct journal_write){ .on_done = on_done, .journal = j, .job = job };

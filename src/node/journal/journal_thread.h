@@ -69,7 +69,7 @@ void journal_job_free(struct journal_job *job);
 bool journal_job_searches(const struct journal_job *job); /* it finds something */
 /* Takes the job. */
 int journal_ask(struct journal *j, struct journal_job *job, struct journal_write *w,
-		void (*on_done)(struct journal_write *w, const struct err *err)) NODISCARD;
+		journal_done_fn *on_done) NODISCARD;
 /* Its file, which the thread leaves alone meanwhile. */
 struct journal_db *journal_lock(struct journal *j);
 void journal_unlock(struct journal *j);

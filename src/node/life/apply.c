@@ -62,10 +62,7 @@ static int begin(struct apply *a, struct loop *l, uint32_t base_crc, int *ret_en
 }
 
 int apply_start(struct apply *a, struct loop *l, struct warden_client *w,
-		const struct apply_spec *spec,
-		void (*on_done)(struct apply *a, const struct copier_reply *ret,
-				const struct err *err),
-		struct err *err)
+		const struct apply_spec *spec, apply_done_fn *on_done, struct err *err)
 {
 	struct warden_request rq = { .verb = WARDEN_COPY, .flags = WARDEN_APPLY };
 	int fds[] = { [COPIER_FD_PAGES] = spec->pages, [COPIER_FD_MEMORY] = spec->memory };

@@ -6,9 +6,11 @@
 
 enum { APPLY_MS = 120 * 1000 };
 
+struct apply;
+typedef void apply_done_fn(struct apply *a, const struct copier_reply *ret, const struct err *err);
 struct apply { /* embedded by the owner; all zero: nothing under way */
 	/* Once, from the loop. What the copier says is a claim, as it runs with the VM's rights. */
-	void (*on_done)(struct apply *a, const struct copier_reply *ret, const struct err *err);
+	apply_done_fn *on_done;
 	struct warden_call call;
 	struct copier_link copier;
 	bool started;     /* warden has answered */
@@ -24,8 +26,5 @@ struct apply_spec {
 
 /* Takes `pages` and `memory` in any case. Failure (-1): on_done will not come. */
 int apply_start(struct apply *a, struct loop *l, struct warden_client *w,
-		const struct apply_spec *spec,
-		void (*on_done)(struct apply *a, const struct copier_reply *ret,
-				const struct err *err),
-		struct err *err) NODISCARD;
+		const struct apply_spec *spec, apply_done_fn *on_done, struct err *err) NODISCARD;
 void apply_cancel(struct apply *a); /* fine when nothing is under way */

@@ -14,7 +14,7 @@ static void dial_later(struct sandbox *s);
 
 static void tell(struct sandbox *s, const struct err *err)
 {
-	void (*on_up)(struct sandbox *s, const struct err *err) = TAKE(s->monitor.on_up);
+	monitor_up_fn *on_up = TAKE(s->monitor.on_up);
 
 	if (on_up)
 		on_up(s, err);
@@ -272,8 +272,7 @@ static int dial(struct sandbox *s, struct err *err)
 	return machine_connect(&s->machine, s->node->loop, s->qmp_path, &s->machine_user, err);
 }
 
-int monitor_want(struct sandbox *s, void (*on_up)(struct sandbox *s, const struct err *err),
-		 struct err *err)
+int monitor_want(struct sandbox *s, monitor_up_fn *on_up, struct err *err)
 {
 	if (s->monitor.up && s->machine.qmp)
 		return 1;

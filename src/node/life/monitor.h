@@ -12,9 +12,11 @@ enum {
 	MONITOR_AGAIN_MAX_MS = 60000, /* that, and so on up to this */
 };
 
+typedef void monitor_up_fn(struct sandbox *s, const struct err *err);
+
 struct monitor { /* part of a sandbox, beside its machine */
 	bool up;
-	void (*on_up)(struct sandbox *s, const struct err *err); /* who waits for it */
+	monitor_up_fn *on_up; /* who waits for it */
 	struct qmp_call status, cont, console;
 	enum node_reason reason; /* that QEMU gave before it ended */
 	bool disk_full;          /* QEMU stopped it: the host's disk is full */
@@ -24,8 +26,7 @@ struct monitor { /* part of a sandbox, beside its machine */
 };
 
 /* 1: it is there. 0: on_up follows, once. -1: it cannot be had. One who waits at a time. */
-int monitor_want(struct sandbox *s, void (*on_up)(struct sandbox *s, const struct err *err),
-		 struct err *err) NODISCARD;
+int monitor_want(struct sandbox *s, monitor_up_fn *on_up, struct err *err) NODISCARD;
 void monitor_keep(struct sandbox *s);   /* its machine has no user any more, and is ready */
 void monitor_adopt(struct sandbox *s);  /* its VM is there: dial it, or dial it again */
 void monitor_forget(struct sandbox *s); /* who waits is not told; the machine stays open */

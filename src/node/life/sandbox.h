@@ -47,6 +47,8 @@ enum sandbox_state {
 	SANDBOX_ENDING,
 	SANDBOX_STATES,
 };
+struct sandbox;
+typedef void sandbox_stopped_fn(struct sandbox *s);
 struct sandbox {
 	struct node *node;
 	enum sandbox_state state;
@@ -85,7 +87,7 @@ struct sandbox {
 	struct restore restore;
 	struct restore_user restore_user;
 	struct timer timer; /* RUNNING: the deadline. PARKING, ENDING: when to try again */
-	void (*on_stopped)(struct sandbox *s);              /* vm_stop.c: it has no VM any more */
+	sandbox_stopped_fn *on_stopped;                     /* vm_stop.c: it has no VM any more */
 	struct kill_wait *killers;                          /* asked for its end and wait for it */
 	struct deferred_request *deferred, **deferred_last; /* in the order they came, so many: */
 	size_t n_deferred;

@@ -34,7 +34,7 @@ static int make_row(const struct sandbox *s, enum journal_state state, struct jo
 }
 
 static int put(struct sandbox *s, struct journal_write *w, enum journal_state state, bool durable,
-	       void (*on_done)(struct journal_write *w, const struct err *err), struct err *err)
+	       journal_done_fn *on_done, struct err *err)
 {
 	struct journal_row row;
 	int rc;
@@ -64,14 +64,13 @@ int sandbox_describe_disk(const struct sandbox *s, struct buf *out, struct err *
 }
 
 int sandbox_note(struct sandbox *s, struct journal_write *w, enum journal_state state,
-		 void (*on_done)(struct journal_write *w, const struct err *err), struct err *err)
+		 journal_done_fn *on_done, struct err *err)
 {
 	return put(s, w, state, false, on_done, err);
 }
 
 int sandbox_note_durable(struct sandbox *s, struct journal_write *w, enum journal_state state,
-			 void (*on_done)(struct journal_write *w, const struct err *err),
-			 struct err *err)
+			 journal_done_fn *on_done, struct err *err)
 {
 	return put(s, w, state, true, on_done, err);
 }

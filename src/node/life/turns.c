@@ -42,7 +42,7 @@ void turns_close(struct turns *s)
 	timer_stop(&s->give);
 }
 
-void turn_take(struct turns *s, struct turn *t, void (*on_turn)(struct turn *t))
+void turn_take(struct turns *s, struct turn *t, turn_fn *on_turn)
 {
 	assert(!t->turns);
 	*t = (struct turn){ .on_turn = on_turn, .turns = s };

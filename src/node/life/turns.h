@@ -7,9 +7,11 @@
 #include "net/timer.h"
 
 struct turns;
-struct turn { /* embedded by the one who wants one; all zero: has none, wants none */
-	void (*on_turn)(struct turn *t); /* once, from the loop */
-	struct turns *turns;             /* NULL: has none, wants none */
+struct turn;
+typedef void turn_fn(struct turn *t);
+struct turn {                /* embedded by the one who wants one; all zero: has none, wants none */
+	turn_fn *on_turn;    /* once, from the loop */
+	struct turns *turns; /* NULL: has none, wants none */
 	bool has;
 	struct turn *next, **prev; /* while it waits */
 };
@@ -24,5 +26,5 @@ struct turns {
 void turns_open(struct turns *s, struct loop *l, size_t max);
 void turns_close(struct turns *s);
 
-void turn_take(struct turns *s, struct turn *t, void (*on_turn)(struct turn *t));
+void turn_take(struct turns *s, struct turn *t, turn_fn *on_turn);
 void turn_leave(struct turn *t); /* whether it has one, waits for one, or neither */

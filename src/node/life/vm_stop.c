@@ -49,7 +49,7 @@ void vm_leave_slot(struct sandbox *s)
 	s->slot = WARDEN_NO_SLOT;
 }
 
-void vm_stop(struct sandbox *s, void (*on_stopped)(struct sandbox *s))
+void vm_stop(struct sandbox *s, sandbox_stopped_fn *on_stopped)
 {
 	s->on_stopped = on_stopped;
 	if (s->started)

@@ -9,4 +9,4 @@ enum { VM_STOP_AGAIN_MS = 200 }; /* warden is removing it already, or could not 
  * VM is dropped. */
 void vm_leave_slot(struct sandbox *s);
 /* Uses s->ask and s->timer. on_stopped() runs when the VM is gone; at once if there is none. */
-void vm_stop(struct sandbox *s, void (*on_stopped)(struct sandbox *s));
+void vm_stop(struct sandbox *s, sandbox_stopped_fn *on_stopped);

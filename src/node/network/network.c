@@ -42,7 +42,7 @@ int network_allow(const struct node *n, const char *text, struct err *err)
 static void told(struct sandbox *s)
 {
 	struct network *w = &s->network;
-	void (*on_rules)(struct sandbox *, const struct err *) = TAKE(w->on_rules);
+	network_rules_fn *on_rules = TAKE(w->on_rules);
 
 	if (on_rules)
 		on_rules(s, w->refused.code == ERR_NONE ? NULL : &w->refused);
@@ -90,7 +90,7 @@ void network_tell(struct sandbox *s)
 	network_retell(s);
 }
 
-void network_wait(struct sandbox *s, void (*on_rules)(struct sandbox *s, const struct err *refused))
+void network_wait(struct sandbox *s, network_rules_fn *on_rules)
 {
 	s->network.on_rules = on_rules;
 	if (!network_telling_busy(&s->network.telling))
@@ -178,7 +178,7 @@ static int keep_known(struct sandbox *s, int fd, struct err *err)
 static void on_known(struct daemon_call *c, const struct err *failed)
 {
 	struct sandbox *s = CONTAINER_OF(c, struct sandbox, network.learn);
-	void (*on_learned)(struct sandbox *) = TAKE(s->network.on_learned);
+	network_learned_fn *on_learned = TAKE(s->network.on_learned);
 	struct err err;
 
 	if (failed || keep_known(s, *c->came, &err) < 0)
@@ -190,7 +190,7 @@ static void on_known(struct daemon_call *c, const struct err *failed)
 		on_learned(s);
 }
 
-void network_learn(struct sandbox *s, void (*on_learned)(struct sandbox *s))
+void network_learn(struct sandbox *s, network_learned_fn *on_learned)
 {
 	const struct egress_asked what = { .verb = EGRESS_KNOWN, .slot = s->slot };
 	struct err err;

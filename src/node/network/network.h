@@ -18,16 +18,19 @@ struct sandbox;
 struct slots;
 struct node;
 
+typedef void network_learned_fn(struct sandbox *s);
+typedef void network_rules_fn(struct sandbox *s, const struct err *refused);
+
 struct network { /* of a sandbox; all zero: nothing told */
 	struct network_telling telling;
 	bool opened;        /* the injector may have a worker for its slot */
 	struct timer again; /* there is to be another one */
 	/* Who waits until it is told; NULL: nobody */
-	void (*on_rules)(struct sandbox *s, const struct err *refused);
+	network_rules_fn *on_rules;
 	struct err refused; /* by egress: its rules make no sense. ERR_NONE: they were not */
 	uint64_t changes;   /* of its rules, or of a secret they name */
 	struct daemon_call learn;
-	void (*on_learned)(struct sandbox *s); /* NULL: nobody waits */
+	network_learned_fn *on_learned; /* NULL: nobody waits */
 	char *known; /* what it knew of names when it was saved last; NULL: nothing */
 };
 
@@ -35,8 +38,7 @@ struct network { /* of a sandbox; all zero: nothing told */
 void network_tell(struct sandbox *s);
 /* `on_rules`: at once or from the loop, when nothing is under way. `refused`: ERR_INVALID; a
  * network that is closed for another reason is no failure. */
-void network_wait(struct sandbox *s,
-		  void (*on_rules)(struct sandbox *s, const struct err *refused));
+void network_wait(struct sandbox *s, network_rules_fn *on_rules);
 void network_cancel(struct sandbox *s); /* also who waits */
 void network_done(struct sandbox *s);
 
@@ -52,7 +54,7 @@ void network_close_opened(struct sandbox *s); /* its worker, if any; also before
 /* It stands still: what it knows of names is asked for and kept in s->network.known, so that
  * whoever goes on from here knows it, too. `on_learned`, if any, comes once, from the loop, if it
  * is under way after the call; what was known before stays when egress does not say. */
-void network_learn(struct sandbox *s, void (*on_learned)(struct sandbox *s));
+void network_learn(struct sandbox *s, network_learned_fn *on_learned);
 bool network_learns(const struct sandbox *s);
 
 /* For slots.h: whoever uses it is told of again. */

@@ -101,8 +101,7 @@ static int ask_injector(struct network_telling *t, struct sandbox *s, struct byt
 /* --- both --------------------------------------------------------------------------------- */
 
 int network_telling_begin(struct network_telling *t, struct sandbox *s, const char *text,
-			  void (*on_done)(struct network_telling *t, const struct err *err),
-			  struct err *err)
+			  network_telling_done_fn *on_done, struct err *err)
 {
 	AUTO(buf_done) struct buf opened = BUF_MAX(NETWORK_RULES_MAX);
 	int rules;

@@ -10,6 +10,8 @@
 struct sandbox;
 struct node;
 
+struct network_telling;
+typedef void network_telling_done_fn(struct network_telling *t, const struct err *err);
 struct network_telling { /* embedded by the caller; all zero: nothing under way */
 	struct node *node;
 	char id[NODE_ID_MAX +
@@ -19,7 +21,7 @@ struct network_telling { /* embedded by the caller; all zero: nothing under way 
 	int rules;        /* for egress, while the injector is asked */
 	struct daemon_call open, rule;
 	/* Once, from the loop. ERR_INVALID: they make no sense to one of the two. */
-	void (*on_done)(struct network_telling *t, const struct err *err);
+	network_telling_done_fn *on_done;
 };
 
 /* Of the text of a create that it has, or would have then. Failure (-1): nothing follows. Without
@@ -27,7 +29,6 @@ struct network_telling { /* embedded by the caller; all zero: nothing under way 
  * injector is asked, it is begun again with what it is then: rules of before never follow on those
  * of now. */
 int network_telling_begin(struct network_telling *t, struct sandbox *s, const char *text,
-			  void (*on_done)(struct network_telling *t, const struct err *err),
-			  struct err *err) NODISCARD;
+			  network_telling_done_fn *on_done, struct err *err) NODISCARD;
 bool network_telling_busy(const struct network_telling *t);
 void network_telling_cancel(struct network_telling *t);

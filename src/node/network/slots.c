@@ -280,8 +280,7 @@ void slots_egress_down(struct slots *s)
 
 /* --- taken and left ----------------------------------------------------------------------- */
 
-void slots_take(struct slots *s, struct slot_wait *w,
-		void (*on_slot)(struct slot_wait *w, uint32_t slot))
+void slots_take(struct slots *s, struct slot_wait *w, slot_fn *on_slot)
 {
 	assert(!w->slots);
 	*w = (struct slot_wait){ .on_slot = on_slot };

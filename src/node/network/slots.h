@@ -17,9 +17,11 @@ enum {
 };
 
 struct slots;
+struct slot_wait;
+typedef void slot_fn(struct slot_wait *w, uint32_t slot);
 struct slot_wait { /* embedded by the one who waits; all zero: does not wait */
 	/* Once, from the loop, or at once from slots_take(). */
-	void (*on_slot)(struct slot_wait *w, uint32_t slot);
+	slot_fn *on_slot;
 	struct slots *slots;
 	struct slot_wait *next, **prev;
 };
@@ -54,8 +56,7 @@ void slots_links_changed(struct slots *s);
 void slots_warden_down(struct slots *s);
 void slots_egress_down(struct slots *s);
 
-void slots_take(struct slots *s, struct slot_wait *w,
-		void (*on_slot)(struct slot_wait *w, uint32_t slot));
+void slots_take(struct slots *s, struct slot_wait *w, slot_fn *on_slot);
 void slots_cancel(struct slot_wait *w);
 
 void slots_adopt(struct slots *s, uint32_t slot); /* in use since before this node was started */
