@@ -400,7 +400,7 @@ static void end(void)
 	sandbox_egress_forget(&w.sandbox_egress);
 	MUST(w.sandbox_egress.n_fronts == 0 && w.sandbox_egress.n_handed == 0 &&
 	     w.sandbox_egress.n_asked == 0);
-	MUST(!w.sandbox_egress.share.line && w.sandbox_egress.counts.bytes_out == 0);
+	MUST(!w.sandbox_egress.share.first && w.sandbox_egress.counts.bytes_out == 0);
 	share_close(&w.sandbox_egress.share);
 	resolver_close(w.resolver);
 	policy_ground_done(&w.ground);

@@ -431,7 +431,7 @@ static void world_close(void)
 {
 	http_server_done(&w.http);
 	guest_cache_close(w.g.guests);
-	MUST(!w.node.calls && w.http.n_conns == 0 && !w.http.waiting);
+	MUST(!w.node.calls && w.http.n_conns == 0 && !w.http.waiting.first);
 	MUST(w.g.relays.n == 0 && !w.g.relays.oldest && !w.g.relays.newest);
 	timer_stop(&w.node.answer);
 	for (size_t i = 0; i < CLIENTS; i++)

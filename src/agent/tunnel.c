@@ -4,6 +4,7 @@
 #include "agent/agent.h"
 #include "agent/reply.h"
 #include "agent/route.h"
+#include "base/list.h"
 #include "base/log.h"
 #include "net/dial.h"
 #include "net/pump.h"
@@ -26,11 +27,7 @@ struct tunnel {
 static void tunnel_free(struct tunnel *t)
 {
 	t->all->n--;
-	if (t->prev) {
-		*t->prev = t->next;
-		if (t->next)
-			t->next->prev = t->prev;
-	}
+	list_remove(t);
 	free(t);
 }
 
@@ -68,11 +65,7 @@ static void join(struct tunnel *t, struct stream *service)
 		tunnel_free(t);
 		return;
 	}
-	t->next = t->all->first;
-	t->prev = &t->all->first;
-	if (t->next)
-		t->next->prev = &t->next;
-	t->all->first = t;
+	list_add(&t->all->first, t);
 	pump_start(&t->pump, &ops, client, service, 0);
 }
 

@@ -4,6 +4,7 @@
 
 #include <errno.h>
 
+#include "base/list.h"
 #include "egress/front_decide.h"
 #include "egress/front_pass.h"
 #include "egress/front_state.h"
@@ -27,9 +28,7 @@ void front_free(struct front *f)
 	if (f->guarded)
 		http_guard_done(&f->guard);
 	buf_done(&f->first);
-	*f->prev = f->next;
-	if (f->next)
-		f->next->prev = f->prev;
+	list_remove(f);
 	o->n_fronts--;
 	free(f);
 }
@@ -287,11 +286,7 @@ void front_wait(struct front *f, struct stream *server, struct bytes early)
 static void join(struct front *f, struct sandbox_egress *o)
 {
 	f->sandbox_egress = o;
-	f->next = o->fronts;
-	if (f->next)
-		f->next->prev = &f->next;
-	f->prev = &o->fronts;
-	o->fronts = f;
+	list_add(&o->fronts, f);
 	o->n_fronts++;
 }
 

@@ -5,6 +5,7 @@
 #include <netinet/in.h>
 #include <sys/socket.h>
 
+#include "base/list.h"
 #include "egress/fake_ip.h"
 
 struct name_asked { /* a question under way */
@@ -48,9 +49,7 @@ static void tell(int udp, const struct sockaddr_in *who, const struct dns_query 
 static void asked_free(struct name_asked *n)
 {
 	lookup_cancel(&n->lookup);
-	*n->prev = n->next;
-	if (n->next)
-		n->next->prev = n->prev;
+	list_remove(n);
 	n->sandbox_egress->n_asked--;
 	free(n);
 }
@@ -108,11 +107,7 @@ static void look_up(struct sandbox_egress *o, int udp, struct bytes in, const ch
 	memcpy(n->datagram, in.ptr, in.len);
 	(void)dns_read_query((struct bytes){ n->datagram, in.len }, &n->query);
 	memcpy(n->name, name, DOMAIN_SIZE);
-	n->next = o->asked;
-	if (n->next)
-		n->next->prev = &n->next;
-	n->prev = &o->asked;
-	o->asked = n;
+	list_add(&o->asked, n);
 	o->n_asked++;
 	if (resolver_ask(o->house->resolver, &n->lookup, &o->asker, name, on_found, &err) < 0) {
 		refuse(udp, who, &n->query, DNS_SERVFAIL);

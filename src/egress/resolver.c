@@ -3,6 +3,8 @@
 
 #include <errno.h>
 
+#include "base/list.h"
+
 enum { BUCKETS = 1024 };
 
 struct resolver_name {
@@ -106,11 +108,7 @@ static bool make_room(struct resolver *r)
 
 void lookup_cancel(struct lookup *l)
 {
-	if (!l->prev)
-		return;
-	*l->prev = l->next;
-	if (l->next)
-		l->next->prev = l->prev;
+	list_remove(l);
 	*l = (struct lookup){ 0 };
 }
 
@@ -218,9 +216,7 @@ static void wait_for(struct resolver_name *n, struct lookup *l)
 	while (*at)
 		at = &(*at)->next;
 	l->name = n;
-	l->next = NULL;
-	l->prev = at;
-	*at = l;
+	list_add(at, l);
 }
 
 int resolver_ask(struct resolver *r, struct lookup *l, struct asker *who, const char *name,

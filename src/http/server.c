@@ -3,6 +3,7 @@
 
 #include <assert.h>
 
+#include "base/list.h"
 #include "http/conn.h"
 #include "http/h1_conn.h"
 #include "http/request_ops.h"
@@ -11,7 +12,7 @@ void http_server_init(struct http_server *sv, struct loop *l, const struct http_
 		      const struct http_limits *limits)
 {
 	*sv = (struct http_server){ .ops = ops, .loop = l, .limits = *limits };
-	sv->waiting_end = &sv->waiting;
+	queue_init(&sv->waiting);
 }
 
 int http_server_add(struct http_server *sv, struct stream *s, const struct addr *peer,
@@ -22,7 +23,7 @@ int http_server_add(struct http_server *sv, struct stream *s, const struct addr 
 
 bool http_server_shed(struct http_server *sv, uint64_t ms)
 {
-	struct http_conn *c = sv->waiting;
+	struct http_conn *c = sv->waiting.first;
 	struct err why;
 
 	if (!c || loop_now_ms(sv->loop) - c->waits_ms < ms)

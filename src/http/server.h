@@ -17,7 +17,10 @@ struct http_server { /* embedded by its owner */
 	const struct http_server_ops *ops;
 	struct loop *loop;
 	struct http_limits limits;
-	struct http_conn *conns, *waiting, **waiting_end; /* for clients: the longest first */
+	struct http_conn *conns;
+	struct http_waiting {
+		struct http_conn *first, **last;
+	} waiting; /* for clients: the longest first */
 	size_t n_conns;
 };
 

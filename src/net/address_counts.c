@@ -3,6 +3,7 @@
 
 #include <stdlib.h>
 
+#include "base/list.h"
 #include "base/random.h"
 
 static struct address_count **bucket(struct address_counts *c, const uint8_t key[static ADDR_KEY])
@@ -33,11 +34,7 @@ struct address_count *address_counts_add(struct address_counts *c, const struct 
 		if (!a)
 			return NULL;
 		memcpy(a->key, key, ADDR_KEY);
-		a->next = *at;
-		a->prev = at;
-		if (a->next)
-			a->next->prev = &a->next;
-		*at = a;
+		list_add(at, a);
 	}
 	a->n++;
 	return a;
@@ -47,8 +44,6 @@ void address_count_drop(struct address_count *a)
 {
 	if (!a || --a->n > 0)
 		return;
-	*a->prev = a->next;
-	if (a->next)
-		a->next->prev = a->prev;
+	list_remove(a);
 	free(a);
 }

@@ -17,6 +17,7 @@
 #include <sys/socket.h>
 #include <sys/stat.h>
 
+#include "base/list.h"
 #include "net/loop_inside.h"
 #include "net/stream_layer.h"
 #include "net/tcp.h"
@@ -77,12 +78,7 @@ static void update_interest(struct fd_stream *f)
 
 static void linger_leave(struct fd_stream *f)
 {
-	if (!f->linger_prev)
-		return;
-	*f->linger_prev = f->linger_next;
-	if (f->linger_next)
-		f->linger_next->linger_prev = f->linger_prev;
-	f->linger_prev = NULL;
+	list_remove_by(f, linger_next, linger_prev);
 }
 
 /* What the other side has not confirmed yet: in our queue and in the kernel's. */
@@ -97,15 +93,9 @@ static size_t undelivered(const struct fd_stream *f)
 
 static void linger_enter(struct fd_stream *f)
 {
-	struct fd_stream **list = &f->face.loop->lingering;
-
 	f->state = FD_LINGER;
 	f->linger_left = undelivered(f);
-	f->linger_next = *list;
-	f->linger_prev = list;
-	if (*list)
-		(*list)->linger_prev = &f->linger_next;
-	*list = f;
+	list_add_by(&f->face.loop->lingering, f, linger_next, linger_prev);
 	timer_start(&f->later, f->face.loop->linger_ms);
 }
 

@@ -1,6 +1,8 @@
 /* share.c - see share.h. */
 #include "net/share.h"
 
+#include "base/list.h"
+
 enum { TURNS_MAX = 1 << 20 }; /* counted at once: no number overflows */
 
 /* --- what there is -------------------------------------------------------------------------- */
@@ -42,23 +44,9 @@ void share_leave(struct share_taker *t)
 {
 	if (!t->prev)
 		return;
-	*t->prev = t->next;
-	if (t->next)
-		t->next->prev = t->prev;
-	else
-		t->share->end = t->prev;
-	t->prev = NULL;
-	if (!t->share->line)
+	queue_remove(t->share, t);
+	if (!t->share->first)
 		timer_stop(&t->share->again);
-}
-
-static void stand_in_line(struct share *s, struct share_taker *t)
-{
-	t->share = s;
-	t->next = NULL;
-	t->prev = s->end;
-	*s->end = t;
-	s->end = &t->next;
 }
 
 /* The debt of a turn is paid in turns, that of the rate in time. */
@@ -77,12 +65,12 @@ static void on_again(struct timer *timer)
 	struct share_taker *t;
 
 	refill(s);
-	for (int i = 0; i < SHARE_GO_MAX && s->line && has_any(s); i++) {
-		t = s->line;
+	for (int i = 0; i < SHARE_GO_MAX && s->first && has_any(s); i++) {
+		t = s->first;
 		share_leave(t);
 		t->on_go(t);
 	}
-	if (s->line)
+	if (s->first)
 		look_again(s);
 }
 
@@ -94,17 +82,19 @@ bool share_take(struct share *s, struct share_taker *t, size_t n)
 		s->saved -= (int64_t)n;
 	if (s->of_turn >= 0 && s->saved >= 0)
 		return true;
-	if (!s->line)
+	if (!s->first)
 		look_again(s);
-	if (!t->prev)
-		stand_in_line(s, t);
+	if (!t->prev) {
+		t->share = s;
+		queue_add(s, t);
+	}
 	return false;
 }
 
 void share_open(struct share *s, struct loop *l, uint64_t bytes_per_s)
 {
 	*s = (struct share){ .loop = l, .bytes_per_s = bytes_per_s, .of_turn = SHARE_OF_TURN };
-	s->end = &s->line;
+	queue_init(s);
 	s->at_ms = loop_now_ms(l);
 	s->turn = loop_turns(l);
 	s->saved = burst(s);
@@ -113,6 +103,6 @@ void share_open(struct share *s, struct loop *l, uint64_t bytes_per_s)
 
 void share_close(struct share *s)
 {
-	assert(!s->line);
+	assert(!s->first);
 	timer_stop(&s->again);
 }

@@ -28,7 +28,7 @@ struct share {
 	uint64_t at_ms;       /* when `saved` was counted */
 	int64_t of_turn;
 	uint64_t turn;
-	struct share_taker *line, **end;
+	struct share_taker *first, **last;
 	struct timer again; /* runs while somebody is in line */
 };
 

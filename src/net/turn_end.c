@@ -1,27 +1,19 @@
 /* turn_end.c - see turn_end.h. */
 #include "net/turn_end.h"
 
+#include "base/list.h"
 #include "net/loop_inside.h"
 
 void turn_end_add(struct loop *l, struct turn_end *e)
 {
 	if (e->prev)
 		return;
-	e->next = l->ends;
-	e->prev = &l->ends;
-	if (e->next)
-		e->next->prev = &e->next;
-	l->ends = e;
+	list_add(&l->ends, e);
 }
 
 void turn_end_drop(struct turn_end *e)
 {
-	if (!e->prev)
-		return;
-	*e->prev = e->next;
-	if (e->next)
-		e->next->prev = e->prev;
-	e->prev = NULL;
+	list_remove(e);
 }
 
 void turn_ends_run(struct loop *l)

@@ -7,10 +7,11 @@
 #include <signal.h>
 #include <sys/eventfd.h>
 
+#include "base/list.h"
 #include "store/statements.h"
 
 struct store_job { /* queue: the loop's, then the thread's; done: the loop's again */
-	struct store_job *next;
+	struct store_job *next, **prev;
 	struct store_call *call; /* loop only; NULL: forgotten */
 	struct store_request rq;
 	struct store_rows rows;
@@ -34,25 +35,6 @@ struct store {
 	size_t n_jobs; /* loop only: in queue, at work or done */
 };
 
-static void jobs_add(struct jobs *j, struct store_job *job)
-{
-	job->next = NULL;
-	*j->last = job;
-	j->last = &job->next;
-}
-
-static struct store_job *jobs_take(struct jobs *j)
-{
-	struct store_job *job = j->first;
-
-	if (!job)
-		return NULL;
-	j->first = job->next;
-	if (!j->first)
-		j->last = &j->first;
-	return job;
-}
-
 static void job_free(struct store_job *job)
 {
 	store_rows_done(&job->rows);
@@ -69,7 +51,7 @@ static struct store_job *wait_for_job(struct store *s)
 	while (!s->stop && !s->queue.first)
 		pthread_cond_wait(&s->wake, &s->lock);
 	if (!s->stop)
-		job = jobs_take(&s->queue);
+		job = queue_take(&s->queue);
 	pthread_mutex_unlock(&s->lock);
 	return job;
 }
@@ -83,7 +65,7 @@ static void *thread_main(void *arg)
 	while ((job = wait_for_job(s)) != NULL) {
 		job->rc = statements_run(&s->db, &job->rq, &job->rows, &job->err);
 		pthread_mutex_lock(&s->lock);
-		jobs_add(&s->done, job);
+		queue_add(&s->done, job);
 		pthread_mutex_unlock(&s->lock);
 		/* fails only when the counter is full, and then the bell is ringing */
 		(void)!write(s->bell, &one, sizeof(one));
@@ -115,7 +97,7 @@ static void on_rung(struct watch *w, unsigned int events)
 
 	(void)events;
 	pthread_mutex_lock(&s->lock);
-	job = jobs_take(&s->done);
+	job = queue_take(&s->done);
 	if (!s->done.first)
 		(void)!read(s->bell, &n, sizeof(n));
 	pthread_mutex_unlock(&s->lock);
@@ -142,7 +124,7 @@ int store_ask(struct store *s, struct store_call *c, const struct store_request 
 	*c = (struct store_call){ .on_done = on_done, .job = job };
 	s->n_jobs++;
 	pthread_mutex_lock(&s->lock);
-	jobs_add(&s->queue, job);
+	queue_add(&s->queue, job);
 	pthread_cond_signal(&s->wake);
 	pthread_mutex_unlock(&s->lock);
 	return 0;
@@ -172,7 +154,7 @@ static void free_store(struct store *s)
 {
 	struct store_job *job;
 
-	while ((job = jobs_take(&s->queue)) || (job = jobs_take(&s->done))) {
+	while ((job = queue_take(&s->queue)) || (job = queue_take(&s->done))) {
 		if (job->call)
 			job->call->job = NULL;
 		job_free(job);
@@ -208,8 +190,8 @@ int store_open(struct loop *l, const char *dir, struct store **ret, struct err *
 
 	if (!s)
 		return err_set(err, ERR_EXHAUSTED, 0, "no memory for the store");
-	s->queue.last = &s->queue.first;
-	s->done.last = &s->done.first;
+	queue_init(&s->queue);
+	queue_init(&s->done);
 	s->bell = -1;
 	pthread_mutex_init(&s->lock, NULL);
 	pthread_cond_init(&s->wake, NULL);

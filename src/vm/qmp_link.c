@@ -8,6 +8,7 @@
 #include <assert.h>
 #include <errno.h>
 
+#include "base/list.h"
 #include "net/fd_pass.h"
 
 struct qmp_link {
@@ -38,17 +39,13 @@ static void release(struct qmp_link *l)
 
 static struct qmp_call *take_first(struct qmp_link *l)
 {
-	struct qmp_call *c = l->first;
+	struct qmp_call *c = queue_take(l);
 
 	if (!c)
 		return NULL;
-	l->first = c->next;
-	if (!l->first)
-		l->last = &l->first;
 	l->n_calls--;
 	timer_stop(&c->deadline);
 	c->link = NULL;
-	c->next = NULL;
 	return c;
 }
 
@@ -256,9 +253,7 @@ static int start_call(struct qmp_link *l, struct qmp_call *c, json_t *arguments,
 	l->next_id++;
 	l->n_calls++;
 	c->link = l;
-	c->next = NULL;
-	*l->last = c;
-	l->last = &c->next;
+	queue_add(l, c);
 	timer_init(&c->deadline, stream_loop(l->stream), on_no_answer);
 	timer_start(&c->deadline, deadline_ms);
 	return 0;
@@ -293,7 +288,7 @@ static struct qmp_link *make_link(struct stream *s, struct qmp_link_user *u)
 	l->stream = s;
 	l->stream_user.ops = &stream_ops;
 	l->user = u;
-	l->last = &l->first;
+	queue_init(l);
 	l->in = BUF_MAX(QMP_LINE_MAX);
 	l->window_ms = loop_now_ms(stream_loop(s));
 	return l;

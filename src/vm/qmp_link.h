@@ -46,7 +46,7 @@ struct qmp_call { /* embedded by the caller; all zero: nothing under way */
 	const char *command;   /* a literal */
 	uint64_t id;
 	struct timer deadline;
-	struct qmp_call *next;
+	struct qmp_call *next, **prev;
 };
 
 /* Takes the stream in any case. */

@@ -1,4 +1,4 @@
-/* test_base.c - the vocabulary: bytes, bounded buffers, errors, configuration, names. */
+/* test_base.c - the vocabulary: bytes, bounded buffers, lists, errors, configuration, names. */
 #include "tests/unit/check.h"
 
 #include <fcntl.h>
@@ -6,6 +6,7 @@
 #include "base/bytes.h"
 #include "base/config.h"
 #include "base/folder.h"
+#include "base/list.h"
 #include "base/random.h"
 
 static void a_buffer_refuses_to_pass_its_maximum(void **state)
@@ -165,6 +166,73 @@ static void names_are_long_and_differ(void **state)
 	assert_int_equal(strspn(hex, "0123456789abcdef"), 8);
 }
 
+struct link {
+	char name;
+	struct link *next, **prev;
+};
+
+struct links {
+	struct link *first, **last;
+};
+
+static void check_list(struct link *first, const char *names)
+{
+	struct link **at = &first;
+
+	for (struct link *x = first; x; x = x->next, at = &(*at)->next) {
+		assert_int_equal(x->name, *names++);
+		assert_true(x == first || x->prev == at);
+	}
+	assert_int_equal(*names, '\0');
+}
+
+static void a_list_knows_where_each_element_is(void **state)
+{
+	struct link a = { .name = 'a' }, b = { .name = 'b' }, c = { .name = 'c' }, *list = NULL;
+
+	(void)state;
+	list_add(&list, &b);
+	list_add(&list, &a);
+	list_add(&b.next, &c);
+	check_list(list, "abc");
+	list_remove(&b);
+	assert_null(b.prev);
+	assert_ptr_equal(b.next, &c); /* who stands at b may walk on */
+	list_remove(&b);
+	check_list(list, "ac");
+	list_remove(&a);
+	list_remove(&c);
+	assert_null(list);
+}
+
+static void a_queue_keeps_its_order(void **state)
+{
+	struct link a = { .name = 'a' }, b = { .name = 'b' }, c = { .name = 'c' };
+	struct links q = { 0 }, other = { 0 };
+
+	(void)state;
+	queue_init(&q);
+	queue_init(&other);
+	queue_add(&q, &a);
+	queue_add(&q, &b);
+	queue_remove(&q, &b);
+	queue_remove(&q, &b);
+	queue_add(&q, &c);
+	check_list(q.first, "ac");
+	queue_add(&other, &b);
+	queue_move(&other, &q);
+	queue_move(&other, &q);
+	assert_null(queue_take(&q));
+	check_list(other.first, "bac");
+	assert_ptr_equal(queue_take(&other), &b);
+	assert_ptr_equal(queue_take(&other), &a);
+	queue_move(&q, &other);
+	assert_ptr_equal(queue_take(&q), &c);
+	assert_null(queue_take(&q));
+	queue_add(&q, &a);
+	check_list(q.first, "a");
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -176,6 +244,8 @@ int main(void)
 		cmocka_unit_test(configuration_is_strict),
 		cmocka_unit_test(configuration_values_land_by_index),
 		cmocka_unit_test(names_are_long_and_differ),
+		cmocka_unit_test(a_list_knows_where_each_element_is),
+		cmocka_unit_test(a_queue_keeps_its_order),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

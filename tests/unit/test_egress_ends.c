@@ -473,7 +473,7 @@ static void part_all(struct world *w)
 	while (came(&w->good));
 	w->sandbox_egress.share.bytes_per_s = 0;
 	w->sandbox_egress.share.saved = 0;
-	if (w->sandbox_egress.share.line)
+	if (w->sandbox_egress.share.first)
 		timer_start(&w->sandbox_egress.share.again, 0);
 	assert_true(until(w, nobody_left));
 }

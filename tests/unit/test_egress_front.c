@@ -469,12 +469,12 @@ static void new_rules_cut_what_they_do_not_allow(void **state)
 
 static bool is_in_line(struct world *w)
 {
-	return w->sandbox_egress.share.line;
+	return w->sandbox_egress.share.first;
 }
 
 static bool nobody_is_in_line(struct world *w)
 {
-	return !w->sandbox_egress.share.line;
+	return !w->sandbox_egress.share.first;
 }
 
 /* The sandbox has had more than its share of this turn, and of some to come. */

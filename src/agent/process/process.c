@@ -7,6 +7,7 @@
 #include <sys/wait.h>
 
 #include "agent/process/processes.h"
+#include "base/list.h"
 #include "base/log.h"
 
 #define TO(s) (1u << (s))
@@ -68,10 +69,8 @@ static void on_awaited(struct timer *t)
 void process_listen(struct process *p, struct process_listener *ln,
 		    const struct process_listener_ops *ops)
 {
-	*ln = (struct process_listener){ ops, p, p->listeners, &p->listeners, false };
-	if (ln->next)
-		ln->next->prev = &ln->next;
-	p->listeners = ln;
+	*ln = (struct process_listener){ .ops = ops, .process = p };
+	list_add(&p->listeners, ln);
 	if (p->awaited.active) {
 		timer_stop(&p->awaited);
 		update_reading(p);
@@ -84,9 +83,7 @@ static struct process *unlink_listener(struct process_listener *ln)
 
 	if (!p)
 		return NULL;
-	*ln->prev = ln->next;
-	if (ln->next)
-		ln->next->prev = ln->prev;
+	list_remove(ln);
 	ln->process = NULL;
 	return p;
 }

@@ -5,6 +5,7 @@
 #include <fcntl.h>
 
 #include "agent/process/process.h"
+#include "base/list.h"
 #include "base/log.h"
 #include "net/fd_stream.h"
 
@@ -15,24 +16,15 @@ enum {
 
 /* --- input -------------------------------------------------------------------------------- */
 
-static void unlink_writer(struct process_input *in)
-{
-	*in->prev = in->next;
-	if (in->next)
-		in->next->prev = in->prev;
-	in->prev = NULL;
-}
-
 static void finish_writer(struct process_input *in, const struct err *err)
 {
-	unlink_writer(in);
+	list_remove(in);
 	in->on_done(in, err);
 }
 
 void stdio_cancel(struct process_input *in)
 {
-	if (in->prev)
-		unlink_writer(in);
+	list_remove(in);
 }
 
 void stdio_refuse(struct process_stdio *s)
@@ -91,8 +83,7 @@ static void wait_in_line(struct process_stdio *s, struct process_input *in)
 
 	while (*last)
 		last = &(*last)->next;
-	in->prev = last;
-	*last = in;
+	list_add(last, in);
 }
 
 static int check_input(const struct process_stdio *s, bool to_pty, struct err *err)

@@ -24,9 +24,8 @@ typedef void process_input_done_fn(struct process_input *in, const struct err *e
 struct process_input { /* embedded by a writer; all zero: nothing under way */
 	/* Once, from the loop: all of it was taken (NULL), or the rest never will be. */
 	process_input_done_fn *on_done;
-	struct bytes rest;           /* borrowed until then */
-	struct process_input **prev; /* where it waits; NULL: nowhere */
-	struct process_input *next;
+	struct bytes rest;                  /* borrowed until then */
+	struct process_input *next, **prev; /* where it waits; all zero: nowhere */
 };
 
 struct process_stdio { /* all zero: nothing is open */

@@ -1,6 +1,7 @@
 /* processes.c - a list: entries come and go by themselves. */
 #include "agent/process/processes.h"
 
+#include "base/list.h"
 #include "wire/json.h"
 
 void processes_init(struct processes *t, struct loop *l)
@@ -10,9 +11,7 @@ void processes_init(struct processes *t, struct loop *l)
 
 static void forget(struct process *p)
 {
-	*p->prev = p->next;
-	if (p->next)
-		p->next->prev = p->prev;
+	list_remove(p);
 	p->table->config_bytes -= strlen(p->config);
 	p->table->n--;
 	process_free(p);
@@ -40,11 +39,7 @@ static void insert(struct processes *t, struct process *p)
 {
 	p->table = t;
 	p->serial = ++t->serial;
-	p->next = t->first;
-	p->prev = &t->first;
-	if (p->next)
-		p->next->prev = &p->next;
-	t->first = p;
+	list_add(&t->first, p);
 	t->config_bytes += strlen(p->config);
 	t->n++;
 }

@@ -1,6 +1,7 @@
 /* api.c - a request's way up to its handler; what handlers read, and whom they ask. */
 #include "gateway/api/api.h"
 
+#include "base/list.h"
 #include "gateway/api/answer.h"
 #include "gateway/api/auth.h"
 
@@ -40,9 +41,7 @@ void api_call_free(struct api_call *c)
 		c->job->free(c->job);
 	a->body_bytes -= c->body.len;
 	a->n_calls--;
-	*c->prev = c->next;
-	if (c->next)
-		c->next->prev = c->prev;
+	list_remove(c);
 	buf_done(&c->body);
 	buf_done(&c->out);
 	explicit_bzero(c->key, sizeof(c->key));
@@ -99,15 +98,10 @@ static struct api_call *call_new(struct gateway *g, struct http_request *rq)
 
 	if (!c)
 		return NULL;
-	*c = (struct api_call){ .handler = { &ops },
-				.rq = rq,
-				.g = g,
-				.next = a->calls,
-				.prev = &a->calls,
-				.body = BUF_MAX(API_BODY_MAX) };
-	if (a->calls)
-		a->calls->prev = &c->next;
-	a->calls = c;
+	*c = (struct api_call){
+		.handler = { &ops }, .rq = rq, .g = g, .body = BUF_MAX(API_BODY_MAX)
+	};
+	list_add(&a->calls, c);
 	a->n_calls++;
 	return c;
 }

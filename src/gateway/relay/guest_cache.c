@@ -4,6 +4,7 @@
 
 #include <errno.h>
 
+#include "base/list.h"
 #include "base/log.h"
 #include "base/random.h"
 #include "gateway/relay/guest_pool.h"
@@ -97,9 +98,7 @@ static void guest_free(struct guest *g)
 	idle_remove(g);
 	node_call_cancel(&g->call);
 	timer_stop(&g->failed);
-	*g->prev = g->next;
-	if (g->next)
-		g->next->prev = g->prev;
+	list_remove(g);
 	g->cache->n_guests--;
 	free(g);
 }
@@ -331,11 +330,7 @@ static struct guest *guest_new(struct guest_cache *c, const char *id)
 	g->waiting.last = &g->waiting.first;
 	g->busy.last = &g->busy.first;
 	timer_init(&g->failed, c->gateway->loop, on_failed);
-	g->prev = at;
-	g->next = *at;
-	if (g->next)
-		g->next->prev = &g->next;
-	*at = g;
+	list_add(at, g);
 	c->n_guests++;
 	return g;
 }

@@ -1,22 +1,17 @@
 /* guest_users.c - see guest_users.h. */
 #include "gateway/relay/guest_users.h"
 
+#include "base/list.h"
+
 void guest_users_add(struct guest_users *to, struct guest_user *u)
 {
 	u->in = to;
-	u->next = NULL;
-	u->prev = to->last;
-	*to->last = u;
-	to->last = &u->next;
+	queue_add(to, u);
 }
 
 void guest_users_remove(struct guest_user *u)
 {
-	*u->prev = u->next;
-	if (u->next)
-		u->next->prev = u->prev;
-	else
-		u->in->last = u->prev;
+	queue_remove(u->in, u);
 	u->in = NULL;
 }
 

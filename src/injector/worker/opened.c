@@ -7,6 +7,7 @@
 
 #include <errno.h>
 
+#include "base/list.h"
 #include "http/http_guard.h"
 #include "net/fd_stream.h"
 #include "net/timer.h"
@@ -49,9 +50,7 @@ static void finish(struct opened *o, bool graceful)
 	}
 	timer_stop(&o->idle);
 	share_leave(&o->taker);
-	*o->prev = o->next;
-	if (o->next)
-		o->next->prev = o->prev;
+	list_remove(o);
 	o->worker->n--;
 	o->over.tag = o->tag;
 	snprintf(o->over.why, sizeof(o->over.why), "%.*s", (int)sizeof(o->over.why) - 1, o->why);
@@ -344,7 +343,7 @@ static struct opened *make(struct worker *w, const struct injector_hand *hand)
 
 	if (!o)
 		return NULL;
-	*o = (struct opened){ .worker = w, .tag = hand->tag, .tls = hand->tls, .prev = &w->all };
+	*o = (struct opened){ .worker = w, .tag = hand->tag, .tls = hand->tls };
 	memcpy(o->name, hand->name, sizeof(o->name));
 	o->from_guest.ops = &guest_ops;
 	o->from_server.ops = &server_ops;
@@ -355,10 +354,7 @@ static struct opened *make(struct worker *w, const struct injector_hand *hand)
 	if (o->rule)
 		http_guard_add(&o->guard, o->rule->fields, o->rule->n_fields);
 	timer_init(&o->idle, w->loop, on_idle);
-	o->next = w->all;
-	if (o->next)
-		o->next->prev = &o->next;
-	w->all = o;
+	list_add(&w->all, o);
 	w->n++;
 	return o;
 }

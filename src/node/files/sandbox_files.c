@@ -8,6 +8,7 @@
 #include <sys/stat.h>
 #include <sys/statvfs.h>
 
+#include "base/list.h"
 #include "base/folder.h"
 #include "base/log.h"
 #include "node/files/files_work.h"
@@ -17,7 +18,7 @@ struct files_job {
 	struct files *files;     /* the loop's alone, as all that follows but `do_it` */
 	struct files_call *call; /* NULL: nobody waits */
 	bool done;               /* but for what nobody waits for */
-	struct files_job *next;
+	struct files_job *next, **prev;
 	struct files_work do_it;
 };
 
@@ -153,18 +154,13 @@ static bool busy_with(const struct files *f, const char *id)
 /* The first that waits and whose sandbox has nothing under way: each has its jobs in order. */
 static struct files_job *take_next(struct files *f)
 {
-	struct files_job **at = &f->first;
+	struct files_job *j = f->first;
 
-	while (*at && busy_with(f, (*at)->do_it.order.id))
-		at = &(*at)->next;
-	if (!*at)
+	while (j && busy_with(f, j->do_it.order.id))
+		j = j->next;
+	if (!j)
 		return NULL;
-
-	struct files_job *j = *at;
-
-	*at = j->next;
-	if (!*at)
-		f->last = at;
+	queue_remove(f, j);
 	f->n_waiting--;
 	return j;
 }
@@ -240,8 +236,7 @@ int files_ask(struct files *f, struct files_call *c, const struct files_order *o
 	j->call = c;
 	if (c)
 		*c = (struct files_call){ .on_done = done, .job = j };
-	*f->last = j;
-	f->last = &j->next;
+	queue_add(f, j);
 	f->n_waiting++;
 	timer_start(&f->turn, 0);
 	return 0;
@@ -249,15 +244,9 @@ int files_ask(struct files *f, struct files_call *c, const struct files_order *o
 
 static bool forget_waiting(struct files *f, struct files_job *j)
 {
-	struct files_job **at = &f->first;
-
-	while (*at && *at != j)
-		at = &(*at)->next;
-	if (!*at)
+	if (!j->prev)
 		return false;
-	*at = j->next;
-	if (!*at)
-		f->last = at;
+	queue_remove(f, j);
 	f->n_waiting--;
 	return true;
 }
@@ -325,7 +314,7 @@ int files_open(struct loop *l, const char *data_dir, const char *state_dir, uint
 	f->root = take_fd(&root);
 	f->loop = l;
 	f->reserve_mib = reserve_mib;
-	f->last = &f->first;
+	queue_init(f);
 	memcpy(f->state_dir, state_dir, strlen(state_dir) + 1);
 	memcpy(f->data_dir, data_dir, strlen(data_dir) + 1);
 	timer_init(&f->turn, l, on_turn);
@@ -395,12 +384,8 @@ void files_close(struct files *f)
 	for (size_t i = 0; i < COUNT(f->running); i++)
 		if (f->running[i])
 			work_cancel(&TAKE(f->running[i])->work);
-	while (f->first) {
-		struct files_job *j = f->first;
-
-		f->first = j->next;
-		free_job(&j->work);
-	}
+	while (f->first)
+		free_job(&queue_take(f)->work);
 	close(f->root);
 	close(f->snapshots);
 	free(f);

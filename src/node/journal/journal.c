@@ -7,6 +7,7 @@
 #include <fcntl.h>
 #include <sys/eventfd.h>
 
+#include "base/list.h"
 #include "node/journal/journal_thread.h"
 
 /* --- what is done is told ----------------------------------------------------------------- */
@@ -33,12 +34,8 @@ static void journal_free(struct journal *j)
 {
 	auto_close(&j->sandboxes);
 	auto_close(&j->snapshots);
-	while (j->told.first) {
-		struct journal_job *job = j->told.first;
-
-		j->told.first = job->next;
-		journal_job_free(job);
-	}
+	while (j->told.first)
+		journal_job_free(queue_take(&j->told));
 	free(j);
 }
 
@@ -51,12 +48,7 @@ static void on_rung(struct watch *rung, unsigned int events)
 	(void)!read(j->bell, &times, sizeof(times));
 	journal_thread_collect(j);
 	j->telling = true;
-	while (!j->closed && j->told.first) {
-		struct journal_job *job = j->told.first;
-
-		j->told.first = job->next;
-		if (!j->told.first)
-			j->told.last = &j->told.first;
+	for (struct journal_job *job; !j->closed && (job = queue_take(&j->told));) {
 		j->n_jobs--;
 		j->n_searches -= journal_job_searches(job);
 		if (job->rc < 0 && job->err.code == ERR_INTERNAL)
@@ -219,9 +211,9 @@ int journal_open(struct loop *l, const char *path, struct journal **ret, struct 
 	if (!j)
 		return err_set(err, ERR_EXHAUSTED, ENOMEM, "allocate the journal");
 	j->sandboxes = j->snapshots = -1;
-	j->asked.last = &j->asked.first;
-	j->done.last = &j->done.first;
-	j->told.last = &j->told.first;
+	queue_init(&j->asked);
+	queue_init(&j->done);
+	queue_init(&j->told);
 	pthread_mutex_init(&j->lock, NULL);
 	pthread_mutex_init(&j->db_lock, NULL);
 	pthread_cond_init(&j->more, NULL);

@@ -7,28 +7,12 @@
 #include <errno.h>
 #include <signal.h>
 
+#include "base/list.h"
 #include "node/journal/meta_db.h"
 #include "node/journal/reserve_db.h"
 #include "node/journal/row_file.h"
 #include "node/journal/snapshots_db.h"
 #include "node/journal/tombstones_db.h"
-
-static void jobs_add(struct jobs *q, struct journal_job *job)
-{
-	job->next = NULL;
-	*q->last = job;
-	q->last = &job->next;
-}
-
-/* All of `from` goes to the end of `to`. */
-static void jobs_move(struct jobs *to, struct jobs *from)
-{
-	if (!from->first)
-		return;
-	*to->last = from->first;
-	to->last = from->last;
-	*from = (struct jobs){ .last = &from->first };
-}
 
 /* --- a job -------------------------------------------------------------------------------- */
 
@@ -68,7 +52,7 @@ int journal_ask(struct journal *j, struct journal_job *job, struct journal_write
 	j->n_jobs++;
 	j->n_searches += journal_job_searches(job);
 	pthread_mutex_lock(&j->lock);
-	jobs_add(&j->asked, job);
+	queue_add(&j->asked, job);
 	pthread_cond_signal(&j->more);
 	pthread_mutex_unlock(&j->lock);
 	return 0;
@@ -240,12 +224,12 @@ static void *thread_main(void *arg)
 	while (wait_for_jobs(j)) {
 		struct jobs batch = { .last = &batch.first };
 
-		jobs_move(&batch, &j->asked);
+		queue_move(&batch, &j->asked);
 		pthread_mutex_unlock(&j->lock);
 		write_batch(j, batch.first);
 		pthread_mutex_lock(&j->lock);
 		j->reserved = false;
-		jobs_move(&j->done, &batch);
+		queue_move(&j->done, &batch);
 		ring(j);
 	}
 	pthread_mutex_unlock(&j->lock);
@@ -279,7 +263,7 @@ void journal_thread_stop(struct journal *j)
 void journal_thread_collect(struct journal *j)
 {
 	pthread_mutex_lock(&j->lock);
-	jobs_move(&j->told, &j->done);
+	queue_move(&j->told, &j->done);
 	pthread_mutex_unlock(&j->lock);
 }
 

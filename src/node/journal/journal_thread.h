@@ -22,7 +22,7 @@ enum job_kind {
 };
 
 struct journal_job {
-	struct journal_job *next;
+	struct journal_job *next, **prev;
 	enum job_kind kind;
 	struct journal_row row;       /* JOB_PUT; texts are owned */
 	struct node_tombstone about;  /* the others: of it what they need */

@@ -6,6 +6,8 @@
  */
 #include "node/life/create_queue.h"
 
+#include "base/list.h"
+
 /* One that names no key stands for its team. */
 static const char *line_of(const struct create *c)
 {
@@ -49,11 +51,7 @@ void creates_enqueue(struct creates *q, struct create *c, bool first)
 		while (*at && (*at)->round <= c->round)
 			at = &(*at)->next;
 	}
-	c->next = *at;
-	c->prev = at;
-	if (c->next)
-		c->next->prev = &c->next;
-	*at = c;
+	list_add(at, c);
 	q->n++;
 }
 
@@ -61,10 +59,7 @@ void creates_dequeue(struct creates *q, struct create *c)
 {
 	if (!c->prev)
 		return;
-	*c->prev = c->next;
-	if (c->next)
-		c->next->prev = c->prev;
-	c->prev = NULL;
+	list_remove(c);
 	q->n--;
 }
 

@@ -4,6 +4,7 @@
 #include <assert.h>
 #include <errno.h>
 
+#include "base/list.h"
 #include "base/log.h"
 #include "node/life/claim.h"
 #include "node/life/create_queue.h"
@@ -19,10 +20,7 @@ static void turn(struct timer *t);
 static void create_free(struct create *c)
 {
 	timer_stop(&c->patience);
-	if (c->all_prev)
-		*c->all_prev = c->all_next;
-	if (c->all_next)
-		c->all_next->all_prev = c->all_prev;
+	list_remove_by(c, all_next, all_prev);
 	json_decref(c->env);
 	free(c->text);
 	snapshot_release(c->snapshot);
@@ -141,17 +139,6 @@ static void on_impatient(struct timer *t)
 
 /* --- new ones ----------------------------------------------------------------------------- */
 
-static void link_all(struct create *c)
-{
-	struct creates *q = &c->node->creates;
-
-	c->all_next = q->all;
-	c->all_prev = &q->all;
-	if (c->all_next)
-		c->all_next->all_prev = &c->all_next;
-	q->all = c;
-}
-
 static struct create *make_create(struct node *n, struct door_asked *asked)
 {
 	struct create *c = calloc(1, sizeof(*c));
@@ -167,7 +154,7 @@ static struct create *make_create(struct node *n, struct door_asked *asked)
 
 static void begin_waiting(struct create *c)
 {
-	link_all(c);
+	list_add_by(&c->node->creates.all, c, all_next, all_prev);
 	enqueue(c, false);
 	be_patient(c);
 	creates_soon(c->node);

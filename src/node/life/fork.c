@@ -3,6 +3,7 @@
 
 #include <errno.h>
 
+#include "base/list.h"
 #include "base/log.h"
 #include "node/life/create_text.h"
 #include "node/network/network_secrets.h"
@@ -26,9 +27,7 @@ struct fork {
 
 static void fork_free(struct fork *f)
 {
-	*f->prev = f->next;
-	if (f->next)
-		f->next->prev = f->prev;
+	list_remove(f);
 	free(f->text);
 	free(f->env);
 	if (f->all)
@@ -132,11 +131,7 @@ static struct fork *make(struct sandbox *s, struct door_asked *a, const struct n
 			    .request = *rq,
 			    .flags = s->info.flags };
 	memcpy(f->request.team, s->info.team, sizeof(f->request.team));
-	f->next = s->node->forks;
-	if (f->next)
-		f->next->prev = &f->next;
-	f->prev = &s->node->forks;
-	s->node->forks = f;
+	list_add(&s->node->forks, f);
 	f->text = copy_of(s->text, &failed);
 	f->env = copy_of(s->env, &failed);
 	f->all = calloc(rq->count, sizeof(*f->all));

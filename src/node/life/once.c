@@ -3,6 +3,7 @@
 
 #include <errno.h>
 
+#include "base/list.h"
 #include "base/clock.h"
 #include "base/log.h"
 #include "node/life/end.h"
@@ -67,9 +68,7 @@ static void once_free(struct once *o)
 	timer_stop(&o->timer);
 	while ((w = take_wait(o)))
 		free(w);
-	*o->prev = o->next;
-	if (o->next)
-		o->next->prev = o->prev;
+	list_remove(o);
 	free(o);
 }
 
@@ -282,13 +281,9 @@ static struct once *make(struct node *n, struct door_asked *a, const struct node
 			    .named = rq->verb == NODE_SNAPSHOT ? rq->template_id[0]
 							       : rq->idempotency[0],
 			    .asked = a,
-			    .watch = { &ops },
-			    .next = *bucket,
-			    .prev = bucket };
+			    .watch = { &ops } };
 	memcpy(o->token, rq->token, sizeof(o->token));
-	if (o->next)
-		o->next->prev = &o->next;
-	*bucket = o;
+	list_add(bucket, o);
 	timer_init(&o->timer, n->loop, on_time);
 	door_set_watch(a, &o->watch);
 	be_patient(o);

@@ -3,6 +3,7 @@
 
 #include <errno.h>
 
+#include "base/list.h"
 #include "base/clock.h"
 #include "base/log.h"
 #include "node/life/admission.h"
@@ -40,11 +41,7 @@ static struct node_job *job_add(struct node *n, struct door_asked *asked, const 
 	j->node = n;
 	j->asked = asked;
 	j->reply.sandbox = s->info;
-	j->next = n->jobs;
-	if (j->next)
-		j->next->prev = &j->next;
-	j->prev = &n->jobs;
-	n->jobs = j;
+	list_add(&n->jobs, j);
 	return j;
 }
 
@@ -52,9 +49,7 @@ static void job_free(struct node_job *j)
 {
 	journal_write_cancel(&j->write);
 	guest_sockets_cancel(&j->sockets);
-	*j->prev = j->next;
-	if (j->next)
-		j->next->prev = j->prev;
+	list_remove(j);
 	free(j->text);
 	free(j);
 }

@@ -4,6 +4,8 @@
 #include <assert.h>
 #include <errno.h>
 
+#include "base/list.h"
+
 struct team {
 	char id[NODE_ID_MAX + 1];
 	struct sandbox **list; /* by (started_ns, id) */
@@ -97,11 +99,7 @@ void table_add(struct sandbox_table *t, struct sandbox *s)
 	assert(!table_find(t, s->info.id) && s->state == SANDBOX_NOTED);
 	s->bucket_next = *bucket;
 	*bucket = s;
-	s->next = t->all;
-	if (s->next)
-		s->next->prev = &s->next;
-	s->prev = &t->all;
-	t->all = s;
+	list_add(&t->all, s);
 	t->n++;
 	count_in(t, s);
 }
@@ -114,9 +112,7 @@ void table_remove(struct sandbox_table *t, struct sandbox *s)
 	while (*at != s)
 		at = &(*at)->bucket_next;
 	*at = s->bucket_next;
-	*s->prev = s->next;
-	if (s->next)
-		s->next->prev = s->prev;
+	list_remove(s);
 	t->n--;
 	count_out(t, s);
 }

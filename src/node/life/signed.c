@@ -3,6 +3,7 @@
 
 #include <errno.h>
 
+#include "base/list.h"
 #include "node/node.h"
 
 int signed_search_begin(struct signed_search *s, struct bytes query, bool writes, struct err *err)
@@ -51,17 +52,6 @@ bool signed_search_slice(struct signed_search *s, const struct sandbox_table *t,
 
 /* --- one after the other ------------------------------------------------------------------ */
 
-static struct signed_search *take_first(struct signed_searches *all)
-{
-	struct signed_search *s = all->first;
-
-	all->first = s->next;
-	if (!all->first)
-		all->last = &all->first;
-	all->n--;
-	return s;
-}
-
 static void search_free(struct signed_search *s)
 {
 	signed_search_end(s);
@@ -88,8 +78,9 @@ static void on_turn(struct timer *t)
 	const struct sandbox *found;
 
 	if (signed_search_slice(all->first, &n->table, &found)) {
-		struct signed_search *s = take_first(all);
+		struct signed_search *s = queue_take(all);
 
+		all->n--;
 		answer(s, found);
 		search_free(s);
 	}
@@ -113,8 +104,7 @@ static int add(struct node *n, struct door_asked *a, bool writes, struct bytes q
 		return -1;
 	}
 	s->asked = a;
-	*all->last = s;
-	all->last = &s->next;
+	queue_add(all, s);
 	all->n++;
 	if (!all->turn.active)
 		timer_start(&all->turn, 0);
@@ -157,6 +147,6 @@ void signed_open(struct node *n)
 void signed_close(struct node *n)
 {
 	while (n->searches.first)
-		search_free(take_first(&n->searches));
+		search_free(queue_take(&n->searches));
 	timer_stop(&n->searches.turn);
 }

@@ -23,7 +23,7 @@ struct signed_search {
 	uint64_t after_ns; /* those up to here were tried, in the order of the table */
 	char after_id[NODE_ID_MAX + 1];
 	struct door_asked *asked;
-	struct signed_search *next;
+	struct signed_search *next, **prev;
 };
 
 /* From the query of a URL. To be ended in any case. */

@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <inttypes.h>
 
+#include "base/list.h"
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/random.h"
@@ -56,9 +57,7 @@ static void taking_free(struct taking *t)
 	turn_leave(&t->turn);
 	files_cancel(&t->files);
 	journal_write_cancel(&t->write);
-	*t->prev = t->next;
-	if (t->next)
-		t->next->prev = t->prev;
+	list_remove(t);
 	free(t->row.known);
 	explicit_bzero(&t->row, sizeof(t->row));
 	free(t);
@@ -339,11 +338,7 @@ int taking_begin(struct sandbox *s, const struct node_request *rq, struct taking
 		return err_set(err, ERR_EXHAUSTED, ENOMEM, "a snapshot");
 	*t = (struct taking){ .node = n, .user = u, .asked_ns = clock_mono_ns() };
 	describe(t, s, rq);
-	t->next = n->takings;
-	if (t->next)
-		t->next->prev = &t->next;
-	t->prev = &n->takings;
-	n->takings = t;
+	list_add(&n->takings, t);
 	if ((s->state == SANDBOX_PAUSED ? copy_paused : pause_for_copy)(s, t, err) < 0) {
 		taking_free(t);
 		return -1;

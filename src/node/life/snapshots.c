@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <inttypes.h>
 
+#include "base/list.h"
 #include "base/log.h"
 #include "node/recovery/adopt.h"
 #include "node/node.h"
@@ -22,11 +23,7 @@ struct snapshot *snapshots_add(struct node *n, const struct journal_snapshot *ro
 	p->node = n;
 	p->row = *row;
 	p->row.known = row->known ? strdup(row->known) : NULL; /* it can do without */
-	p->next = n->snapshots.all;
-	if (p->next)
-		p->next->prev = &p->next;
-	p->prev = &n->snapshots.all;
-	n->snapshots.all = p;
+	list_add(&n->snapshots.all, p);
 	n->snapshots.n++;
 	p->bucket_next = *bucket;
 	*bucket = p;
@@ -42,9 +39,7 @@ static void forget(struct snapshot *p)
 	while (*at != p)
 		at = &(*at)->bucket_next;
 	*at = p->bucket_next;
-	*p->prev = p->next;
-	if (p->next)
-		p->next->prev = p->prev;
+	list_remove(p);
 	t->n--;
 	free(p->row.known);
 	explicit_bzero(&p->row, sizeof(p->row));

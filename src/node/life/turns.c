@@ -3,16 +3,13 @@
 
 #include <assert.h>
 
+#include "base/list.h"
+
 static void unlink_turn(struct turn *t)
 {
 	struct turns *s = t->turns;
 
-	*t->prev = t->next;
-	if (t->next)
-		t->next->prev = t->prev;
-	else
-		s->last = t->prev;
-	t->prev = NULL;
+	queue_remove(s, t);
 	s->n_waiting--;
 }
 
@@ -33,7 +30,7 @@ static void on_give(struct timer *timer)
 void turns_open(struct turns *s, struct loop *l, size_t max)
 {
 	*s = (struct turns){ .max = max };
-	s->last = &s->first;
+	queue_init(s);
 	timer_init(&s->give, l, on_give);
 }
 
@@ -46,9 +43,7 @@ void turn_take(struct turns *s, struct turn *t, turn_fn *on_turn)
 {
 	assert(!t->turns);
 	*t = (struct turn){ .on_turn = on_turn, .turns = s };
-	t->prev = s->last;
-	*s->last = t;
-	s->last = &t->next;
+	queue_add(s, t);
 	s->n_waiting++;
 	timer_start(&s->give, 0);
 }

@@ -3,6 +3,7 @@
 
 #include <errno.h>
 
+#include "base/list.h"
 #include "base/log.h"
 #include "node/life/create_text.h"
 #include "node/life/fork.h"
@@ -38,10 +39,7 @@ static void job_free(struct secret_job *j)
 	timer_stop(&j->look);
 	journal_write_cancel(&j->write);
 	network_telling_cancel(&j->telling);
-	if (j->prev)
-		*j->prev = j->next;
-	if (j->next)
-		j->next->prev = j->prev;
+	list_remove(j);
 	json_decref(j->said);
 	free(j->was);
 	free(j->ids);
@@ -259,11 +257,8 @@ void secrets_ask(struct node *n, struct door_asked *a, const struct node_request
 		door_refuse(a, &err);
 		return;
 	}
-	*j = (struct secret_job){ .node = n, .asked = a, .next = n->secret_jobs };
-	if (j->next)
-		j->next->prev = &j->next;
-	j->prev = &n->secret_jobs;
-	n->secret_jobs = j;
+	*j = (struct secret_job){ .node = n, .asked = a };
+	list_add(&n->secret_jobs, j);
 	timer_init(&j->look, n->loop, on_look);
 	j->until_ms = loop_now_ms(n->loop) + SECRETS_WAIT_MS;
 	memcpy(j->change.team, rq->team, sizeof(j->change.team));

@@ -4,6 +4,7 @@
 
 #include <errno.h>
 
+#include "base/list.h"
 #include "base/memory_file.h"
 #include "node/life/create_text.h"
 #include "node/network/network.h"
@@ -42,11 +43,7 @@ static struct network_job *job_add(struct node *n, struct door_asked *a,
 		return NULL;
 	*j = (struct network_job){ .node = n, .asked = a, .request = *rq };
 	j->text = text.len ? strndup((const char *)text.ptr, text.len) : strdup("");
-	j->next = n->network_jobs;
-	if (j->next)
-		j->next->prev = &j->next;
-	j->prev = &n->network_jobs;
-	n->network_jobs = j;
+	list_add(&n->network_jobs, j);
 	return j;
 }
 
@@ -55,9 +52,7 @@ static void job_free(struct network_job *j)
 	network_telling_cancel(&j->telling);
 	daemon_call_cancel(&j->call);
 	journal_write_cancel(&j->write);
-	*j->prev = j->next;
-	if (j->next)
-		j->next->prev = j->prev;
+	list_remove(j);
 	free(j->text);
 	free(j->was);
 	free(j);

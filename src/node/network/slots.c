@@ -3,6 +3,7 @@
 
 #include <assert.h>
 
+#include "base/list.h"
 #include "base/log.h"
 
 struct slot_work { /* one slot on its way */
@@ -26,11 +27,7 @@ static struct slot_work *work_add(struct slots *s, enum slot_work_kind kind, uin
 	w->slots = s;
 	w->kind = kind;
 	w->slot = slot;
-	w->next = s->works;
-	if (w->next)
-		w->next->prev = &w->next;
-	w->prev = &s->works;
-	s->works = w;
+	list_add(&s->works, w);
 	s->n_works[kind]++;
 	return w;
 }
@@ -42,9 +39,7 @@ static void work_free(struct slot_work *w)
 	warden_call_cancel(&w->call);
 	daemon_call_cancel(&w->open);
 	warden_ask_cancel(&w->drop);
-	*w->prev = w->next;
-	if (w->next)
-		w->next->prev = w->prev;
+	list_remove(w);
 	s->n_works[w->kind]--;
 	free(w);
 }
@@ -100,7 +95,7 @@ static void work_fail(struct slot_work *w, const struct err *err)
 
 static void give(struct slots *s, uint32_t slot)
 {
-	struct slot_wait *w = s->waiting;
+	struct slot_wait *w = s->first;
 
 	if (w) {
 		slots_cancel(w);
@@ -242,7 +237,7 @@ void slots_open(struct slots *s, struct loop *l, struct warden_client *w, struct
 		size_t wanted)
 {
 	*s = (struct slots){ .warden = w, .egress = e, .wanted = wanted };
-	s->last = &s->waiting;
+	queue_init(s);
 	timer_init(&s->again, l, on_again);
 }
 
@@ -252,8 +247,8 @@ void slots_close(struct slots *s)
 	timer_stop(&s->again);
 	while (s->works)
 		work_free(s->works);
-	while (s->waiting)
-		slots_cancel(s->waiting);
+	while (s->first)
+		slots_cancel(s->first);
 }
 
 void slots_links_changed(struct slots *s)
@@ -293,9 +288,7 @@ void slots_take(struct slots *s, struct slot_wait *w, slot_fn *on_slot)
 		return;
 	}
 	w->slots = s;
-	w->prev = s->last;
-	*s->last = w;
-	s->last = &w->next;
+	queue_add(s, w);
 	s->n_waiting++;
 	turn(s);
 }
@@ -306,11 +299,7 @@ void slots_cancel(struct slot_wait *w)
 
 	if (!s)
 		return;
-	*w->prev = w->next;
-	if (w->next)
-		w->next->prev = w->prev;
-	else
-		s->last = w->prev;
+	queue_remove(s, w);
 	s->n_waiting--;
 	w->slots = NULL;
 }

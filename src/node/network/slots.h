@@ -38,9 +38,9 @@ struct slots {
 	size_t wanted;
 	uint32_t ready[SLOTS_READY_LIMIT];
 	size_t n_ready, n_works[SLOT_WORK_KINDS];
-	uint8_t use[SLOTS_NUMBERS_MAX]; /* enum slot_use */
-	uint32_t next_lost;             /* where to look for lost doors */
-	struct slot_wait *waiting, **last;
+	uint8_t use[SLOTS_NUMBERS_MAX];  /* enum slot_use */
+	uint32_t next_lost;              /* where to look for lost doors */
+	struct slot_wait *first, **last; /* who waits */
 	size_t n_waiting;
 	struct timer again;
 	struct slot_work *works; /* all that is under way */

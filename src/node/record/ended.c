@@ -1,6 +1,7 @@
 /* ended.c - tombstones: told to who asks, and dropped when they are old. */
 #include "node/record/ended.h"
 
+#include "base/list.h"
 #include "base/clock.h"
 #include "base/log.h"
 #include "node/node.h"
@@ -21,20 +22,14 @@ static struct ended_search *search_add(struct node *n, struct door_asked *a)
 		return NULL;
 	e->node = n;
 	e->asked = a;
-	e->next = n->ended.searches;
-	e->prev = &n->ended.searches;
-	if (e->next)
-		e->next->prev = &e->next;
-	n->ended.searches = e;
+	list_add(&n->ended.searches, e);
 	return e;
 }
 
 static void search_free(struct ended_search *e)
 {
 	journal_search_cancel(&e->search);
-	*e->prev = e->next;
-	if (e->next)
-		e->next->prev = e->prev;
+	list_remove(e);
 	free(e);
 }
 

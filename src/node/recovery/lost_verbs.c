@@ -12,6 +12,7 @@
 #include <stdio.h>
 #include <sys/stat.h>
 
+#include "base/list.h"
 #include "base/clock.h"
 #include "base/folder.h"
 #include "base/log.h"
@@ -189,15 +190,6 @@ static void free_job(struct work *w)
 
 /* --- on the loop -------------------------------------------------------------------------- */
 
-static void unlink_job(struct lost_job *j)
-{
-	*j->prev = j->next;
-	if (j->next)
-		j->next->prev = j->prev;
-	j->next = NULL;
-	j->prev = &j->next;
-}
-
 static void answer(struct lost_job *j, struct bytes text, const struct err *err)
 {
 	struct door_asked *a = TAKE(j->asked);
@@ -271,7 +263,7 @@ static void on_noted(struct journal_write *w, const struct err *failed)
 		aside_forget(j->node, j->id);
 	}
 	answer(j, (struct bytes){ 0 }, failed);
-	unlink_job(j);
+	list_remove(j);
 	free_job(&j->work);
 }
 
@@ -302,11 +294,7 @@ static struct lost_job *keep(struct lost_job *j)
 	memcpy(k->id, j->id, sizeof(k->id));
 	j->row = (struct journal_row){ 0 };
 	j->snapshot = (struct journal_snapshot){ 0 };
-	k->next = k->node->lost_jobs;
-	if (k->next)
-		k->next->prev = &k->next;
-	k->prev = &k->node->lost_jobs;
-	k->node->lost_jobs = k;
+	list_add(&k->node->lost_jobs, k);
 	return k;
 }
 
@@ -334,7 +322,7 @@ static void on_done(struct work *w, const struct err *err)
 {
 	struct lost_job *j = of(w);
 
-	unlink_job(j);
+	list_remove(j);
 	if (err)
 		answer(j, (struct bytes){ 0 }, err);
 	else if (j->verb == NODE_LOST_LIST)
@@ -401,11 +389,7 @@ static void begin(struct node *n, struct door_asked *a, const struct node_reques
 		return;
 	}
 	j->asked = a;
-	j->next = n->lost_jobs;
-	if (j->next)
-		j->next->prev = &j->next;
-	j->prev = &n->lost_jobs;
-	n->lost_jobs = j;
+	list_add(&n->lost_jobs, j);
 }
 
 void lost_list_ask(struct node *n, struct door_asked *a, const struct node_request *rq,
@@ -467,7 +451,7 @@ void lost_jobs_close(struct node *n)
 		struct lost_job *j = n->lost_jobs;
 
 		journal_write_cancel(&j->write);
-		unlink_job(j);
+		list_remove(j);
 		if (j->held)
 			free_job(&j->work);
 		else

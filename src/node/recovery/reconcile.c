@@ -4,6 +4,7 @@
 
 #include <errno.h>
 
+#include "base/list.h"
 #include "base/log.h"
 #include "node/life/end.h"
 #include "node/life/monitor.h"
@@ -25,9 +26,7 @@ static void ask_page(struct node *n, const char *after);
 static void stray_free(struct stray *s)
 {
 	warden_ask_cancel(&s->ask);
-	*s->prev = s->next;
-	if (s->next)
-		s->next->prev = s->prev;
+	list_remove(s);
 	s->node->reconcile.n_strays--;
 	free(s);
 }
@@ -56,11 +55,7 @@ static void end_stray(struct node *n, const struct warden_cell *cell)
 	memcpy(rq.id, cell->id, sizeof(rq.id));
 	log_warn("%s is in nobody's books: it is ended", rq.id);
 	s->node = n;
-	s->next = n->reconcile.strays;
-	if (s->next)
-		s->next->prev = &s->next;
-	s->prev = &n->reconcile.strays;
-	n->reconcile.strays = s;
+	list_add(&n->reconcile.strays, s);
 	n->reconcile.n_strays++;
 	warden_again(&n->warden, &s->ask, &rq, 0, on_stray_gone);
 }

@@ -1,37 +1,21 @@
 /* tidy.c - one folder at a time. */
 #include "node/recovery/tidy.h"
 
+#include "base/list.h"
 #include "base/log.h"
 #include "node/node.h"
 #include "node/life/start.h"
 
 void tidy_forget(struct sandbox *s)
 {
-	struct tidy *t = &s->node->tidy;
-
-	if (!s->tidy_prev)
-		return;
-	*s->tidy_prev = s->tidy_next;
-	if (s->tidy_next)
-		s->tidy_next->tidy_prev = s->tidy_prev;
-	else
-		t->last = s->tidy_prev;
-	s->tidy_prev = NULL;
-}
-
-static void put_last(struct tidy *t, struct sandbox *s)
-{
-	s->tidy_next = NULL;
-	s->tidy_prev = t->last;
-	*t->last = s;
-	t->last = &s->tidy_next;
+	queue_remove_by(&s->node->tidy, s, tidy_next, tidy_prev);
 }
 
 void tidy_later(struct sandbox *s)
 {
 	struct tidy *t = &s->node->tidy;
 
-	put_last(t, s);
+	queue_add_by(t, s, tidy_next, tidy_prev);
 	if (!t->call.job)
 		timer_start(&t->turn, 0);
 }
@@ -58,7 +42,7 @@ static struct sandbox *take_next(struct tidy *t, enum files_verb *ret)
 		if (rests(s, ret))
 			return s;
 		if (s->state != SANDBOX_ENDING)
-			put_last(t, s);
+			queue_add_by(t, s, tidy_next, tidy_prev);
 	}
 	return NULL;
 }
@@ -85,7 +69,7 @@ static void on_turn(struct timer *timer)
 		sandbox_files_order(s, verb, &o);
 		if (files_ask(s->node->files, &t->call, &o, on_tidied, &err) == 0)
 			return;
-		put_last(t, s);
+		queue_add_by(t, s, tidy_next, tidy_prev);
 	}
 	if (t->first)
 		timer_start(&t->turn, TIDY_AGAIN_MS);
@@ -94,7 +78,7 @@ static void on_turn(struct timer *timer)
 void tidy_open(struct node *n)
 {
 	n->tidy = (struct tidy){ 0 };
-	n->tidy.last = &n->tidy.first;
+	queue_init(&n->tidy);
 	timer_init(&n->tidy.turn, n->loop, on_turn);
 }
 
