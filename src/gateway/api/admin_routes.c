@@ -16,15 +16,10 @@ static json_t *team_json(const struct store_team *t)
 			 t->slug, "createdAt", created, "limits", limits_json(&t->limits));
 }
 
-static void on_teams(struct store_call *call, const struct store_result *ret, const struct err *err)
+static void on_teams(struct api_call *c, const struct store_result *ret)
 {
-	struct api_call *c = CONTAINER_OF(call, struct api_call, store);
 	json_t *all;
 
-	if (err) {
-		api_fail_err(c, err);
-		return;
-	}
 	all = json_array();
 	for (size_t i = 0; i < ret->n_teams; i++)
 		json_array_append_new(all, team_json(&ret->teams[i]));
@@ -67,15 +62,9 @@ static void make_slug(const char *name, char ret[static STORE_NAME_SIZE])
 	ret[n] = '\0';
 }
 
-static void on_team_added(struct store_call *call, const struct store_result *ret,
-			  const struct err *err)
+static void on_team_added(struct api_call *c, const struct store_result *ret)
 {
-	struct api_call *c = CONTAINER_OF(call, struct api_call, store);
-
-	if (err)
-		api_fail_err(c, err);
-	else
-		api_answer(c, 201, team_json(&ret->teams[0]));
+	api_answer(c, 201, team_json(&ret->teams[0]));
 }
 
 static void admin_team_add(struct api_call *c)
@@ -96,7 +85,7 @@ static void admin_team_add(struct api_call *c)
 }
 
 /* The team named in the path, by its id or its name. */
-static void find_team(struct api_call *c, store_done_fn *on_done)
+static void find_team(struct api_call *c, api_store_fn *on_done)
 {
 	struct store_request rq = { .verb = STORE_TEAM_FIND };
 	struct bytes given = bytes_str(c->params[0]);
@@ -110,55 +99,30 @@ static void find_team(struct api_call *c, store_done_fn *on_done)
 }
 
 /* True: c->team is the team. Answered already when not. */
-static bool team_found(struct api_call *c, const struct store_result *ret, const struct err *err)
+static void on_team_removed(struct api_call *c, const struct store_result *ret)
 {
-	if (err) {
-		api_fail_err(c, err);
-		return false;
-	}
-	c->team = ret->teams[0];
-	return true;
-}
-
-static void on_team_removed(struct store_call *call, const struct store_result *ret,
-			    const struct err *err)
-{
-	struct api_call *c = CONTAINER_OF(call, struct api_call, store);
-
 	(void)ret;
-	if (err) {
-		api_fail_err(c, err);
-		return;
-	}
 	key_cache_drop_team(c->g->api->keys, c->team.id);
 	api_answer(c, 204, NULL);
 }
 
-static void on_team_sandboxes(struct node_call *call, const struct node_reply *reply,
-			      struct bytes after, int *fds, size_t n_fds, const struct err *err)
+static void on_team_sandboxes(struct api_call *c, struct node_answer *said)
 {
-	struct api_call *c = CONTAINER_OF(call, struct api_call, node);
 	struct store_request rq = { .verb = STORE_TEAM_REMOVE, .team = c->team };
 
-	(void)after;
-	(void)fds;
-	(void)n_fds;
-	if (err)
-		api_fail_err(c, err);
-	else if (reply->count > 0)
+	if (said->err)
+		api_fail_err(c, said->err);
+	else if (said->reply->count > 0)
 		api_fail(c, 409, "the team has sandboxes: kill them first");
 	else
 		api_ask_store(c, &rq, on_team_removed);
 }
 
-static void on_team_to_remove(struct store_call *call, const struct store_result *ret,
-			      const struct err *err)
+static void on_team_to_remove(struct api_call *c, const struct store_result *ret)
 {
-	struct api_call *c = CONTAINER_OF(call, struct api_call, store);
 	struct node_request rq = { .verb = NODE_LIST };
 
-	if (!team_found(c, ret, err))
-		return;
+	c->team = ret->teams[0];
 	snprintf(rq.team, sizeof(rq.team), "%s", c->team.id);
 	api_ask_node(c, &rq, (struct bytes){ 0 }, API_NODE_MS, on_team_sandboxes);
 }
@@ -169,28 +133,20 @@ static void admin_team_remove(struct api_call *c)
 }
 
 /* In force from the next create on. */
-static void on_team_limited(struct store_call *call, const struct store_result *ret,
-			    const struct err *err)
+static void on_team_limited(struct api_call *c, const struct store_result *ret)
 {
-	struct api_call *c = CONTAINER_OF(call, struct api_call, store);
-
-	if (err) {
-		api_fail_err(c, err);
-		return;
-	}
 	key_cache_drop_team(c->g->api->keys, c->team.id);
 	api_answer(c, 200, team_json(&ret->teams[0]));
 }
 
-static void on_team_to_limit(struct store_call *call, const struct store_result *ret,
-			     const struct err *err)
+static void on_team_to_limit(struct api_call *c, const struct store_result *ret)
 {
-	struct api_call *c = CONTAINER_OF(call, struct api_call, store);
 	AUTO(json_decrefp) json_t *body = NULL;
 	struct store_request rq = { .verb = STORE_TEAM_LIMIT };
 	struct err why;
 
-	if (!team_found(c, ret, err) || api_body(c, &body) < 0)
+	c->team = ret->teams[0];
+	if (api_body(c, &body) < 0)
 		return;
 	rq.team = c->team;
 	if (limits_read(body, &rq.team.limits, &why) < 0)
@@ -204,13 +160,10 @@ static void admin_team_limits(struct api_call *c)
 	find_team(c, on_team_to_limit);
 }
 
-static void on_team_to_list(struct store_call *call, const struct store_result *ret,
-			    const struct err *err)
+static void on_team_to_list(struct api_call *c, const struct store_result *ret)
 {
-	struct api_call *c = CONTAINER_OF(call, struct api_call, store);
-
-	if (team_found(c, ret, err))
-		key_list(c);
+	c->team = ret->teams[0];
+	key_list(c);
 }
 
 static void admin_key_list(struct api_call *c)
@@ -218,13 +171,10 @@ static void admin_key_list(struct api_call *c)
 	find_team(c, on_team_to_list);
 }
 
-static void on_team_to_add(struct store_call *call, const struct store_result *ret,
-			   const struct err *err)
+static void on_team_to_add(struct api_call *c, const struct store_result *ret)
 {
-	struct api_call *c = CONTAINER_OF(call, struct api_call, store);
-
-	if (team_found(c, ret, err))
-		key_add(c);
+	c->team = ret->teams[0];
+	key_add(c);
 }
 
 static void admin_key_add(struct api_call *c)
@@ -232,18 +182,13 @@ static void admin_key_add(struct api_call *c)
 	find_team(c, on_team_to_add);
 }
 
-static void on_status(struct node_call *call, const struct node_reply *reply, struct bytes after,
-		      int *fds, size_t n_fds, const struct err *err)
+static void on_status(struct api_call *c, struct node_answer *said)
 {
-	struct api_call *c = CONTAINER_OF(call, struct api_call, node);
 	struct api *a = c->g->api;
 	json_t *node = NULL;
 	struct err why;
 
-	(void)reply;
-	(void)fds;
-	(void)n_fds;
-	if (err || json_decode(after, NODE_TEXT_MAX, STATUS_DEPTH_MAX, &node, &why) < 0)
+	if (said->err || json_decode(said->after, NODE_TEXT_MAX, STATUS_DEPTH_MAX, &node, &why) < 0)
 		node = json_null();
 	api_answer(c, 200,
 		   json_pack("{s:{s:I, s:I}, s:o}", "gateway", "connections",
@@ -258,18 +203,12 @@ static void admin_status(struct api_call *c)
 	api_ask_node(c, &rq, (struct bytes){ 0 }, HEALTH_MS, on_status);
 }
 
-static void on_lost(struct node_call *call, const struct node_reply *reply, struct bytes after,
-		    int *fds, size_t n_fds, const struct err *err)
+static void on_lost(struct api_call *c, struct node_answer *said)
 {
-	struct api_call *c = CONTAINER_OF(call, struct api_call, node);
-
-	(void)after;
-	(void)fds;
-	(void)n_fds;
-	if (err)
-		api_fail_err(c, err);
+	if (said->err)
+		api_fail_err(c, said->err);
 	else
-		api_answer(c, 200, json_pack("{s:I}", "sandboxes", (json_int_t)reply->count));
+		api_answer(c, 200, json_pack("{s:I}", "sandboxes", (json_int_t)said->reply->count));
 }
 
 static void admin_confirm_lost(struct api_call *c)
@@ -279,10 +218,9 @@ static void admin_confirm_lost(struct api_call *c)
 	api_ask_node(c, &rq, (struct bytes){ 0 }, API_NODE_MS, on_lost);
 }
 
-static void on_health_store(struct store_call *call, const struct store_result *ret,
+static void on_health_store(struct api_call *c, const struct store_result *ret,
 			    const struct err *err)
 {
-	struct api_call *c = CONTAINER_OF(call, struct api_call, store);
 	bool node = c->params[0][0] == 'u', store = !err;
 
 	(void)ret;
@@ -296,17 +234,12 @@ static void ask_health_store(struct api_call *c, bool node)
 	const struct store_request rq = { .verb = STORE_TEAM_LIST };
 
 	snprintf(c->params[0], sizeof(c->params[0]), "%s", node ? "up" : "down");
-	api_ask_store(c, &rq, on_health_store);
+	api_ask_store_any(c, &rq, on_health_store);
 }
 
-static void on_health_node(struct node_call *call, const struct node_reply *reply,
-			   struct bytes after, int *fds, size_t n_fds, const struct err *err)
+static void on_health_node(struct api_call *c, struct node_answer *said)
 {
-	(void)reply;
-	(void)after;
-	(void)fds;
-	(void)n_fds;
-	ask_health_store(CONTAINER_OF(call, struct api_call, node), !err);
+	ask_health_store(c, !said->err);
 }
 
 static void admin_health(struct api_call *c)
@@ -314,8 +247,9 @@ static void admin_health(struct api_call *c)
 	const struct node_request rq = { .verb = NODE_STATUS };
 	struct err err;
 
-	if (node_link_call(c->g->node, &c->node, &rq, (struct bytes){ 0 }, HEALTH_MS,
-			   on_health_node, &err) < 0)
+	c->on_node = on_health_node;
+	if (node_link_call(c->g->node, &c->node, &rq, (struct bytes){ 0 }, HEALTH_MS, api_on_node,
+			   &err) < 0)
 		ask_health_store(c, false);
 }
 

@@ -184,10 +184,10 @@ void api_fail_err(struct api_call *c, const struct err *err)
 	api_answer(c, status, body);
 }
 
-void api_fail_reply(struct api_call *c, const struct node_reply *reply, const struct err *err)
+void api_fail_reply(struct api_call *c, const struct node_answer *said)
 {
-	c->retry_s = reply ? reply->retry_s : 0;
-	api_fail_err(c, err);
+	c->retry_s = said->reply ? said->reply->retry_s : 0;
+	api_fail_err(c, said->err);
 }
 
 void api_refuse(struct http_request *rq, unsigned int status, const char *message,

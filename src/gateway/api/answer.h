@@ -6,6 +6,7 @@
 #include "wire/json.h"
 
 struct api_call;
+struct node_answer;
 
 /* Each ends the call. `body` is taken; NULL for none. */
 void api_answer(struct api_call *c, unsigned int status, json_t *body);
@@ -13,7 +14,7 @@ void api_answer_with(struct api_call *c, unsigned int status, json_t *body,
 		     const struct http1_field *extra, size_t n_extra);
 void api_fail(struct api_call *c, unsigned int status, const char *fmt, ...) PRINTF(3, 4);
 void api_fail_err(struct api_call *c, const struct err *err); /* of node or store */
-void api_fail_reply(struct api_call *c, const struct node_reply *reply, const struct err *err);
+void api_fail_reply(struct api_call *c, const struct node_answer *said);
 unsigned int api_status_of(enum err_code code); /* what api_fail_err() answers with */
 void api_refuse(struct http_request *rq, unsigned int status, const char *message,
 		const char *allow); /* before there is a call */

@@ -204,22 +204,59 @@ int api_name(struct api_call *c, const json_t *body, char ret[static STORE_NAME_
 	return 0;
 }
 
-void api_ask_store(struct api_call *c, const struct store_request *rq, store_done_fn *on_done)
+static void on_store(struct store_call *call, const struct store_result *ret, const struct err *err)
+{
+	struct api_call *c = CONTAINER_OF(call, struct api_call, store);
+
+	if (err)
+		api_fail_err(c, err);
+	else
+		c->on_store(c, ret);
+}
+
+void api_ask_store(struct api_call *c, const struct store_request *rq, api_store_fn *on_done)
 {
 	struct err err;
 
-	if (store_ask(c->g->api->store, &c->store, rq, on_done, &err) < 0)
+	c->on_store = on_done;
+	if (store_ask(c->g->api->store, &c->store, rq, on_store, &err) < 0)
 		api_fail(c, 503, "%s", err.msg);
 }
 
-void api_ask_node(struct api_call *c, const struct node_request *rq, struct bytes text,
-		  uint64_t deadline_ms,
-		  void (*on_done)(struct node_call *call, const struct node_reply *reply,
-				  struct bytes after, int *fds, size_t n_fds,
-				  const struct err *err))
+void api_on_store_any(struct store_call *call, const struct store_result *ret,
+		      const struct err *err)
+{
+	struct api_call *c = CONTAINER_OF(call, struct api_call, store);
+
+	c->on_store_any(c, ret, err);
+}
+
+void api_ask_store_any(struct api_call *c, const struct store_request *rq,
+		       api_store_any_fn *on_done)
 {
 	struct err err;
 
-	if (node_link_call(c->g->node, &c->node, rq, text, deadline_ms, on_done, &err) < 0)
+	c->on_store_any = on_done;
+	if (store_ask(c->g->api->store, &c->store, rq, api_on_store_any, &err) < 0)
+		api_fail(c, 503, "%s", err.msg);
+}
+
+void api_on_node(struct node_call *call, const struct node_reply *reply, struct bytes after,
+		 int *fds, size_t n_fds, const struct err *err)
+{
+	struct api_call *c = CONTAINER_OF(call, struct api_call, node);
+
+	(void)fds;
+	(void)n_fds;
+	c->on_node(c, &(struct node_answer){ reply, after, err });
+}
+
+void api_ask_node(struct api_call *c, const struct node_request *rq, struct bytes text,
+		  uint64_t deadline_ms, api_node_fn *on_done)
+{
+	struct err err;
+
+	c->on_node = on_done;
+	if (node_link_call(c->g->node, &c->node, rq, text, deadline_ms, api_on_node, &err) < 0)
 		api_fail_err(c, &err);
 }

@@ -26,6 +26,17 @@ enum {
 };
 
 struct api_call;
+struct node_answer {                    /* borrowed for the call, which may take `after` apart */
+	const struct node_reply *reply; /* with an error, too; NULL: node could not be asked */
+	struct bytes after;             /* the text or the entries behind the reply */
+	const struct err *err;
+};
+typedef void api_node_fn(struct api_call *c, struct node_answer *said);
+typedef void api_store_fn(struct api_call *c, const struct store_result *ret);
+/* `ret` is NULL when there is an error. */
+typedef void api_store_any_fn(struct api_call *c, const struct store_result *ret,
+			      const struct err *err);
+
 /* What a handler must remember until its answer; embedded in a struct of its own. */
 struct api_job {
 	void (*free)(struct api_job *j);
@@ -58,7 +69,10 @@ struct api_call {
 	bool outlives;          /* its client: what node answers is dealt with all the same */
 	struct buf body;
 	struct node_call node;
+	api_node_fn *on_node;
 	struct store_call store;
+	api_store_fn *on_store;
+	api_store_any_fn *on_store_any;
 	struct api_job *job; /* ends with the call; NULL: none */
 	struct buf out;      /* an answer that leaves in pieces */
 	size_t out_sent;
@@ -81,10 +95,15 @@ int api_body(struct api_call *c, json_t **ret) NODISCARD;
 /* A name that a user chose: text without control characters, 1 to STORE_NAME_SIZE - 1 bytes. */
 int api_name(struct api_call *c, const json_t *body, char ret[static STORE_NAME_SIZE]) NODISCARD;
 
-/* Ask; answers the call by itself when that fails. */
-void api_ask_store(struct api_call *c, const struct store_request *rq, store_done_fn *on_done);
+/* Ask; each answers the call by itself when that fails, the first one when the store refuses, too.
+ */
+void api_ask_store(struct api_call *c, const struct store_request *rq, api_store_fn *on_done);
+void api_ask_store_any(struct api_call *c, const struct store_request *rq,
+		       api_store_any_fn *on_done);
 void api_ask_node(struct api_call *c, const struct node_request *rq, struct bytes text,
-		  uint64_t deadline_ms,
-		  void (*on_done)(struct node_call *call, const struct node_reply *reply,
-				  struct bytes after, int *fds, size_t n_fds,
-				  const struct err *err));
+		  uint64_t deadline_ms, api_node_fn *on_done);
+/* For those who ask by themselves: c->on_node and c->on_store_any are told. */
+void api_on_node(struct node_call *call, const struct node_reply *reply, struct bytes after,
+		 int *fds, size_t n_fds, const struct err *err);
+void api_on_store_any(struct store_call *call, const struct store_result *ret,
+		      const struct err *err);

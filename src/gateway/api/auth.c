@@ -65,9 +65,8 @@ static void accept_key(struct api_call *c, struct key_entry *e)
 	api_proceed(c);
 }
 
-static void on_found(struct store_call *call, const struct store_result *ret, const struct err *err)
+static void on_found(struct api_call *c, const struct store_result *ret, const struct err *err)
 {
-	struct api_call *c = CONTAINER_OF(call, struct api_call, store);
 	struct api *a = c->g->api;
 	struct key_entry *old;
 
@@ -96,7 +95,8 @@ static void ask_store(struct api_call *c)
 	struct err err;
 
 	sha256_hex_of(bytes_str(c->key), rq.key.hash);
-	if (store_ask(c->g->api->store, &c->store, &rq, on_found, &err) == 0)
+	c->on_store_any = on_found;
+	if (store_ask(c->g->api->store, &c->store, &rq, api_on_store_any, &err) == 0)
 		return;
 	old = key_cache_find(c->g->api->keys, c->hash);
 	if (old)

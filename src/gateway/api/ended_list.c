@@ -60,21 +60,17 @@ static int keep(struct ended_job *j, const struct node_tombstone *t)
 	return 0;
 }
 
-static void on_part(struct node_call *call, const struct node_reply *reply, struct bytes after,
-		    int *fds, size_t n_fds, const struct err *err)
+static void on_part(struct api_call *c, struct node_answer *said)
 {
-	struct api_call *c = CONTAINER_OF(call, struct api_call, node);
 	struct ended_job *j = job_of(c);
 	struct node_tombstone t;
 	bool any = false;
 
-	(void)fds;
-	(void)n_fds;
-	if (err) {
-		api_fail_reply(c, reply, err);
+	if (said->err) {
+		api_fail_reply(c, said);
 		return;
 	}
-	for (; node_tombstone_next(&after, &t); any = true) {
+	for (; node_tombstone_next(&said->after, &t); any = true) {
 		if (keep(j, &t) < 0) {
 			api_fail(c, 503, "no memory for the list");
 			return;

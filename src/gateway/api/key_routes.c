@@ -52,15 +52,10 @@ static json_t *key_json(const struct api_call *c, const struct store_key *k, con
 	return o;
 }
 
-static void on_keys(struct store_call *call, const struct store_result *ret, const struct err *err)
+static void on_keys(struct api_call *c, const struct store_result *ret)
 {
-	struct api_call *c = CONTAINER_OF(call, struct api_call, store);
 	json_t *all;
 
-	if (err) {
-		api_fail_err(c, err);
-		return;
-	}
 	all = json_array();
 	for (size_t i = 0; i < ret->n_keys; i++)
 		json_array_append_new(all, key_json(c, &ret->keys[i], NULL));
@@ -75,15 +70,9 @@ void key_list(struct api_call *c)
 	api_ask_store(c, &rq, on_keys);
 }
 
-static void on_key_added(struct store_call *call, const struct store_result *ret,
-			 const struct err *err)
+static void on_key_added(struct api_call *c, const struct store_result *ret)
 {
-	struct api_call *c = CONTAINER_OF(call, struct api_call, store);
-
-	if (err)
-		api_fail_err(c, err);
-	else
-		api_answer(c, 201, key_json(c, &ret->keys[0], c->key));
+	api_answer(c, 201, key_json(c, &ret->keys[0], c->key));
 }
 
 /* A new key in c->key, and what is kept of it. */
@@ -113,16 +102,10 @@ void key_add(struct api_call *c)
 	api_ask_store(c, &rq, on_key_added);
 }
 
-static void on_renamed(struct store_call *call, const struct store_result *ret,
-		       const struct err *err)
+static void on_renamed(struct api_call *c, const struct store_result *ret)
 {
-	struct api_call *c = CONTAINER_OF(call, struct api_call, store);
-
 	(void)ret;
-	if (err)
-		api_fail_err(c, err);
-	else
-		api_answer(c, 200, NULL);
+	api_answer(c, 200, NULL);
 }
 
 /* The key named in the path. False: no such key can exist, and it was answered so. */
@@ -148,15 +131,8 @@ static void key_rename(struct api_call *c)
 
 /* Forgotten here before the answer leaves: whoever reads it knows that the key is dead. The keys
  * that it made are among its team's. */
-static void on_removed(struct store_call *call, const struct store_result *ret,
-		       const struct err *err)
+static void on_removed(struct api_call *c, const struct store_result *ret)
 {
-	struct api_call *c = CONTAINER_OF(call, struct api_call, store);
-
-	if (err) {
-		api_fail_err(c, err);
-		return;
-	}
 	key_cache_drop_team(c->g->api->keys, ret->keys[0].team_id);
 	api_answer(c, 204, NULL);
 }
@@ -170,15 +146,8 @@ static void key_remove(struct api_call *c)
 		api_ask_store(c, &rq, on_removed);
 }
 
-static void on_rotated(struct store_call *call, const struct store_result *ret,
-		       const struct err *err)
+static void on_rotated(struct api_call *c, const struct store_result *ret)
 {
-	struct api_call *c = CONTAINER_OF(call, struct api_call, store);
-
-	if (err) {
-		api_fail_err(c, err);
-		return;
-	}
 	key_cache_drop_team(c->g->api->keys, ret->keys[0].team_id);
 	api_answer(c, 201, key_json(c, &ret->keys[0], c->key));
 }
@@ -195,14 +164,9 @@ static void admin_key_rotate(struct api_call *c)
 
 /* --- limits and services -------------------------------------------------------------------- */
 
-static void on_shown(struct store_call *call, const struct store_result *ret, const struct err *err)
+static void on_shown(struct api_call *c, const struct store_result *ret)
 {
-	struct api_call *c = CONTAINER_OF(call, struct api_call, store);
-
-	if (err)
-		api_fail_err(c, err);
-	else
-		api_answer(c, 200, key_json(c, &ret->keys[0], NULL));
+	api_answer(c, 200, key_json(c, &ret->keys[0], NULL));
 }
 
 static void show_key(struct api_call *c)
@@ -214,28 +178,18 @@ static void show_key(struct api_call *c)
 }
 
 /* In force from the next create on, by any key that has the same limits. */
-static void on_changed(struct store_call *call, const struct store_result *ret,
-		       const struct err *err)
+static void on_changed(struct api_call *c, const struct store_result *ret)
 {
-	struct api_call *c = CONTAINER_OF(call, struct api_call, store);
-
-	if (!err)
-		key_cache_drop_team(c->g->api->keys, ret->keys[0].team_id);
-	on_shown(call, ret, err);
+	key_cache_drop_team(c->g->api->keys, ret->keys[0].team_id);
+	on_shown(c, ret);
 }
 
-static void on_to_limit(struct store_call *call, const struct store_result *ret,
-			const struct err *err)
+static void on_to_limit(struct api_call *c, const struct store_result *ret)
 {
-	struct api_call *c = CONTAINER_OF(call, struct api_call, store);
 	AUTO(json_decrefp) json_t *body = NULL;
 	struct store_request rq = { .verb = STORE_KEY_LIMIT };
 	struct err why;
 
-	if (err) {
-		api_fail_err(c, err);
-		return;
-	}
 	rq.key = ret->keys[0];
 	if (api_body(c, &body) < 0)
 		return;

@@ -6,20 +6,17 @@
 
 enum { LOST_DEPTH_MAX = 4, LOST_PAGE = 200 }; /* as many as node tells at once */
 
-static void on_list(struct node_call *call, const struct node_reply *reply, struct bytes after,
-		    int *fds, size_t n_fds, const struct err *err)
+static void on_list(struct api_call *c, struct node_answer *said)
 {
-	struct api_call *c = CONTAINER_OF(call, struct api_call, node);
 	json_t *all = NULL;
 	char next[24];
 	struct err why;
 
-	(void)fds, (void)n_fds;
-	if (err) {
-		api_fail_reply(c, reply, err);
+	if (said->err) {
+		api_fail_reply(c, said);
 		return;
 	}
-	if (json_decode(after, NODE_MESSAGE_MAX, LOST_DEPTH_MAX, &all, &why) < 0 ||
+	if (json_decode(said->after, NODE_MESSAGE_MAX, LOST_DEPTH_MAX, &all, &why) < 0 ||
 	    !json_is_array(all)) {
 		json_decref(all);
 		api_fail(c, 500, "node's list cannot be read");
@@ -54,14 +51,10 @@ static void admin_lost_list(struct api_call *c)
 	api_ask_node(c, &rq, (struct bytes){ 0 }, API_NODE_MS, on_list);
 }
 
-static void on_done(struct node_call *call, const struct node_reply *reply, struct bytes after,
-		    int *fds, size_t n_fds, const struct err *err)
+static void on_done(struct api_call *c, struct node_answer *said)
 {
-	struct api_call *c = CONTAINER_OF(call, struct api_call, node);
-
-	(void)after, (void)fds, (void)n_fds;
-	if (err)
-		api_fail_reply(c, reply, err);
+	if (said->err)
+		api_fail_reply(c, said);
 	else
 		api_answer(c, 204, NULL);
 }

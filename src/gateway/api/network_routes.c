@@ -9,9 +9,7 @@ enum { QUESTION_MAX = 260, NETWORK_DEPTH_MAX = 16 }; /* a name, a colon and a po
 
 /* About the sandbox in the path, with something to say. */
 static void ask_with(struct api_call *c, enum node_verb verb, const json_t *text,
-		     void (*on_done)(struct node_call *call, const struct node_reply *reply,
-				     struct bytes after, int *fds, size_t n_fds,
-				     const struct err *err))
+		     api_node_fn *on_done)
 {
 	AUTO(buf_done) struct buf out = BUF_MAX(NODE_TEXT_MAX);
 	struct node_request rq = { .verb = verb };
@@ -47,18 +45,14 @@ static void sandbox_network(struct api_call *c)
 }
 
 /* What node says, as it is. */
-static void on_told(struct node_call *call, const struct node_reply *reply, struct bytes after,
-		    int *fds, size_t n_fds, const struct err *err)
+static void on_told(struct api_call *c, struct node_answer *said)
 {
-	struct api_call *c = CONTAINER_OF(call, struct api_call, node);
 	json_t *told = NULL;
 	struct err why;
 
-	(void)fds;
-	(void)n_fds;
-	if (err)
-		sandbox_fail(c, reply, err);
-	else if (json_decode(after, NODE_MESSAGE_MAX, NETWORK_DEPTH_MAX, &told, &why) < 0)
+	if (said->err)
+		sandbox_fail(c, said);
+	else if (json_decode(said->after, NODE_MESSAGE_MAX, NETWORK_DEPTH_MAX, &told, &why) < 0)
 		api_fail(c, 500, "node's answer cannot be read: %s", why.msg);
 	else
 		api_answer(c, 200, told);

@@ -27,8 +27,7 @@ bool sandbox_take_id(struct api_call *c)
 
 /* The admin door has no team of its own, which node takes for any. */
 void sandbox_ask(struct api_call *c, const struct node_request *rq, uint64_t deadline_ms,
-		 void (*on_done)(struct node_call *call, const struct node_reply *reply,
-				 struct bytes after, int *fds, size_t n_fds, const struct err *err))
+		 api_node_fn *on_done)
 {
 	struct node_request whole = *rq;
 
@@ -54,13 +53,14 @@ void sandbox_limit(const struct api_call *c, struct node_request *rq)
 	rq->team_limits = limits_of(&c->team.limits);
 }
 
-void sandbox_fail(struct api_call *c, const struct node_reply *reply, const struct err *err)
+void sandbox_fail(struct api_call *c, const struct node_answer *said)
 {
+	const struct node_reply *reply = said->reply;
 	char message[128 + NODE_ID_MAX];
 	json_t *body;
 
-	if (err->code != ERR_NOT_FOUND) {
-		api_fail_reply(c, reply, err);
+	if (said->err->code != ERR_NOT_FOUND) {
+		api_fail_reply(c, said);
 		return;
 	}
 	snprintf(message, sizeof(message),
@@ -74,16 +74,10 @@ void sandbox_fail(struct api_call *c, const struct node_reply *reply, const stru
 	api_answer(c, 404, body);
 }
 
-void sandbox_on_no_content(struct node_call *call, const struct node_reply *reply,
-			   struct bytes after, int *fds, size_t n_fds, const struct err *err)
+void sandbox_on_no_content(struct api_call *c, struct node_answer *said)
 {
-	struct api_call *c = CONTAINER_OF(call, struct api_call, node);
-
-	(void)after;
-	(void)fds;
-	(void)n_fds;
-	if (err)
-		sandbox_fail(c, reply, err);
+	if (said->err)
+		sandbox_fail(c, said);
 	else
 		api_answer(c, 204, NULL);
 }

@@ -62,20 +62,15 @@ static void sandbox_timeout(struct api_call *c)
 }
 
 /* A refresh resumes nothing and shortens nothing, so how things stand comes first. */
-static void on_to_refresh(struct node_call *call, const struct node_reply *reply,
-			  struct bytes after, int *fds, size_t n_fds, const struct err *err)
+static void on_to_refresh(struct api_call *c, struct node_answer *said)
 {
-	struct api_call *c = CONTAINER_OF(call, struct api_call, node);
 	struct node_request rq = { .verb = NODE_TIMEOUT, .timeout_s = c->seconds };
 
-	(void)after;
-	(void)fds;
-	(void)n_fds;
-	if (err)
-		sandbox_fail(c, reply, err);
-	else if (reply->sandbox.state != NODE_RUNNING)
+	if (said->err)
+		sandbox_fail(c, said);
+	else if (said->reply->sandbox.state != NODE_RUNNING)
 		api_fail(c, 409, "Sandbox \"%s\" is not running", c->params[0]);
-	else if (reply->sandbox.end_ns >= clock_wall_ns() + c->seconds * NSEC_PER_SEC)
+	else if (said->reply->sandbox.end_ns >= clock_wall_ns() + c->seconds * NSEC_PER_SEC)
 		api_answer(c, 204, NULL);
 	else
 		sandbox_ask(c, &rq, API_NODE_MS, sandbox_on_no_content);
@@ -98,12 +93,11 @@ static void sandbox_refresh(struct api_call *c)
 }
 
 /* Asked again by a link that came back, it finds what it did itself. */
-static void on_paused(struct node_call *call, const struct node_reply *reply, struct bytes after,
-		      int *fds, size_t n_fds, const struct err *err)
+static void on_paused(struct api_call *c, struct node_answer *said)
 {
-	bool done = err && err->code == ERR_EXISTS && call->n_sends > 1;
-
-	sandbox_on_no_content(call, reply, after, fds, n_fds, done ? NULL : err);
+	if (said->err && said->err->code == ERR_EXISTS && c->node.n_sends > 1)
+		said->err = NULL;
+	sandbox_on_no_content(c, said);
 }
 
 static void sandbox_pause(struct api_call *c)
@@ -116,19 +110,13 @@ static void sandbox_pause(struct api_call *c)
 		sandbox_ask(c, &rq, API_PAUSE_MS, on_paused);
 }
 
-static void on_connected(struct node_call *call, const struct node_reply *reply, struct bytes after,
-			 int *fds, size_t n_fds, const struct err *err)
+static void on_connected(struct api_call *c, struct node_answer *said)
 {
-	struct api_call *c = CONTAINER_OF(call, struct api_call, node);
-
-	(void)after;
-	(void)fds;
-	(void)n_fds;
-	if (err)
-		sandbox_fail(c, reply, err);
+	if (said->err)
+		sandbox_fail(c, said);
 	else
-		api_answer(c, reply->resumed ? 201 : 200,
-			   sandbox_json(&reply->sandbox, c->g->domain));
+		api_answer(c, said->reply->resumed ? 201 : 200,
+			   sandbox_json(&said->reply->sandbox, c->g->domain));
 }
 
 static void ask_to_run(struct api_call *c, enum node_verb verb, int64_t seconds, uint32_t flags)

@@ -150,24 +150,19 @@ static void answer(struct api_call *c)
 
 static void ask_part(struct api_call *c);
 
-static void on_part(struct node_call *call, const struct node_reply *reply, struct bytes after,
-		    int *fds, size_t n_fds, const struct err *err)
+static void on_part(struct api_call *c, struct node_answer *said)
 {
-	struct api_call *c = CONTAINER_OF(call, struct api_call, node);
 	struct list_job *j = job_of(c);
 	struct node_sandbox s;
 	struct bytes text;
 	struct err why;
 	bool any = false;
 
-	(void)reply;
-	(void)fds;
-	(void)n_fds;
-	if (err) {
-		api_fail_err(c, err);
+	if (said->err) {
+		api_fail_err(c, said->err);
 		return;
 	}
-	for (; node_entry_next(&after, &s, &text); any = true) {
+	for (; node_entry_next(&said->after, &s, &text); any = true) {
 		if (look_at(j, &s, text, &why) < 0) {
 			api_fail_err(c, &why);
 			return;

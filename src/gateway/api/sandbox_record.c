@@ -102,19 +102,15 @@ static json_t *array_of(struct bytes text)
 	return v;
 }
 
-static void on_metrics(struct node_call *call, const struct node_reply *reply, struct bytes after,
-		       int *fds, size_t n_fds, const struct err *err)
+static void on_metrics(struct api_call *c, struct node_answer *said)
 {
-	struct api_call *c = CONTAINER_OF(call, struct api_call, node);
 	json_t *points;
 
-	(void)fds;
-	(void)n_fds;
-	if (err) {
-		sandbox_fail(c, reply, err);
+	if (said->err) {
+		sandbox_fail(c, said);
 		return;
 	}
-	points = array_of(after);
+	points = array_of(said->after);
 	if (points)
 		api_answer(c, 200, points);
 	else
@@ -133,20 +129,16 @@ static void sandbox_metrics(struct api_call *c)
 
 static void ask_next(struct api_call *c);
 
-static void on_latest(struct node_call *call, const struct node_reply *reply, struct bytes after,
-		      int *fds, size_t n_fds, const struct err *err)
+static void on_latest(struct api_call *c, struct node_answer *said)
 {
-	struct api_call *c = CONTAINER_OF(call, struct api_call, node);
 	AUTO(json_decrefp) json_t *points = NULL;
 	size_t n;
 
-	(void)fds;
-	(void)n_fds;
-	if (err && err->code != ERR_NOT_FOUND) {
-		sandbox_fail(c, reply, err);
+	if (said->err && said->err->code != ERR_NOT_FOUND) {
+		sandbox_fail(c, said);
 		return;
 	}
-	points = err ? NULL : array_of(after);
+	points = said->err ? NULL : array_of(said->after);
 	n = json_array_size(points);
 	if (n > 0 &&
 	    json_object_set(job_of(c)->found, c->params[0], json_array_get(points, n - 1)) < 0)
@@ -265,21 +257,17 @@ static int add_logs(struct record_job *j, const json_t *part, struct err *err)
 	return 0;
 }
 
-static void on_logs(struct node_call *call, const struct node_reply *reply, struct bytes after,
-		    int *fds, size_t n_fds, const struct err *err)
+static void on_logs(struct api_call *c, struct node_answer *said)
 {
-	struct api_call *c = CONTAINER_OF(call, struct api_call, node);
 	struct record_job *j = job_of(c);
 	AUTO(json_decrefp) json_t *part = NULL;
 	struct err why;
 
-	(void)fds;
-	(void)n_fds;
-	if (err) {
-		sandbox_fail(c, reply, err);
+	if (said->err) {
+		sandbox_fail(c, said);
 		return;
 	}
-	part = array_of(after);
+	part = array_of(said->after);
 	if (!part)
 		api_fail(c, 500, "node's logs cannot be read");
 	else if (add_logs(j, part, &why) < 0)

@@ -8,18 +8,12 @@
 
 enum { IDEMPOTENCY_MAX = 255, IDEMPOTENCY_DIGITS = 48 };
 
-static void on_created(struct node_call *call, const struct node_reply *reply, struct bytes after,
-		       int *fds, size_t n_fds, const struct err *err)
+static void on_created(struct api_call *c, struct node_answer *said)
 {
-	struct api_call *c = CONTAINER_OF(call, struct api_call, node);
-
-	(void)after;
-	(void)fds;
-	(void)n_fds;
-	if (err)
-		api_fail_reply(c, reply, err);
+	if (said->err)
+		api_fail_reply(c, said);
 	else
-		api_answer(c, 201, sandbox_json(&reply->sandbox, c->g->domain));
+		api_answer(c, 201, sandbox_json(&said->reply->sandbox, c->g->domain));
 }
 
 /* Whatever it looks like, node keeps a hash of it, which is nobody else's. */
@@ -103,20 +97,16 @@ static void sandbox_create_v2(struct api_call *c)
 	create(c, API_V2);
 }
 
-static void on_got(struct node_call *call, const struct node_reply *reply, struct bytes after,
-		   int *fds, size_t n_fds, const struct err *err)
+static void on_got(struct api_call *c, struct node_answer *said)
 {
-	struct api_call *c = CONTAINER_OF(call, struct api_call, node);
 	AUTO(json_decrefp) json_t *text = NULL;
 
-	(void)fds;
-	(void)n_fds;
-	if (err) {
-		sandbox_fail(c, reply, err);
+	if (said->err) {
+		sandbox_fail(c, said);
 		return;
 	}
-	text = sandbox_text(after);
-	api_answer(c, 200, sandbox_detail_json(&reply->sandbox, text, c->g->domain));
+	text = sandbox_text(said->after);
+	api_answer(c, 200, sandbox_detail_json(&said->reply->sandbox, text, c->g->domain));
 }
 
 static void sandbox_get(struct api_call *c)
@@ -133,18 +123,13 @@ static void sandbox_kill(struct api_call *c)
 }
 
 /* For an operator: what it is, or what became of it. */
-static void on_why(struct node_call *call, const struct node_reply *reply, struct bytes after,
-		   int *fds, size_t n_fds, const struct err *err)
+static void on_why(struct api_call *c, struct node_answer *said)
 {
-	struct api_call *c = CONTAINER_OF(call, struct api_call, node);
-
-	(void)after;
-	(void)fds;
-	(void)n_fds;
-	if (err && (err->code != ERR_NOT_FOUND || !reply || !reply->sandbox.reason))
-		sandbox_fail(c, reply, err);
+	if (said->err &&
+	    (said->err->code != ERR_NOT_FOUND || !said->reply || !said->reply->sandbox.reason))
+		sandbox_fail(c, said);
 	else
-		api_answer(c, 200, sandbox_why_json(&reply->sandbox, c->params[0]));
+		api_answer(c, 200, sandbox_why_json(&said->reply->sandbox, c->params[0]));
 }
 
 static void admin_sandbox_why(struct api_call *c)

@@ -12,8 +12,7 @@ struct fill_job {
 	struct node_request rq;
 	json_t *text;
 	uint64_t deadline_ms;
-	void (*on_done)(struct node_call *call, const struct node_reply *reply, struct bytes after,
-			int *fds, size_t n_fds, const struct err *err);
+	api_node_fn *on_done;
 };
 
 static struct fill_job *job_of(const struct api_call *c)
@@ -29,9 +28,8 @@ static void job_free(struct api_job *job)
 	free(j);
 }
 
-static void on_found(struct store_call *call, const struct store_result *ret, const struct err *err)
+static void on_found(struct api_call *c, const struct store_result *ret, const struct err *err)
 {
-	struct api_call *c = CONTAINER_OF(call, struct api_call, store);
 	AUTO(buf_done) struct buf text = BUF_MAX(NODE_TEXT_MAX);
 	struct fill_job *j = job_of(c);
 	json_t *sealed = json_object();
@@ -82,9 +80,7 @@ static bool names_any(struct bytes text)
 }
 
 void secret_fill(struct api_call *c, const struct node_request *rq, struct bytes text,
-		 uint64_t deadline_ms,
-		 void (*on_done)(struct node_call *call, const struct node_reply *reply,
-				 struct bytes after, int *fds, size_t n_fds, const struct err *err))
+		 uint64_t deadline_ms, api_node_fn *on_done)
 {
 	AUTO(json_decrefp) json_t *v = NULL, *names = NULL;
 	struct store_request ask = { .verb = STORE_SECRET_FIND };
@@ -107,5 +103,5 @@ void secret_fill(struct api_call *c, const struct node_request *rq, struct bytes
 	}
 	*j = (struct fill_job){ { job_free }, *rq, TAKE(v), deadline_ms, on_done };
 	c->job = &j->job;
-	api_ask_store(c, &ask, on_found);
+	api_ask_store_any(c, &ask, on_found);
 }

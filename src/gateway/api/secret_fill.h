@@ -10,7 +10,4 @@
 
 /* As api_ask_node(), with "sealed":{"name":"<base64>"} in the text where its rules name secrets. */
 void secret_fill(struct api_call *c, const struct node_request *rq, struct bytes text,
-		 uint64_t deadline_ms,
-		 void (*on_done)(struct node_call *call, const struct node_reply *reply,
-				 struct bytes after, int *fds, size_t n_fds,
-				 const struct err *err));
+		 uint64_t deadline_ms, api_node_fn *on_done);

@@ -120,16 +120,16 @@ static struct secret_job *job_new(struct api_call *c)
 
 /* Ask about the secret of a request; its memory is the store's from here on. */
 static void ask_store(struct api_call *c, enum store_verb verb, struct store_secret *s,
-		      store_done_fn *on_done)
+		      api_store_any_fn *on_done)
 {
 	if (s)
-		api_ask_store(c, &(struct store_request){ .verb = verb, .secret = s }, on_done);
+		api_ask_store_any(c, &(struct store_request){ .verb = verb, .secret = s }, on_done);
 	else
 		api_fail(c, 503, "no memory");
 }
 
 /* The one in the path. */
-static void ask_which(struct api_call *c, store_done_fn *on_done)
+static void ask_which(struct api_call *c, api_store_any_fn *on_done)
 {
 	struct store_secret *s = store_secret_new(c->team.id);
 
@@ -144,10 +144,7 @@ static void ask_which(struct api_call *c, store_done_fn *on_done)
 /* --- telling node ------------------------------------------------------------------------- */
 
 /* `sealed` may be NULL: there is none any more. */
-static void tell_node(struct api_call *c, const char *sealed,
-		      void (*on_done)(struct node_call *call, const struct node_reply *reply,
-				      struct bytes after, int *fds, size_t n_fds,
-				      const struct err *err))
+static void tell_node(struct api_call *c, const char *sealed, api_node_fn *on_done)
 {
 	AUTO(json_decrefp)
 	json_t *text = json_pack("{s:s, s:s?}", "name", job_of(c)->name, "sealed", sealed);
@@ -164,29 +161,19 @@ static void tell_node(struct api_call *c, const char *sealed,
 
 /* --- a value ------------------------------------------------------------------------------ */
 
-static void on_told(struct node_call *call, const struct node_reply *reply, struct bytes after,
-		    int *fds, size_t n_fds, const struct err *err)
+static void on_told(struct api_call *c, struct node_answer *said)
 {
-	struct api_call *c = CONTAINER_OF(call, struct api_call, node);
-
-	(void)reply;
-	(void)after;
-	(void)fds;
-	(void)n_fds;
-	if (err && job_of(c)->id[0]) { /* sandboxes may go on with the old one: to be done again */
-		fail(c, err);
+	if (said->err && job_of(c)->id[0]) { /* sandboxes may go on with the old: done again */
+		fail(c, said->err);
 		return;
 	}
-	if (err)
-		log_warn("secrets: node was not told of a new one: %s", err->msg);
+	if (said->err)
+		log_warn("secrets: node was not told of a new one: %s", said->err->msg);
 	api_answer(c, job_of(c)->id[0] ? 200 : 201, TAKE(job_of(c)->answer));
 }
 
-static void on_stored(struct store_call *call, const struct store_result *ret,
-		      const struct err *err)
+static void on_stored(struct api_call *c, const struct store_result *ret, const struct err *err)
 {
-	struct api_call *c = CONTAINER_OF(call, struct api_call, store);
-
 	if (err) {
 		fail(c, err);
 		return;
@@ -232,20 +219,15 @@ static struct store_secret *to_store(struct api_call *c)
 	return NULL;
 }
 
-static void on_seal_key(struct node_call *call, const struct node_reply *reply, struct bytes after,
-			int *fds, size_t n_fds, const struct err *err)
+static void on_seal_key(struct api_call *c, struct node_answer *said)
 {
-	struct api_call *c = CONTAINER_OF(call, struct api_call, node);
 	AUTO(json_decrefp) json_t *text = NULL;
 	struct bytes key;
 	struct err why;
 
-	(void)reply;
-	(void)fds;
-	(void)n_fds;
-	if (err)
-		fail_node(c, err);
-	else if (json_decode(after, NODE_TEXT_MAX, KEY_DEPTH_MAX, &text, &why) < 0 ||
+	if (said->err)
+		fail_node(c, said->err);
+	else if (json_decode(said->after, NODE_TEXT_MAX, KEY_DEPTH_MAX, &text, &why) < 0 ||
 		 json_want_string(text, "sealKey", &key, &why) < 0 ||
 		 seal_value(c, key, &why) < 0) {
 		why.code = ERR_INTERNAL; /* nothing of it is the client's fault */
@@ -301,11 +283,8 @@ static bool take_found(struct api_call *c, const struct store_result *ret, const
 	return true;
 }
 
-static void on_to_replace(struct store_call *call, const struct store_result *ret,
-			  const struct err *err)
+static void on_to_replace(struct api_call *c, const struct store_result *ret, const struct err *err)
 {
-	struct api_call *c = CONTAINER_OF(call, struct api_call, store);
-
 	if (take_found(c, ret, err))
 		ask_seal_key(c);
 }
@@ -318,10 +297,8 @@ static void secret_replace(struct api_call *c)
 
 /* --- looking ------------------------------------------------------------------------------ */
 
-static void on_got(struct store_call *call, const struct store_result *ret, const struct err *err)
+static void on_got(struct api_call *c, const struct store_result *ret, const struct err *err)
 {
-	struct api_call *c = CONTAINER_OF(call, struct api_call, store);
-
 	if (err)
 		fail(c, err);
 	else
@@ -334,10 +311,8 @@ static void secret_get(struct api_call *c)
 }
 
 /* One more was asked for than is shown: then there is another page. */
-static void on_listed(struct store_call *call, const struct store_result *ret,
-		      const struct err *err)
+static void on_listed(struct api_call *c, const struct store_result *ret, const struct err *err)
 {
-	struct api_call *c = CONTAINER_OF(call, struct api_call, store);
 	struct http1_field next = { BYTES_LIT("X-Next-Token"), { 0 } };
 	json_t *all = json_array();
 	size_t shown;
@@ -401,34 +376,28 @@ static void secret_list(struct api_call *c)
 	memcpy(rq.secret->id, after, sizeof(after));
 	c->seconds = (uint32_t)limit;
 	rq.count = c->seconds + 1;
-	api_ask_store(c, &rq, on_listed);
+	api_ask_store_any(c, &rq, on_listed);
 }
 
 /* --- delete ------------------------------------------------------------------------------- */
 
-static void on_removed(struct store_call *call, const struct store_result *ret,
-		       const struct err *err);
+static void on_removed(struct api_call *c, const struct store_result *ret, const struct err *err);
 
 /* Sandboxes lose the secret before the store does. Node is told again afterwards, for sandboxes
  * that were made in between. */
-static void on_untold(struct node_call *call, const struct node_reply *reply, struct bytes after,
-		      int *fds, size_t n_fds, const struct err *err)
+static void on_untold(struct api_call *c, struct node_answer *said)
 {
-	struct api_call *c = CONTAINER_OF(call, struct api_call, node);
 	struct store_secret *s;
 
-	(void)reply;
-	(void)after;
-	(void)fds;
-	(void)n_fds;
 	if (job_of(c)->removed) {
-		if (err)
-			log_warn("secrets: node was not told twice of a deletion: %s", err->msg);
+		if (said->err)
+			log_warn("secrets: node was not told twice of a deletion: %s",
+				 said->err->msg);
 		api_answer(c, 204, NULL);
 		return;
 	}
-	if (err) {
-		fail(c, err);
+	if (said->err) {
+		fail(c, said->err);
 		return;
 	}
 	s = store_secret_new(c->team.id);
@@ -437,11 +406,8 @@ static void on_untold(struct node_call *call, const struct node_reply *reply, st
 	ask_store(c, STORE_SECRET_REMOVE, s, on_removed);
 }
 
-static void on_removed(struct store_call *call, const struct store_result *ret,
-		       const struct err *err)
+static void on_removed(struct api_call *c, const struct store_result *ret, const struct err *err)
 {
-	struct api_call *c = CONTAINER_OF(call, struct api_call, store);
-
 	(void)ret;
 	if (err) {
 		fail(c, err);
@@ -451,11 +417,8 @@ static void on_removed(struct store_call *call, const struct store_result *ret,
 	tell_node(c, NULL, on_untold);
 }
 
-static void on_to_remove(struct store_call *call, const struct store_result *ret,
-			 const struct err *err)
+static void on_to_remove(struct api_call *c, const struct store_result *ret, const struct err *err)
 {
-	struct api_call *c = CONTAINER_OF(call, struct api_call, store);
-
 	if (!take_found(c, ret, err))
 		return;
 	c->outlives = true;

@@ -43,17 +43,16 @@ static json_t *info_json(const struct api_call *c, const json_t *s)
 }
 
 /* What node says, or NULL: answered already. */
-static json_t *take_text(struct api_call *c, const struct node_reply *reply, struct bytes after,
-			 const struct err *err)
+static json_t *take_text(struct api_call *c, const struct node_answer *said)
 {
 	json_t *v = NULL;
 	struct err why;
 
-	if (err) {
-		sandbox_fail(c, reply, err);
+	if (said->err) {
+		sandbox_fail(c, said);
 		return NULL;
 	}
-	if (json_decode(after, NODE_MESSAGE_MAX, SNAPSHOT_TEXT_DEPTH, &v, &why) < 0) {
+	if (json_decode(said->after, NODE_MESSAGE_MAX, SNAPSHOT_TEXT_DEPTH, &v, &why) < 0) {
 		api_fail(c, 500, "node's snapshots cannot be read");
 		return NULL;
 	}
@@ -62,14 +61,10 @@ static json_t *take_text(struct api_call *c, const struct node_reply *reply, str
 
 /* --- take --------------------------------------------------------------------------------- */
 
-static void on_taken(struct node_call *call, const struct node_reply *reply, struct bytes after,
-		     int *fds, size_t n_fds, const struct err *err)
+static void on_taken(struct api_call *c, struct node_answer *said)
 {
-	struct api_call *c = CONTAINER_OF(call, struct api_call, node);
-	AUTO(json_decrefp) json_t *s = take_text(c, reply, after, err);
+	AUTO(json_decrefp) json_t *s = take_text(c, said);
 
-	(void)fds;
-	(void)n_fds;
 	if (s)
 		api_answer(c, 201, info_json(c, s));
 }
@@ -197,14 +192,10 @@ static void answer_page(struct api_call *c, const json_t *all,
 	api_answer_with(c, 200, out, &next, n > shown);
 }
 
-static void on_list(struct node_call *call, const struct node_reply *reply, struct bytes after,
-		    int *fds, size_t n_fds, const struct err *err)
+static void on_list(struct api_call *c, struct node_answer *said)
 {
-	struct api_call *c = CONTAINER_OF(call, struct api_call, node);
-	AUTO(json_decrefp) json_t *all = take_text(c, reply, after, err);
+	AUTO(json_decrefp) json_t *all = take_text(c, said);
 
-	(void)fds;
-	(void)n_fds;
 	if (all)
 		answer_page(c, all, info_json);
 }
@@ -216,22 +207,15 @@ static json_t *whole_json(const struct api_call *c, const json_t *s)
 	return json_deep_copy(s);
 }
 
-static void on_admin_list(struct node_call *call, const struct node_reply *reply,
-			  struct bytes after, int *fds, size_t n_fds, const struct err *err)
+static void on_admin_list(struct api_call *c, struct node_answer *said)
 {
-	struct api_call *c = CONTAINER_OF(call, struct api_call, node);
-	AUTO(json_decrefp) json_t *all = take_text(c, reply, after, err);
+	AUTO(json_decrefp) json_t *all = take_text(c, said);
 
-	(void)fds;
-	(void)n_fds;
 	if (all)
 		answer_page(c, all, whole_json);
 }
 
-static void ask_list(struct api_call *c,
-		     void (*on_done)(struct node_call *call, const struct node_reply *reply,
-				     struct bytes after, int *fds, size_t n_fds,
-				     const struct err *err))
+static void ask_list(struct api_call *c, api_node_fn *on_done)
 {
 	struct node_request rq = { .verb = NODE_SNAPSHOTS };
 	struct target target;
@@ -260,16 +244,10 @@ static void admin_snapshot_list(struct api_call *c)
 
 /* --- delete ------------------------------------------------------------------------------- */
 
-static void on_deleted(struct node_call *call, const struct node_reply *reply, struct bytes after,
-		       int *fds, size_t n_fds, const struct err *err)
+static void on_deleted(struct api_call *c, struct node_answer *said)
 {
-	struct api_call *c = CONTAINER_OF(call, struct api_call, node);
-
-	(void)after;
-	(void)fds;
-	(void)n_fds;
-	if (err)
-		api_fail_reply(c, reply, err);
+	if (said->err)
+		api_fail_reply(c, said);
 	else
 		api_answer(c, 204, NULL);
 }
@@ -295,21 +273,17 @@ static json_t *forked_json(const struct api_call *c, const struct node_forked *f
 			 json_text(bytes_str(f->msg)));
 }
 
-static void on_forked(struct node_call *call, const struct node_reply *reply, struct bytes after,
-		      int *fds, size_t n_fds, const struct err *err)
+static void on_forked(struct api_call *c, struct node_answer *said)
 {
-	struct api_call *c = CONTAINER_OF(call, struct api_call, node);
 	struct node_forked f;
 	json_t *all;
 
-	(void)fds;
-	(void)n_fds;
-	if (err) {
-		sandbox_fail(c, reply, err);
+	if (said->err) {
+		sandbox_fail(c, said);
 		return;
 	}
 	all = json_array();
-	while (node_forked_next(&after, &f))
+	while (node_forked_next(&said->after, &f))
 		if (json_array_append_new(all, forked_json(c, &f)) < 0) {
 			json_decref(all);
 			all = NULL;

@@ -11,10 +11,7 @@ enum { TEMPLATES_TEXT_MAX = NODE_MESSAGE_MAX, TEMPLATES_DEPTH_MAX = 8 };
 /* Templates have one build, which E2B's clients want a UUID of. */
 #define NO_BUILD "00000000-0000-0000-0000-000000000000"
 
-static void ask_templates(struct api_call *c,
-			  void (*on_done)(struct node_call *call, const struct node_reply *reply,
-					  struct bytes after, int *fds, size_t n_fds,
-					  const struct err *err))
+static void ask_templates(struct api_call *c, api_node_fn *on_done)
 {
 	const struct node_request rq = { .verb = NODE_TEMPLATES };
 
@@ -22,16 +19,16 @@ static void ask_templates(struct api_call *c,
 }
 
 /* Node's array. Answered already when this fails. */
-static json_t *take_array(struct api_call *c, struct bytes after, const struct err *err)
+static json_t *take_array(struct api_call *c, const struct node_answer *said)
 {
 	json_t *v = NULL;
 	struct err why;
 
-	if (err) {
-		api_fail_err(c, err);
+	if (said->err) {
+		api_fail_err(c, said->err);
 		return NULL;
 	}
-	if (json_decode(after, TEMPLATES_TEXT_MAX, TEMPLATES_DEPTH_MAX, &v, &why) < 0 ||
+	if (json_decode(said->after, TEMPLATES_TEXT_MAX, TEMPLATES_DEPTH_MAX, &v, &why) < 0 ||
 	    !json_is_array(v)) {
 		json_decref(v);
 		api_fail(c, 500, "node's templates cannot be read");
@@ -86,17 +83,12 @@ static json_t *template_json(const json_t *t)
 			 status[0] ? status : "ready");
 }
 
-static void on_list(struct node_call *call, const struct node_reply *reply, struct bytes after,
-		    int *fds, size_t n_fds, const struct err *err)
+static void on_list(struct api_call *c, struct node_answer *said)
 {
-	struct api_call *c = CONTAINER_OF(call, struct api_call, node);
-	AUTO(json_decrefp) json_t *all = take_array(c, after, err);
+	AUTO(json_decrefp) json_t *all = take_array(c, said);
 	json_t *out, *t;
 	size_t i;
 
-	(void)reply;
-	(void)fds;
-	(void)n_fds;
 	if (!all)
 		return;
 	out = json_array();
@@ -118,17 +110,12 @@ static void template_list(struct api_call *c)
 	ask_templates(c, on_list);
 }
 
-static void on_alias(struct node_call *call, const struct node_reply *reply, struct bytes after,
-		     int *fds, size_t n_fds, const struct err *err)
+static void on_alias(struct api_call *c, struct node_answer *said)
 {
-	struct api_call *c = CONTAINER_OF(call, struct api_call, node);
-	AUTO(json_decrefp) json_t *all = take_array(c, after, err);
+	AUTO(json_decrefp) json_t *all = take_array(c, said);
 	json_t *t;
 	size_t i;
 
-	(void)reply;
-	(void)fds;
-	(void)n_fds;
 	if (!all)
 		return;
 	json_array_foreach(all, i, t)
@@ -163,15 +150,10 @@ static void template_alias(struct api_call *c)
 	ask_templates(c, on_alias);
 }
 
-static void on_admin_list(struct node_call *call, const struct node_reply *reply,
-			  struct bytes after, int *fds, size_t n_fds, const struct err *err)
+static void on_admin_list(struct api_call *c, struct node_answer *said)
 {
-	struct api_call *c = CONTAINER_OF(call, struct api_call, node);
-	json_t *all = take_array(c, after, err);
+	json_t *all = take_array(c, said);
 
-	(void)reply;
-	(void)fds;
-	(void)n_fds;
 	if (all)
 		api_answer(c, 200, all);
 }
