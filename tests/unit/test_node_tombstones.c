@@ -156,21 +156,22 @@ static void bury(const char *id, const char *team, uint64_t ended_ns)
 
 static size_t find(const char *team, const char *id)
 {
+	const struct ended_query q = { team, id, 0 };
 	struct journal_search search = { 0 };
 	struct err err;
 
-	assert_int_equal(journal_find_ended(s.journal, &search, team, id, on_found, &err), 0);
+	assert_int_equal(journal_find_ended(s.journal, &search, &q, on_found, &err), 0);
 	run_until(1);
 	return s.n_found;
 }
 
 static size_t list(const char *team, uint64_t after_ns, const char *id)
 {
+	const struct ended_query q = { team, id, after_ns };
 	struct journal_search search = { 0 };
 	struct err err;
 
-	assert_int_equal(journal_list_ended(s.journal, &search, team, after_ns, id, on_found, &err),
-			 0);
+	assert_int_equal(journal_list_ended(s.journal, &search, &q, on_found, &err), 0);
 	run_until(1);
 	return s.n_found;
 }
@@ -211,7 +212,9 @@ static void a_row_becomes_a_tombstone(void **state)
 	scene_open();
 	assert_int_equal(journal_put(s.journal, &w[0], &row, false, on_done, &err), 0);
 	assert_int_equal(journal_bury(s.journal, &w[1], &t, on_done, &err), 0);
-	assert_int_equal(journal_find_ended(s.journal, &search, "t", "a", on_found, &err), 0);
+	assert_int_equal(journal_find_ended(s.journal, &search,
+					    &(struct ended_query){ "t", "a", 0 }, on_found, &err),
+			 0);
 	run_until(3);
 	assert_int_equal(s.n_found, 1); /* it sees what was asked for before */
 	assert_int_equal(count_rows(), 0);
@@ -320,6 +323,7 @@ static void no_more_than_so_many(void **state)
 static void searches_leave_room_for_writes(void **state)
 {
 	static struct journal_search many[JOURNAL_SEARCHES_MAX + 1];
+	const struct ended_query q = { "", "x", 0 };
 	struct journal_row row = { .sandbox = { .id = "a", .team = "t" } };
 	struct journal_write w = { 0 };
 	struct err err;
@@ -327,11 +331,9 @@ static void searches_leave_room_for_writes(void **state)
 	(void)state;
 	scene_open();
 	for (size_t i = 0; i < JOURNAL_SEARCHES_MAX; i++)
-		assert_int_equal(journal_find_ended(s.journal, &many[i], "", "x", on_found, &err),
-				 0);
+		assert_int_equal(journal_find_ended(s.journal, &many[i], &q, on_found, &err), 0);
 	assert_int_equal(
-		journal_find_ended(s.journal, &many[JOURNAL_SEARCHES_MAX], "", "x", on_found, &err),
-		-1);
+		journal_find_ended(s.journal, &many[JOURNAL_SEARCHES_MAX], &q, on_found, &err), -1);
 	assert_int_equal(err.code, ERR_EXHAUSTED);
 	assert_int_equal(journal_put(s.journal, &w, &row, false, on_done, &err), 0);
 	journal_search_cancel(&many[7]);

@@ -25,7 +25,7 @@ static void tell(struct journal_job *job)
 	} else {
 		struct journal_search *s = CONTAINER_OF(w, struct journal_search, write);
 
-		s->on_found(s, job->found, job->rc < 0 ? 0 : job->n_found,
+		s->on_found(s, job->found.all, job->rc < 0 ? 0 : job->found.n,
 			    job->rc < 0 ? &job->err : NULL);
 	}
 }
@@ -136,8 +136,7 @@ int journal_prune(struct journal *j, struct journal_write *w, uint64_t before_ns
 }
 
 static int search(struct journal *j, struct journal_search *s, enum job_kind kind,
-		  const struct node_tombstone *about, size_t max, journal_found_fn *on_found,
-		  struct err *err)
+		  const struct ended_query *q, struct err *err)
 {
 	struct journal_job *job;
 
@@ -146,36 +145,30 @@ static int search(struct journal *j, struct journal_search *s, enum job_kind kin
 			       JOURNAL_SEARCHES_MAX);
 	if (journal_job_make(j, kind, &job, err) < 0)
 		return -1;
-	job->about = *about;
-	job->max = max;
-	job->found = calloc(max, sizeof(*job->found));
-	if (!job->found) {
+	job->about.ended_ns = q->after_ns;
+	snprintf(job->about.team, sizeof(job->about.team), "%s", q->team);
+	snprintf(job->about.id, sizeof(job->about.id), "%s", q->id);
+	job->found.max = kind == JOB_FIND ? 1 : TOMBSTONES_PAGE;
+	job->found.all = calloc(job->found.max, sizeof(*job->found.all));
+	if (!job->found.all) {
 		journal_job_free(job);
 		return err_set(err, ERR_EXHAUSTED, ENOMEM, "journal: no memory for a search");
 	}
-	s->on_found = on_found;
 	return journal_ask(j, job, &s->write, NULL);
 }
 
-int journal_find_ended(struct journal *j, struct journal_search *s, const char *team,
-		       const char *id, journal_found_fn *on_found, struct err *err)
+int journal_find_ended(struct journal *j, struct journal_search *s, const struct ended_query *q,
+		       journal_found_fn *on_found, struct err *err)
 {
-	struct node_tombstone about = { 0 };
-
-	snprintf(about.team, sizeof(about.team), "%s", team);
-	snprintf(about.id, sizeof(about.id), "%s", id);
-	return search(j, s, JOB_FIND, &about, 1, on_found, err);
+	s->on_found = on_found;
+	return search(j, s, JOB_FIND, q, err);
 }
 
-int journal_list_ended(struct journal *j, struct journal_search *s, const char *team,
-		       uint64_t after_ns, const char *id, journal_found_fn *on_found,
-		       struct err *err)
+int journal_list_ended(struct journal *j, struct journal_search *s, const struct ended_query *q,
+		       journal_found_fn *on_found, struct err *err)
 {
-	struct node_tombstone about = { .ended_ns = after_ns };
-
-	snprintf(about.team, sizeof(about.team), "%s", team);
-	snprintf(about.id, sizeof(about.id), "%s", id);
-	return search(j, s, JOB_LIST, &about, TOMBSTONES_PAGE, on_found, err);
+	s->on_found = on_found;
+	return search(j, s, JOB_LIST, q, err);
 }
 
 void journal_search_cancel(struct journal_search *s)

@@ -106,14 +106,16 @@ struct journal_search { /* embedded by the caller; all zero: nothing under way *
 	journal_found_fn *on_found;
 };
 
-/* The tombstone of that id, of `team` ("": any): 0 or 1. Sees all writes that were asked for
- * before. */
-int journal_find_ended(struct journal *j, struct journal_search *s, const char *team,
-		       const char *id, journal_found_fn *on_found, struct err *err) NODISCARD;
+struct ended_query {
+	const char *team, *id; /* team "": any */
+	uint64_t after_ns;     /* of a list */
+};
+/* The tombstone of that id: 0 or 1. Sees all writes that were asked for before. */
+int journal_find_ended(struct journal *j, struct journal_search *s, const struct ended_query *q,
+		       journal_found_fn *on_found, struct err *err) NODISCARD;
 /* Up to TOMBSTONES_PAGE that ended after (after_ns, id), the earliest first. */
-int journal_list_ended(struct journal *j, struct journal_search *s, const char *team,
-		       uint64_t after_ns, const char *id, journal_found_fn *on_found,
-		       struct err *err) NODISCARD;
+int journal_list_ended(struct journal *j, struct journal_search *s, const struct ended_query *q,
+		       journal_found_fn *on_found, struct err *err) NODISCARD;
 void journal_search_cancel(struct journal_search *s);
 
 /* Drops those that ended before, TOMBSTONES_SLICE of them at most. */

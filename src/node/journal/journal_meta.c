@@ -58,16 +58,17 @@ const char *journal_failure(const struct journal *j)
 
 bool journal_ended(struct journal *j, const char *id, enum node_reason *ret_reason)
 {
-	struct node_tombstone t;
+	struct node_tombstone t, about = { 0 };
+	struct tombstones found = { .all = &t, .max = 1 };
 	struct err err;
-	size_t n = 0;
 
-	if (journal_db_find_ended(journal_lock(j), "", id, &t, &n, &err) < 0)
-		n = 0;
+	snprintf(about.id, sizeof(about.id), "%s", id);
+	if (journal_db_find_ended(journal_lock(j), &about, &found, &err) < 0)
+		found.n = 0;
 	journal_unlock(j);
-	if (n > 0)
+	if (found.n > 0)
 		*ret_reason = (enum node_reason)t.reason;
-	return n > 0;
+	return found.n > 0;
 }
 
 int journal_bind(struct journal *j, journal_sums_fn *of, void *context, struct err *err)

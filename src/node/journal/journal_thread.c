@@ -12,7 +12,6 @@
 #include "node/journal/reserve_db.h"
 #include "node/journal/row_file.h"
 #include "node/journal/snapshots_db.h"
-#include "node/journal/tombstones_db.h"
 
 /* --- a job -------------------------------------------------------------------------------- */
 
@@ -34,7 +33,7 @@ void journal_job_free(struct journal_job *job)
 	free(job->row.text);
 	free(job->row.known);
 	free(job->snapshot.known);
-	free(job->found);
+	free(job->found.all);
 	free(job);
 }
 
@@ -90,12 +89,11 @@ static int do_job(struct journal *j, struct journal_job *job, struct err *err)
 	case JOB_NOTE_META:
 		return journal_db_put_meta(j->db, t->id, t->team, err);
 	case JOB_FIND:
-		return journal_db_find_ended(j->db, t->team, t->id, job->found, &job->n_found, err);
+		return journal_db_find_ended(j->db, t, &job->found, err);
 	case JOB_LIST:
-		return journal_db_list_ended(j->db, t->team, t->ended_ns, t->id, job->found,
-					     job->max, &job->n_found, err);
+		return journal_db_list_ended(j->db, t, &job->found, err);
 	case JOB_PRUNE:
-		return journal_db_prune(j->db, t->ended_ns, TOMBSTONES_SLICE, &job->n_found, err);
+		return journal_db_prune(j->db, t->ended_ns, TOMBSTONES_SLICE, &job->found.n, err);
 	case JOB_PUT_SNAPSHOT:
 		return journal_db_put_snapshot(j->db, &job->snapshot, err);
 	case JOB_REMOVE_SNAPSHOT:

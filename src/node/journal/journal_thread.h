@@ -8,6 +8,7 @@
 #include "node/journal/journal_db.h"
 #include "node/journal/journal_meta.h"
 #include "node/journal/journal_snapshots.h"
+#include "node/journal/tombstones_db.h"
 
 enum job_kind {
 	JOB_PUT,
@@ -24,10 +25,9 @@ enum job_kind {
 struct journal_job {
 	struct journal_job *next, **prev;
 	enum job_kind kind;
-	struct journal_row row;       /* JOB_PUT; texts are owned */
-	struct node_tombstone about;  /* the others: of it what they need */
-	struct node_tombstone *found; /* JOB_FIND, JOB_LIST: owned; room for `max` */
-	size_t max, n_found;
+	struct journal_row row;           /* JOB_PUT; texts are owned */
+	struct node_tombstone about;      /* the others: of it what they need */
+	struct tombstones found;          /* JOB_FIND, JOB_LIST: owned */
 	struct journal_snapshot snapshot; /* JOB_PUT_SNAPSHOT, `known` is owned; of a removal its id
 					   */
 	bool durable;

@@ -93,40 +93,39 @@ static bool take(sqlite3_stmt *s, struct node_tombstone *t)
 }
 
 /* The rows of a statement; what makes no sense is left out: a list is better than none. */
-static int take_all(struct journal_db *d, sqlite3_stmt *s, struct node_tombstone *ret, size_t max,
-		    size_t *ret_n, struct err *err)
+static int take_all(struct journal_db *d, sqlite3_stmt *s, struct tombstones *ret, struct err *err)
 {
 	int rc = SQLITE_DONE;
 
-	*ret_n = 0;
-	while (*ret_n < max && (rc = sqlite3_step(s)) == SQLITE_ROW)
-		if (take(s, &ret[*ret_n]))
-			(*ret_n)++;
+	ret->n = 0;
+	while (ret->n < ret->max && (rc = sqlite3_step(s)) == SQLITE_ROW)
+		if (take(s, &ret->all[ret->n]))
+			ret->n++;
 	if (rc != SQLITE_ROW && rc != SQLITE_DONE)
 		journal_db_failed(d, "read tombstones", err);
 	sqlite3_reset(s);
 	return rc == SQLITE_ROW || rc == SQLITE_DONE ? 0 : -1;
 }
 
-int journal_db_find_ended(struct journal_db *d, const char *team, const char *id,
-			  struct node_tombstone *ret, size_t *ret_n, struct err *err)
+int journal_db_find_ended(struct journal_db *d, const struct node_tombstone *about,
+			  struct tombstones *ret, struct err *err)
 {
-	give_text(d->find, 0, id);
-	give_text(d->find, 1, team);
-	return take_all(d, d->find, ret, 1, ret_n, err);
+	give_text(d->find, 0, about->id);
+	give_text(d->find, 1, about->team);
+	return take_all(d, d->find, ret, err);
 }
 
-int journal_db_list_ended(struct journal_db *d, const char *team, uint64_t after_ns, const char *id,
-			  struct node_tombstone *ret, size_t max, size_t *ret_n, struct err *err)
+int journal_db_list_ended(struct journal_db *d, const struct node_tombstone *about,
+			  struct tombstones *ret, struct err *err)
 {
-	sqlite3_stmt *s = team[0] ? d->list : d->list_all;
+	sqlite3_stmt *s = about->team[0] ? d->list : d->list_all;
 
-	if (team[0])
-		give_text(s, 0, team);
-	give_number(s, 1, after_ns < INT64_MAX ? after_ns : INT64_MAX);
-	give_text(s, 2, id);
-	give_number(s, 3, max);
-	return take_all(d, s, ret, max, ret_n, err);
+	if (about->team[0])
+		give_text(s, 0, about->team);
+	give_number(s, 1, about->ended_ns < INT64_MAX ? about->ended_ns : INT64_MAX);
+	give_text(s, 2, about->id);
+	give_number(s, 3, ret->max);
+	return take_all(d, s, ret, err);
 }
 
 int journal_db_prune(struct journal_db *d, uint64_t before_ns, size_t max, size_t *ret_n,

@@ -93,6 +93,7 @@ void ended_refuse(struct node *n, struct door_asked *a, const struct node_reques
 		  const struct err *err)
 {
 	const struct sandbox *s = table_find(&n->table, rq->id);
+	const struct ended_query q = { .team = rq->team, .id = rq->id };
 	struct ended_search *e = NULL;
 	struct err ignored;
 
@@ -108,7 +109,7 @@ void ended_refuse(struct node *n, struct door_asked *a, const struct node_reques
 		return;
 	}
 	e->err = *err;
-	if (journal_find_ended(n->journal, &e->search, rq->team, rq->id, on_one, &ignored) < 0) {
+	if (journal_find_ended(n->journal, &e->search, &q, on_one, &ignored) < 0) {
 		door_refuse(a, err);
 		search_free(e);
 	}
@@ -135,6 +136,7 @@ static void on_many(struct journal_search *s, const struct node_tombstone *found
 void ended_list(struct node *n, struct door_asked *a, const struct node_request *rq,
 		struct bytes text)
 {
+	const struct ended_query q = { rq->team, rq->id, rq->after_ns };
 	struct ended_search *e = search_add(n, a);
 	struct err err;
 
@@ -142,8 +144,7 @@ void ended_list(struct node *n, struct door_asked *a, const struct node_request 
 	if (!e) {
 		err_set(&err, ERR_EXHAUSTED, 0, "no memory for a search");
 		door_refuse(a, &err);
-	} else if (journal_list_ended(n->journal, &e->search, rq->team, rq->after_ns, rq->id,
-				      on_many, &err) < 0) {
+	} else if (journal_list_ended(n->journal, &e->search, &q, on_many, &err) < 0) {
 		door_refuse(a, &err);
 		search_free(e);
 	}
