@@ -132,17 +132,20 @@ static void begin(struct gateway *g, struct http_request *rq, bool admin)
 	struct api_call *c = call_new(g, rq);
 	struct err err = { 0 };
 	struct target target;
-	char allow[ROUTE_ALLOW_SIZE] = "";
+	struct route_search search = { .method = head->method, .admin = admin };
 
 	if (!c) {
 		api_refuse(rq, 503, "no memory", NULL);
 		return;
 	}
-	if (target_split(head->target, &target, &err) == 0)
-		c->route = route_find(head->method, target.path, admin, c->params, allow, &err);
+	search.params = c->params;
+	if (target_split(head->target, &target, &err) == 0) {
+		search.path = target.path;
+		c->route = route_find(&search, &err);
+	}
 	if (!c->route) {
 		api_call_free(c);
-		no_route(rq, allow, &err);
+		no_route(rq, search.allow, &err);
 		return;
 	}
 	http_request_take(rq, &c->handler);

@@ -57,7 +57,7 @@ struct api_call {
 	struct http_request *rq; /* NULL: the client is gone */
 	struct gateway *g;
 	const struct route *route;
-	char params[API_PARAMS_MAX][TARGET_SEGMENT_MAX + 1]; /* decoded */
+	route_param params[API_PARAMS_MAX];
 	char key[API_KEY_SIZE];
 	uint8_t hash[SHA256_SIZE]; /* of the key */
 	char key_id[STORE_ID_SIZE], family[STORE_ID_SIZE];

@@ -27,8 +27,6 @@ static const struct route *const tables[] = {
 	ended_routes,
 };
 
-typedef char route_param[TARGET_SEGMENT_MAX + 1];
-
 /* One segment against one of the pattern; a parameter takes anything but nothing. */
 static int match_segment(struct bytes want, struct bytes raw, route_param *params, size_t *n,
 			 struct err *err)
@@ -82,35 +80,31 @@ static void add_allowed(char *allow, const char *method)
 }
 
 /* The route in one table; *rc is -1 when the path is broken. */
-static const struct route *find_in(const struct route *table, struct bytes method,
-				   struct bytes path, bool admin, route_param *params, char *allow,
-				   int *rc, struct err *err)
+static const struct route *find_in(const struct route *table, struct route_search *s, int *rc,
+				   struct err *err)
 {
 	for (const struct route *r = table; r->method; r++) {
-		if ((r->auth == AUTH_ADMIN) != admin)
+		if ((r->auth == AUTH_ADMIN) != s->admin)
 			continue;
-		*rc = match(r->path, path, params, err);
+		*rc = match(r->path, s->path, s->params, err);
 		if (*rc < 0)
 			return NULL;
 		if (*rc == 0)
 			continue;
-		if (method_ok(r, method))
+		if (method_ok(r, s->method))
 			return r;
-		add_allowed(allow, r->method);
+		add_allowed(s->allow, r->method);
 	}
 	return NULL;
 }
 
-const struct route *route_find(struct bytes method, struct bytes path, bool admin,
-			       char params[static API_PARAMS_MAX][TARGET_SEGMENT_MAX + 1],
-			       char ret_allow[static ROUTE_ALLOW_SIZE], struct err *err)
+const struct route *route_find(struct route_search *s, struct err *err)
 {
 	const struct route *found = NULL;
 	int rc = 0;
 
-	ret_allow[0] = '\0';
 	for (size_t i = 0; i < COUNT(tables) && !found && rc >= 0; i++)
-		found = find_in(tables[i], method, path, admin, params, ret_allow, &rc, err);
+		found = find_in(tables[i], s, &rc, err);
 	return found;
 }
 

@@ -31,9 +31,13 @@ extern const struct route admin_routes[], ended_routes[], key_routes[], lost_rou
 	network_routes[], sandbox_life_routes[], sandbox_list_routes[], sandbox_record_routes[],
 	sandbox_routes[], secret_routes[], snapshot_routes[], template_routes[];
 
-/* NULL: none; *ret_allow then lists the methods of that path, empty when there is no such path.
- * `params` are those of the route found. */
-const struct route *route_find(struct bytes method, struct bytes path, bool admin,
-			       char params[static API_PARAMS_MAX][TARGET_SEGMENT_MAX + 1],
-			       char ret_allow[static ROUTE_ALLOW_SIZE], struct err *err);
+typedef char route_param[TARGET_SEGMENT_MAX + 1]; /* decoded */
+struct route_search {
+	struct bytes method, path;
+	bool admin;
+	route_param *params;          /* API_PARAMS_MAX, for those of the route found */
+	char allow[ROUTE_ALLOW_SIZE]; /* when none is: the methods of that path, if any */
+};
+/* NULL: none, or the path is broken (err). */
+const struct route *route_find(struct route_search *s, struct err *err);
 void routes_print(FILE *out); /* METHOD PATH AUTH of each, one per line */
