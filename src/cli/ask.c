@@ -12,7 +12,6 @@ struct asking {
 	struct dial dial;
 	struct http_call call;
 	struct http_ask ask;
-	struct bytes body;
 	bool done;
 	int result; /* 0, or -1 with *err filled */
 	unsigned int status;
@@ -55,7 +54,7 @@ static void on_connected(struct dial *d, struct stream *s, const struct err *err
 
 	if (err)
 		finish(a, err);
-	else if (http_call_stream(&a->call, s, &a->ask, a->body, ANSWER_MAX, on_answer, &why) < 0)
+	else if (http_call_stream(&a->call, s, &a->ask, on_answer, &why) < 0)
 		finish(a, &why);
 }
 
@@ -141,8 +140,13 @@ static int read_answer(const struct asking *a, json_t **ret, struct err *err)
 	return 0;
 }
 
-static int ask(const struct cli *c, const char *method, const char *target, const json_t *body,
-	       json_t **ret, char ret_next[static TARGET_MAX], struct err *err)
+struct question {
+	const char *method, *target;
+	const json_t *body; /* or NULL */
+};
+
+static int ask(const struct cli *c, const struct question *q, json_t **ret,
+	       char ret_next[static TARGET_MAX], struct err *err)
 {
 	static const struct http1_field fields[] = {
 		{ BYTES_LIT("content-type"), BYTES_LIT("application/json") },
@@ -152,16 +156,17 @@ static int ask(const struct cli *c, const char *method, const char *target, cons
 	int r;
 
 	*ret = NULL;
-	if (body && json_encode(body, &text, err) < 0)
+	if (q->body && json_encode(q->body, &text, err) < 0)
 		return -1;
-	a.ask = (struct http_ask){ .method = bytes_str(method),
-				   .target = bytes_str(target),
+	a.ask = (struct http_ask){ .method = bytes_str(q->method),
+				   .target = bytes_str(q->target),
 				   .host = BYTES_LIT("localhost"),
-				   .deadline_ms = ASK_MS };
-	if (body) {
+				   .deadline_ms = ASK_MS,
+				   .max_answer = ANSWER_MAX };
+	if (q->body) {
 		a.ask.fields = fields;
 		a.ask.n_fields = COUNT(fields);
-		a.body = buf_view(&text);
+		a.ask.body = buf_view(&text);
 	}
 	r = exchange(&a, c->socket);
 	if (r < 0)
@@ -178,7 +183,7 @@ int cli_ask(const struct cli *c, const char *method, const char *target, const j
 {
 	char ignored[TARGET_MAX];
 
-	return ask(c, method, target, body, ret, ignored, err);
+	return ask(c, &(struct question){ method, target, body }, ret, ignored, err);
 }
 
 int cli_list(const struct cli *c, const char *path, json_t **ret, struct err *err)
@@ -190,7 +195,7 @@ int cli_list(const struct cli *c, const char *path, json_t **ret, struct err *er
 	for (int page = 0; page < PAGES_MAX; page++) {
 		AUTO(json_decrefp) json_t *some = NULL;
 
-		if (ask(c, "GET", target, NULL, &some, next, err) < 0)
+		if (ask(c, &(struct question){ "GET", target, NULL }, &some, next, err) < 0)
 			return -1;
 		if (!json_is_array(some))
 			return err_set(err, ERR_INTERNAL, 0, "gateway: %s is not a list", path);

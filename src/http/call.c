@@ -68,29 +68,26 @@ static void on_fail(struct http_reply *r, const struct err *err)
 }
 
 int http_call_start(struct http_call *c, struct http_client *client, const struct http_ask *ask,
-		    struct bytes body, size_t max_answer, http_call_done_fn *on_done,
-		    struct err *err)
+		    http_call_done_fn *on_done, struct err *err)
 {
 	static const struct http_reply_ops ops = { on_head, on_body, on_end, on_drain, on_fail };
 	struct http_ask whole = *ask;
 
-	whole.body = body;
 	whole.length = 0;
 	*c = (struct http_call){ .on_done = on_done, .reply = { &ops } };
-	c->body = BUF_MAX(max_answer);
+	c->body = BUF_MAX(ask->max_answer);
 	return http_ask(client, &whole, &c->reply, &c->exchange, err);
 }
 
 int http_call_stream(struct http_call *c, struct stream *s, const struct http_ask *ask,
-		     struct bytes body, size_t max_answer, http_call_done_fn *on_done,
-		     struct err *err)
+		     http_call_done_fn *on_done, struct err *err)
 {
 	const struct http_limits limits = HTTP_LIMITS;
 	struct http_client *client;
 
 	if (http_client_open(s, &limits, &client, err) < 0)
 		return -1;
-	if (http_call_start(c, client, ask, body, max_answer, on_done, err) < 0) {
+	if (http_call_start(c, client, ask, on_done, err) < 0) {
 		http_client_close(client);
 		return -1;
 	}

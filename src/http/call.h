@@ -22,14 +22,12 @@ struct http_call { /* embedded by the caller; all zero: nothing under way */
 	struct buf body;
 };
 
-/* ask->length is taken from `body`. An answer over max_answer bytes is a failure. */
+/* ask->body is all there is. */
 int http_call_start(struct http_call *c, struct http_client *client, const struct http_ask *ask,
-		    struct bytes body, size_t max_answer, http_call_done_fn *on_done,
-		    struct err *err) NODISCARD;
+		    http_call_done_fn *on_done, struct err *err) NODISCARD;
 
 /* The same on a stream of its own, which is taken in any case and closed afterwards. */
 int http_call_stream(struct http_call *c, struct stream *s, const struct http_ask *ask,
-		     struct bytes body, size_t max_answer, http_call_done_fn *on_done,
-		     struct err *err) NODISCARD;
+		     http_call_done_fn *on_done, struct err *err) NODISCARD;
 
 void http_call_cancel(struct http_call *c); /* on_done will not come */

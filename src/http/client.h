@@ -42,6 +42,7 @@ struct http_ask {
 	int64_t length;       /* else: of the body to come, 0 for none, or HTTP_CHUNKED */
 	struct bytes upgrade; /* ask to switch to this protocol; empty: no */
 	uint64_t deadline_ms; /* for the whole exchange; 0: only the limits apply */
+	size_t max_answer;    /* bytes, of call.h alone: a longer one is a failure */
 };
 
 /* Takes the stream in any case. */

@@ -102,7 +102,9 @@ static int ask(struct agent_link *l, const struct question *q, uint64_t ms, agen
 		.host = BYTES_LIT("agent"),
 		.fields = fields,
 		.n_fields = l->control_token[0] ? 2 : 1,
+		.body = q->body,
 		.deadline_ms = ms,
+		.max_answer = AGENT_ANSWER_MAX,
 	};
 
 	assert(l->client && !l->call.exchange);
@@ -110,7 +112,7 @@ static int ask(struct agent_link *l, const struct question *q, uint64_t ms, agen
 	l->wants_clock = q->wants_clock;
 	l->on_done = on_done;
 	l->sent_wall_ns = clock_wall_ns();
-	if (http_call_start(&l->call, l->client, &a, q->body, AGENT_ANSWER_MAX, on_answer, err) < 0)
+	if (http_call_start(&l->call, l->client, &a, on_answer, err) < 0)
 		return err_wrap(err, "agent: %s", q->name);
 	return 0;
 }

@@ -82,7 +82,9 @@ static int start(struct agent_files *f, struct stream *s, const struct agent_fil
 		return -1;
 	}
 	ask->target = buf_view(&target);
-	return http_call_stream(&f->call, s, ask, body, max, on_answer, err);
+	ask->body = body;
+	ask->max_answer = max;
+	return http_call_stream(&f->call, s, ask, on_answer, err);
 }
 
 int agent_files_read(struct agent_files *f, struct stream *s, const struct agent_file *file,

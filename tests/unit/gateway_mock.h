@@ -401,7 +401,9 @@ static inline void mock_send(struct mock *m, struct http_server *sv, const char 
 				      .target = bytes_str(target),
 				      .host = BYTES_LIT("localhost"),
 				      .fields = field,
-				      .n_fields = key ? m->header ? 2 : 1 : 0 };
+				      .n_fields = key ? m->header ? 2 : 1 : 0,
+				      .body = body,
+				      .max_answer = MOCK_ANSWER_MAX };
 	struct err err = { 0 };
 	int fd[2];
 
@@ -415,8 +417,7 @@ static inline void mock_send(struct mock *m, struct http_server *sv, const char 
 	m->failed = (struct err){ 0 };
 	m->fields[0] = '\0';
 	if (http_server_add(sv, test_stream(m->l, fd[1]), NULL, &err) < 0 ||
-	    http_call_stream(&m->call, test_stream(m->l, fd[0]), &ask, body, MOCK_ANSWER_MAX,
-			     mock_on_answer, &err) < 0)
+	    http_call_stream(&m->call, test_stream(m->l, fd[0]), &ask, mock_on_answer, &err) < 0)
 		fail_msg("%s", err.msg);
 }
 

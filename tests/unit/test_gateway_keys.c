@@ -28,7 +28,8 @@ static void a_bearer_is_a_key_for_teams_only(void **state)
 				.target = BYTES_LIT("/teams"),
 				.host = BYTES_LIT("h"),
 				.fields = &field,
-				.n_fields = 1 };
+				.n_fields = 1,
+				.max_answer = MOCK_ANSWER_MAX };
 	struct err err = { 0 };
 
 	snprintf(value, sizeof(value), "bearer %s", m->key[0]);
@@ -40,8 +41,8 @@ static void a_bearer_is_a_key_for_teams_only(void **state)
 		m->json = NULL;
 		m->done = false;
 		if (http_server_add(&m->http, test_stream(m->l, fd[1]), NULL, &err) < 0 ||
-		    http_call_stream(&m->call, test_stream(m->l, fd[0]), &ask, (struct bytes){ 0 },
-				     MOCK_ANSWER_MAX, mock_on_answer, &err) < 0)
+		    http_call_stream(&m->call, test_stream(m->l, fd[0]), &ask, mock_on_answer,
+				     &err) < 0)
 			fail_msg("%s", err.msg);
 		RUN_UNTIL(m->l, m->done);
 		assert_int_equal(m->status, want);
@@ -393,7 +394,8 @@ static void the_door_lets_few_in(void **state)
 	struct mock *m = *state;
 	struct http_ask ask = { .method = BYTES_LIT("GET"),
 				.target = BYTES_LIT("/admin/teams"),
-				.host = BYTES_LIT("h") };
+				.host = BYTES_LIT("h"),
+				.max_answer = 65536 };
 	struct admin_door door = { 0 }, second = { 0 };
 	struct err err = { 0 };
 	char path[96];
@@ -402,9 +404,7 @@ static void the_door_lets_few_in(void **state)
 	if (admin_door_open(&door, &m->g, path, getuid(), &err) < 0)
 		fail_msg("%s", err.msg);
 	m->done = false;
-	assert_int_equal(http_call_stream(&m->call, visit(m, path), &ask, (struct bytes){ 0 },
-					  65536, mock_on_answer, &err),
-			 0);
+	assert_int_equal(http_call_stream(&m->call, visit(m, path), &ask, mock_on_answer, &err), 0);
 	RUN_UNTIL(m->l, m->done);
 	assert_int_equal(m->status, 200);
 	assert_int_equal(admin_door_open(&second, &m->g, path, getuid(), &err), -1);

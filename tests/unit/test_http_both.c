@@ -69,12 +69,14 @@ static void on_called(struct http_call *call, const struct http_call_result *ret
 
 static void call_next(struct caller *c)
 {
+	struct http_ask ask = post;
 	char text[32];
 	struct err err = { 0 };
 
 	(void)snprintf(text, sizeof(text), "request %d", c->done);
-	if (http_call_start(&c->call, c->b->client, &post, bytes_str(text), 100, on_called, &err) <
-	    0)
+	ask.body = bytes_str(text);
+	ask.max_answer = 100;
+	if (http_call_start(&c->call, c->b->client, &ask, on_called, &err) < 0)
 		fail_msg("%s", err.msg);
 }
 

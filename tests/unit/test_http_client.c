@@ -696,6 +696,7 @@ static void a_call_is_one_callback(void **state)
 	FOR_ROWS(row, rows) {
 		struct loop *l = test_loop();
 		struct caller me = { .body = BUF_MAX(100) };
+		struct http_ask ask = get;
 		struct ear server;
 		struct err err = { 0 };
 		int fd[2];
@@ -703,9 +704,11 @@ static void a_call_is_one_callback(void **state)
 		unix_pair(fd);
 		ear_init(&server, test_stream(l, fd[1]));
 		stream_read(server.s, true);
-		assert_int_equal(http_call_stream(&me.call, test_stream(l, fd[0]), &get,
-						  BYTES_LIT("x"), 8, on_called, &err),
-				 0);
+		ask.body = BYTES_LIT("x");
+		ask.max_answer = 8;
+		assert_int_equal(
+			http_call_stream(&me.call, test_stream(l, fd[0]), &ask, on_called, &err),
+			0);
 		assert_int_equal(stream_write(server.s, bytes_str(row->says), &err), 0);
 		stream_shut(server.s);
 		RUN_UNTIL(l, me.dones == 1);
@@ -724,13 +727,14 @@ static void a_call_that_fails_leaves_the_shared_client(void **state)
 {
 	const struct http_limits lim = HTTP_LIMITS;
 	struct caller me = { .body = BUF_MAX(100) };
+	struct http_ask ask = get;
 	struct scene sc;
 	struct err err;
 
 	(void)state;
 	scene_open(&sc, &lim, 1);
-	assert_int_equal(
-		http_call_start(&me.call, sc.a.client, &get, BYTES_LIT(""), 2, on_called, &err), 0);
+	ask.max_answer = 2;
+	assert_int_equal(http_call_start(&me.call, sc.a.client, &ask, on_called, &err), 0);
 	server_says(&sc, BYTES_LIT("HTTP/1.1 200 OK\r\ncontent-length: 9\r\n\r\n123456789"));
 	RUN_UNTIL(sc.l, me.dones == 1);
 	assert_int_equal(me.why.code, ERR_EXHAUSTED);
@@ -753,8 +757,7 @@ static void a_cancelled_call_is_silent(void **state)
 	unix_pair(fd);
 	ear_init(&server, test_stream(l, fd[1]));
 	stream_read(server.s, true);
-	assert_int_equal(http_call_stream(&me.call, test_stream(l, fd[0]), &get, BYTES_LIT(""), 8,
-					  on_called, &err),
+	assert_int_equal(http_call_stream(&me.call, test_stream(l, fd[0]), &get, on_called, &err),
 			 0);
 	http_call_cancel(&me.call);
 	http_call_cancel(&me.call);
