@@ -137,20 +137,17 @@ static int lookup(const json_t *obj, const char *name, json_t **ret, struct err 
 	return 0;
 }
 
-/* A member of one type. *ret is NULL when it may be absent and is. */
-static int typed(const json_t *obj, const char *name, bool required, json_type type,
-		 const char *what, json_t **ret, struct err *err)
+/* The same, and it must be there when it is required. */
+static int find(const json_t *obj, const char *name, bool required, json_t **ret, struct err *err)
 {
-	json_t *v = NULL;
-
-	if (lookup(obj, name, &v, err) < 0)
+	if (lookup(obj, name, ret, err) < 0)
 		return -1;
-	if (!v && required)
-		return err_set(err, ERR_INVALID, 0, "%s is missing", name);
-	if (v && json_typeof(v) != type)
-		return err_set(err, ERR_INVALID, 0, "%s must be %s", name, what);
-	*ret = v;
-	return 0;
+	return *ret || !required ? 0 : err_set(err, ERR_INVALID, 0, "%s is missing", name);
+}
+
+static int must_be(const char *name, const char *what, struct err *err)
+{
+	return err_set(err, ERR_INVALID, 0, "%s must be %s", name, what);
 }
 
 static int get_string(const json_t *obj, const char *name, bool required, struct bytes *ret,
@@ -158,8 +155,10 @@ static int get_string(const json_t *obj, const char *name, bool required, struct
 {
 	json_t *v = NULL;
 
-	if (typed(obj, name, required, JSON_STRING, "a string", &v, err) < 0)
+	if (find(obj, name, required, &v, err) < 0)
 		return -1;
+	if (v && !json_is_string(v))
+		return must_be(name, "a string", err);
 	if (v)
 		*ret = json_bytes(v);
 	return 0;
@@ -196,22 +195,22 @@ static bool to_int(const json_t *v, int64_t *ret)
 	return true;
 }
 
-static int get_int(const json_t *obj, const char *name, bool required, int64_t min, int64_t max,
-		   int64_t *ret, struct err *err)
+struct range {
+	int64_t min, max;
+};
+
+/* `v` may be NULL: it is not there. */
+static int take_int(const json_t *v, const char *name, struct range in, int64_t *ret,
+		    struct err *err)
 {
 	int64_t n;
-	json_t *v = NULL;
 
-	if (lookup(obj, name, &v, err) < 0)
-		return -1;
-	if (!v && required)
-		return err_set(err, ERR_INVALID, 0, "%s is missing", name);
 	if (!v)
 		return 0;
-	if (!to_int(v, &n) || n < min || n > max)
+	if (!to_int(v, &n) || n < in.min || n > in.max)
 		return err_set(err, ERR_INVALID, 0,
-			       "%s must be a whole number from %" PRId64 " to %" PRId64, name, min,
-			       max);
+			       "%s must be a whole number from %" PRId64 " to %" PRId64, name,
+			       in.min, in.max);
 	*ret = n;
 	return 0;
 }
@@ -219,25 +218,31 @@ static int get_int(const json_t *obj, const char *name, bool required, int64_t m
 int json_want_int(const json_t *obj, const char *name, int64_t min, int64_t max, int64_t *ret,
 		  struct err *err)
 {
-	return get_int(obj, name, true, min, max, ret, err);
+	json_t *v = NULL;
+
+	if (find(obj, name, true, &v, err) < 0)
+		return -1;
+	return take_int(v, name, (struct range){ min, max }, ret, err);
 }
 
 int json_may_int(const json_t *obj, const char *name, int64_t min, int64_t max, int64_t *ret,
 		 struct err *err)
 {
-	return get_int(obj, name, false, min, max, ret, err);
+	json_t *v = NULL;
+
+	if (find(obj, name, false, &v, err) < 0)
+		return -1;
+	return take_int(v, name, (struct range){ min, max }, ret, err);
 }
 
 static int get_bool(const json_t *obj, const char *name, bool required, bool *ret, struct err *err)
 {
 	json_t *v = NULL;
 
-	if (lookup(obj, name, &v, err) < 0)
+	if (find(obj, name, required, &v, err) < 0)
 		return -1;
-	if (!v && required)
-		return err_set(err, ERR_INVALID, 0, "%s is missing", name);
 	if (v && !json_is_boolean(v))
-		return err_set(err, ERR_INVALID, 0, "%s must be true or false", name);
+		return must_be(name, "true or false", err);
 	if (v)
 		*ret = json_is_true(v);
 	return 0;
@@ -253,35 +258,48 @@ int json_may_bool(const json_t *obj, const char *name, bool *ret, struct err *er
 	return get_bool(obj, name, false, ret, err);
 }
 
-static int get_tree(const json_t *obj, const char *name, bool required, json_type type,
-		    json_t **ret, struct err *err)
+static int get_object(const json_t *obj, const char *name, bool required, json_t **ret,
+		      struct err *err)
 {
-	const char *what = type == JSON_OBJECT ? "an object" : "an array";
 	json_t *v = NULL;
 
-	if (typed(obj, name, required, type, what, &v, err) < 0)
+	if (find(obj, name, required, &v, err) < 0)
 		return -1;
-	if (v)
-		*ret = v;
+	if (v && !json_is_object(v))
+		return must_be(name, "an object", err);
+	*ret = v ? v : *ret;
 	return 0;
 }
 
 int json_want_object(const json_t *obj, const char *name, json_t **ret, struct err *err)
 {
-	return get_tree(obj, name, true, JSON_OBJECT, ret, err);
+	return get_object(obj, name, true, ret, err);
 }
 
 int json_may_object(const json_t *obj, const char *name, json_t **ret, struct err *err)
 {
-	return get_tree(obj, name, false, JSON_OBJECT, ret, err);
+	return get_object(obj, name, false, ret, err);
+}
+
+static int get_array(const json_t *obj, const char *name, bool required, json_t **ret,
+		     struct err *err)
+{
+	json_t *v = NULL;
+
+	if (find(obj, name, required, &v, err) < 0)
+		return -1;
+	if (v && !json_is_array(v))
+		return must_be(name, "an array", err);
+	*ret = v ? v : *ret;
+	return 0;
 }
 
 int json_want_array(const json_t *obj, const char *name, json_t **ret, struct err *err)
 {
-	return get_tree(obj, name, true, JSON_ARRAY, ret, err);
+	return get_array(obj, name, true, ret, err);
 }
 
 int json_may_array(const json_t *obj, const char *name, json_t **ret, struct err *err)
 {
-	return get_tree(obj, name, false, JSON_ARRAY, ret, err);
+	return get_array(obj, name, false, ret, err);
 }
