@@ -54,27 +54,36 @@ static int open_one(struct doors *d, struct loop *l, const char *ip, uint16_t po
 	return listener_open(&d->host, l, &host_ops, &at, 0, DOORS_HOST_MAX, err);
 }
 
-static int open_on(struct listener *ln, struct loop *l, const struct listener_ops *ops,
-		   const char *device, const char *ip, uint16_t port, size_t limit, struct err *err)
+struct door {
+	const struct listener_ops *ops;
+	const char *device, *ip;
+	size_t limit;
+};
+
+static int open_on(struct listener *ln, struct loop *l, const struct door *d, uint16_t port,
+		   struct err *err)
 {
 	struct addr at;
 	int fd;
 
-	if (addr_ip(ip, port, &at, err) < 0)
+	if (addr_ip(d->ip, port, &at, err) < 0)
 		return -1;
-	fd = listen_on(device, &at, err);
-	return fd < 0 ? -1 : listener_open_fd(ln, l, ops, fd, limit, err);
+	fd = listen_on(d->device, &at, err);
+	return fd < 0 ? -1 : listener_open_fd(ln, l, d->ops, fd, d->limit, err);
 }
 
 /* The host speaks IPv4 alone; programs inside may use either, if the kernel has both. */
 static int open_two(struct doors *d, struct loop *l, uint16_t port, struct err *err)
 {
-	if (open_on(&d->host, l, &host_ops, DOORS_HOST_DEVICE, "0.0.0.0", port, DOORS_HOST_MAX,
-		    err) < 0)
+	static const struct door host = { &host_ops, DOORS_HOST_DEVICE, "0.0.0.0", DOORS_HOST_MAX };
+	static const struct door both = { &inside_ops, "lo", "::", DOORS_INSIDE_MAX };
+	static const struct door four = { &inside_ops, "lo", "0.0.0.0", DOORS_INSIDE_MAX };
+
+	if (open_on(&d->host, l, &host, port, err) < 0)
 		return -1;
-	if (open_on(&d->inside, l, &inside_ops, "lo", "::", port, DOORS_INSIDE_MAX, err) == 0)
+	if (open_on(&d->inside, l, &both, port, err) == 0)
 		return 0;
-	return open_on(&d->inside, l, &inside_ops, "lo", "0.0.0.0", port, DOORS_INSIDE_MAX, err);
+	return open_on(&d->inside, l, &four, port, err);
 }
 
 int doors_open(struct doors *d, struct loop *l, const char *ip, uint16_t port,
