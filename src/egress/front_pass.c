@@ -178,17 +178,21 @@ static void on_dialled(struct way *w, struct stream *s, struct bytes early, cons
 static int dial_one(struct front *f, uint32_t ip, struct err *err)
 {
 	const struct house *h = f->sandbox_egress->house;
+	struct way_to to = { .port = f->port, .deadline_ms = FRONT_DIAL_MS };
 	char text[IP4_TEXT_MAX];
-	struct addr to;
+	struct addr server;
 
 	f->ip = ip;
 	ip4_text(ip, text);
-	if (h->proxy && !policy_service_at(&f->sandbox_egress->policy, ip, f->port))
-		return way_start_via(&f->way, h->loop, h->proxy, is_fake_ip(ip) ? f->name : text,
-				     f->port, FRONT_DIAL_MS, on_dialled, err);
-	if (addr_ip(text, f->port, &to, err) < 0)
+	if (h->proxy && !policy_service_at(&f->sandbox_egress->policy, ip, f->port)) {
+		to.dial = h->proxy;
+		to.host = is_fake_ip(ip) ? f->name : text;
+	} else if (addr_ip(text, f->port, &server, err) < 0) {
 		return -1;
-	return way_start(&f->way, h->loop, &to, FRONT_DIAL_MS, on_dialled, err);
+	} else {
+		to.dial = &server;
+	}
+	return way_start(&f->way, h->loop, &to, on_dialled, err);
 }
 
 /* `why`: of the one before. */

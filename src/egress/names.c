@@ -8,6 +8,15 @@
 #include "base/list.h"
 #include "egress/fake_ip.h"
 
+struct name_query { /* a question that was just read */
+	int udp;
+	const struct sockaddr_in *who;
+	struct bytes in;
+	struct dns_query query; /* borrows from it */
+	char name[DOMAIN_SIZE];
+	struct policy_verdict verdict;
+};
+
 struct name_asked { /* a question under way */
 	struct sandbox_egress *sandbox_egress;
 	int udp;
@@ -93,8 +102,7 @@ static void on_found(struct lookup *l, enum dns_reading reading, const struct dn
 	asked_free(n);
 }
 
-static void look_up(struct sandbox_egress *o, int udp, struct bytes in, const char *name,
-		    const struct sockaddr_in *who)
+static void look_up(struct sandbox_egress *o, const struct name_query *q)
 {
 	struct name_asked *n = o->n_asked < SANDBOX_EGRESS_NAMES_MAX ? calloc(1, sizeof(*n)) : NULL;
 	struct err err;
@@ -102,85 +110,76 @@ static void look_up(struct sandbox_egress *o, int udp, struct bytes in, const ch
 	if (!n)
 		return; /* it asks again */
 	n->sandbox_egress = o;
-	n->udp = udp;
-	n->who = *who;
-	memcpy(n->datagram, in.ptr, in.len);
-	(void)dns_read_query((struct bytes){ n->datagram, in.len }, &n->query);
-	memcpy(n->name, name, DOMAIN_SIZE);
+	n->udp = q->udp;
+	n->who = *q->who;
+	memcpy(n->datagram, q->in.ptr, q->in.len);
+	(void)dns_read_query((struct bytes){ n->datagram, q->in.len }, &n->query);
+	memcpy(n->name, q->name, DOMAIN_SIZE);
 	list_add(&o->asked, n);
 	o->n_asked++;
-	if (resolver_ask(o->house->resolver, &n->lookup, &o->asker, name, on_found, &err) < 0) {
-		refuse(udp, who, &n->query, DNS_SERVFAIL);
+	if (resolver_ask(o->house->resolver, &n->lookup, &o->asker, q->name, on_found, &err) < 0) {
+		refuse(q->udp, q->who, &n->query, DNS_SERVFAIL);
 		asked_free(n);
 	}
 }
 
-static void tell_service(struct sandbox_egress *o, int udp, const struct dns_query *q,
-			 const char *name, const struct policy_verdict *v,
-			 const struct sockaddr_in *who)
+static void tell_one(struct sandbox_egress *o, const struct name_query *q, uint32_t ip,
+		     uint32_t ttl_s)
 {
-	const struct policy_service *s = policy_service(&o->policy, name);
-	const struct dns_addresses a = { { s->ip }, 1, RESOLVER_TTL_MIN_S };
+	const struct dns_addresses a = { { ip }, 1, ttl_s };
 
 	o->counts.names_allowed++;
-	sandbox_egress_audit(o, SANDBOX_EGRESS_NAME, v, name, s->ip, 0);
-	tell(udp, who, q, &a);
+	sandbox_egress_audit(o, SANDBOX_EGRESS_NAME, &q->verdict, q->name, ip, 0);
+	tell(q->udp, q->who, &q->query, &a);
 }
 
 /* The proxy resolves it. */
-static void tell_fake_ip(struct sandbox_egress *o, int udp, const struct dns_query *q,
-			 const char *name, const struct policy_verdict *v,
-			 const struct sockaddr_in *who)
+static void tell_fake_ip(struct sandbox_egress *o, const struct name_query *q)
 {
-	const struct dns_addresses a = { { fake_ip_for(&o->known, name) }, 1, FAKE_IP_TTL_S };
+	uint32_t ip = fake_ip_for(&o->known, q->name);
 
-	if (a.ip[0] == 0)
-		return; /* it asks again */
-	o->counts.names_allowed++;
-	sandbox_egress_audit(o, SANDBOX_EGRESS_NAME, v, name, a.ip[0], 0);
-	tell(udp, who, q, &a);
+	if (ip != 0) /* else it asks again */
+		tell_one(o, q, ip, FAKE_IP_TTL_S);
 }
 
 /* A name that may be asked for, of the one type there is. */
-static void answer_allowed(struct sandbox_egress *o, int udp, struct bytes in,
-			   const struct dns_query *q, const char *name,
-			   const struct policy_verdict *v, const struct sockaddr_in *who)
+static void answer_allowed(struct sandbox_egress *o, const struct name_query *q)
 {
-	if (q->type != DNS_TYPE_A || q->class != DNS_CLASS_INTERNET)
-		tell(udp, who, q, &(struct dns_addresses){ 0 });
-	else if (policy_service(&o->policy, name))
-		tell_service(o, udp, q, name, v, who);
-	else if (o->policy.ground->proxy_resolves)
-		tell_fake_ip(o, udp, q, name, v, who);
-	else {
+	const struct policy_service *s = policy_service(&o->policy, q->name);
+
+	if (q->query.type != DNS_TYPE_A || q->query.class != DNS_CLASS_INTERNET) {
+		tell(q->udp, q->who, &q->query, &(struct dns_addresses){ 0 });
+	} else if (s) {
+		tell_one(o, q, s->ip, RESOLVER_TTL_MIN_S);
+	} else if (o->policy.ground->proxy_resolves) {
+		tell_fake_ip(o, q);
+	} else {
 		o->counts.names_allowed++;
-		look_up(o, udp, in, name, who);
+		look_up(o, q);
 	}
 }
 
 void names_ask(struct sandbox_egress *o, int udp, struct bytes in, const struct sockaddr_in *who)
 {
-	struct policy_verdict v = { .why = "no rules yet" };
-	char name[DOMAIN_SIZE] = "";
-	struct dns_query q;
-	enum dns_verdict verdict = dns_read_query(in, &q);
+	struct name_query q = { udp, who, in, .verdict.why = "no rules yet" };
+	enum dns_verdict verdict = dns_read_query(in, &q.query);
 
 	if (verdict == DNS_SILENCE)
 		return;
 	if (verdict == DNS_UNREADABLE) {
 		o->counts.names_refused++;
-		refuse(udp, who, &q, DNS_FORMERR);
+		refuse(udp, who, &q.query, DNS_FORMERR);
 		return;
 	}
-	if (!dns_query_name(&q, name))
-		snprintf(v.why, sizeof(v.why), "no name of a host");
+	if (!dns_query_name(&q.query, q.name))
+		snprintf(q.verdict.why, sizeof(q.verdict.why), "no name of a host");
 	else if (o->ruled)
-		v = policy_name(&o->policy, name);
-	if (v.yes) {
-		answer_allowed(o, udp, in, &q, name, &v, who);
+		q.verdict = policy_name(&o->policy, q.name);
+	if (q.verdict.yes) {
+		answer_allowed(o, &q);
 		return;
 	}
 	o->counts.names_refused++;
-	sandbox_egress_audit(o, SANDBOX_EGRESS_NAME, &v, name, 0, 0);
-	refuse(udp, who, &q, DNS_NXDOMAIN);
+	sandbox_egress_audit(o, SANDBOX_EGRESS_NAME, &q.verdict, q.name, 0, 0);
+	refuse(udp, who, &q.query, DNS_NXDOMAIN);
 }

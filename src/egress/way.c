@@ -141,16 +141,10 @@ static void on_dialled(struct dial *d, struct stream *s, const struct err *err)
 	}
 }
 
-int way_start_via(struct way *w, struct loop *l, const struct addr *proxy, const char *host,
-		  uint16_t port, uint64_t deadline_ms, way_done_fn *on_done, struct err *err)
+int way_start(struct way *w, struct loop *l, const struct way_to *to, way_done_fn *on_done,
+	      struct err *err)
 {
-	*w = (struct way){ .on_done = on_done, .port = port, .deadline_ms = deadline_ms };
-	snprintf(w->host, sizeof(w->host), "%s", host);
-	return dial_start(&w->dial, l, proxy, deadline_ms, on_dialled, err);
-}
-
-int way_start(struct way *w, struct loop *l, const struct addr *to, uint64_t deadline_ms,
-	      way_done_fn *on_done, struct err *err)
-{
-	return way_start_via(w, l, to, "", 0, deadline_ms, on_done, err);
+	*w = (struct way){ .on_done = on_done, .port = to->port, .deadline_ms = to->deadline_ms };
+	snprintf(w->host, sizeof(w->host), "%s", to->host ? to->host : "");
+	return dial_start(&w->dial, l, to->dial, to->deadline_ms, on_dialled, err);
 }

@@ -24,12 +24,14 @@ struct way { /* embedded by the caller; all zero: nothing under way */
 	size_t scanned;
 };
 
-/* Failure (-1): on_done will not come. Each step has deadline_ms. */
-int way_start(struct way *w, struct loop *l, const struct addr *to, uint64_t deadline_ms,
-	      way_done_fn *on_done, struct err *err) NODISCARD;
-/* `host`: a normal name, or an address. */
-int way_start_via(struct way *w, struct loop *l, const struct addr *proxy, const char *host,
-		  uint16_t port, uint64_t deadline_ms, way_done_fn *on_done,
-		  struct err *err) NODISCARD;
+struct way_to {
+	const struct addr *dial; /* the server, or a proxy */
+	const char *host;        /* of the proxy: a normal name, or an address; NULL: no proxy */
+	uint16_t port;
+	uint64_t deadline_ms; /* of each step */
+};
+/* Failure (-1): on_done will not come. */
+int way_start(struct way *w, struct loop *l, const struct way_to *to, way_done_fn *on_done,
+	      struct err *err) NODISCARD;
 
 void way_cancel(struct way *w); /* on_done will not come; fine when nothing is under way */
