@@ -74,19 +74,20 @@ static void compare(const struct look *l, const uint8_t *now, uint64_t first, ui
 	}
 }
 
-/* So many pages one after the other that have copies. */
-static int look_again(const struct look *l, struct eyes *e, uint64_t at, uint64_t first, uint64_t n,
-		      struct err *err)
-{
-	while (n > 0) {
-		uint64_t now = n < LOOK_PAGES ? n : LOOK_PAGES;
+struct span { /* pages one after the other, and the address of the first */
+	uint64_t at, first, n;
+};
 
-		if (work_read(l->d->w->mem, e->pages, now * PAGES_BYTES, at, err) < 0)
+/* All of them have copies. */
+static int look_again(const struct look *l, struct eyes *e, struct span s, struct err *err)
+{
+	while (s.n > 0) {
+		uint64_t now = s.n < LOOK_PAGES ? s.n : LOOK_PAGES;
+
+		if (work_read(l->d->w->mem, e->pages, now * PAGES_BYTES, s.at, err) < 0)
 			return err_wrap(err, "read memory");
-		compare(l, e->pages, first, now);
-		at += now * PAGES_BYTES;
-		first += now;
-		n -= now;
+		compare(l, e->pages, s.first, now);
+		s = (struct span){ s.at + now * PAGES_BYTES, s.first + now, s.n - now };
 	}
 	return 0;
 }
@@ -96,23 +97,23 @@ static bool has_copy(const struct look *l, uint64_t page)
 	return l->marks[page] == MARK_COPY && l->d->last[page] >= COPY_AT;
 }
 
-static int look_at(const struct look *l, struct eyes *e, uint64_t at, uint64_t first, uint64_t n,
-		   struct err *err)
+static int look_at(const struct look *l, struct eyes *e, struct span s, struct err *err)
 {
-	if (work_read(l->d->w->pagemap, e->entries, n * sizeof(*e->entries),
-		      at / PAGES_BYTES * sizeof(*e->entries), err) < 0)
+	if (work_read(l->d->w->pagemap, e->entries, s.n * sizeof(*e->entries),
+		      s.at / PAGES_BYTES * sizeof(*e->entries), err) < 0)
 		return err_wrap(err, "read the page table");
-	for (uint64_t i = 0; i < n; i++)
-		l->marks[first + i] = written(e->entries[i]) ? MARK_COPY : MARK_NONE;
-	for (uint64_t i = 0; i < n;) {
-		uint64_t from = i;
+	for (uint64_t i = 0; i < s.n; i++)
+		l->marks[s.first + i] = written(e->entries[i]) ? MARK_COPY : MARK_NONE;
+	for (uint64_t i = 0; i < s.n;) {
+		struct span same = { s.at + i * PAGES_BYTES, s.first + i, 0 };
 
-		while (i < n && has_copy(l, first + i))
+		while (i < s.n && has_copy(l, s.first + i)) {
+			same.n++;
 			i++;
-		if (i > from &&
-		    look_again(l, e, at + from * PAGES_BYTES, first + from, i - from, err) < 0)
+		}
+		if (look_again(l, e, same, err) < 0)
 			return -1;
-		i += i == from;
+		i += same.n == 0;
 	}
 	return 0;
 }
@@ -128,7 +129,7 @@ static int look_unit(struct crew_task *t, unsigned int member, uint64_t unit, st
 	while (left > 0) {
 		uint64_t n = left, at = address(l->d, first, &n);
 
-		if (look_at(l, &l->eyes[member], at, first, n, err) < 0)
+		if (look_at(l, &l->eyes[member], (struct span){ at, first, n }, err) < 0)
 			return -1;
 		first += n;
 		left -= n;
