@@ -142,14 +142,15 @@ static bool find_param(struct api_call *c, struct bytes query, const char *name,
 	return false;
 }
 
-static bool take_number(struct api_call *c, struct bytes query, const char *name, uint64_t least,
-			uint64_t most, uint64_t *ret)
+/* From 1 on. */
+static bool take_number(struct api_call *c, struct bytes query, const char *name, uint64_t most,
+			uint64_t *ret)
 {
 	AUTO(buf_done) struct buf text = BUF_MAX(SNAPSHOT_NAME_MAX);
 
 	if (!find_param(c, query, name, &text))
 		return false;
-	if (text.len == 0 || (bytes_to_u64(buf_view(&text), ret) && *ret >= least && *ret <= most))
+	if (text.len == 0 || (bytes_to_u64(buf_view(&text), ret) && *ret >= 1 && *ret <= most))
 		return true;
 	api_fail(c, 400, "%s is not valid", name);
 	return false;
@@ -162,8 +163,8 @@ static bool take_filters(struct api_call *c, struct bytes query, struct node_req
 	uint64_t limit = SNAPSHOTS_LIMIT_MAX;
 
 	if (!find_param(c, query, "sandboxID", &id) || !find_param(c, query, "name", &name) ||
-	    !take_number(c, query, "limit", 1, SNAPSHOTS_LIMIT_MAX, &limit) ||
-	    !take_number(c, query, "nextToken", 1, UINT64_MAX, &rq->after_ns))
+	    !take_number(c, query, "limit", SNAPSHOTS_LIMIT_MAX, &limit) ||
+	    !take_number(c, query, "nextToken", UINT64_MAX, &rq->after_ns))
 		return false;
 	if (id.len > 0 && !bytes_to_str(buf_view(&id), rq->id, sizeof(rq->id))) {
 		api_fail(c, 400, "Invalid sandbox ID");

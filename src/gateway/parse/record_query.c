@@ -15,15 +15,14 @@ static const char *const levels[RECORD_LEVELS] = {
 	[RECORD_ERROR] = "error",
 };
 
-/* A number; *ret keeps what it held, and *ret_given is false, when it is not there. */
+/* A number; *ret keeps what it held when it is not there. */
 static int get_number(struct bytes query, const char *name, uint64_t most, uint64_t *ret,
-		      bool *ret_given, struct err *err)
+		      struct err *err)
 {
 	AUTO(buf_done) struct buf v = BUF_MAX(PARAM_MAX);
 
 	if (target_param(query, name, &v, err) < 0)
 		return -1;
-	*ret_given = v.len > 0;
 	if (v.len > 0 && (!bytes_to_u64(buf_view(&v), ret) || *ret > most))
 		return err_set(err, ERR_INVALID, 0, "%s must be a number from 0 to %llu", name,
 			       (unsigned long long)most);
@@ -33,9 +32,8 @@ static int get_number(struct bytes query, const char *name, uint64_t most, uint6
 static int get_limit(struct bytes query, struct record_query *ret, struct err *err)
 {
 	uint64_t limit = RECORD_LIMIT_MAX;
-	bool given;
 
-	if (get_number(query, "limit", RECORD_LIMIT_MAX, &limit, &given, err) < 0)
+	if (get_number(query, "limit", RECORD_LIMIT_MAX, &limit, err) < 0)
 		return -1;
 	if (limit == 0)
 		return err_set(err, ERR_INVALID, 0, "limit must be between 1 and %d",
@@ -53,16 +51,15 @@ static int of_client(int rc, struct err *err) /* whose fault it always is */
 
 static int metrics(struct bytes query, struct record_query *ret, struct err *err)
 {
-	uint64_t start = 0, end = 0;
-	bool has_start, has_end;
+	uint64_t start = 0, end = UINT64_MAX; /* not given */
 
-	if (get_number(query, "start", SECONDS_MAX, &start, &has_start, err) < 0 ||
-	    get_number(query, "end", SECONDS_MAX, &end, &has_end, err) < 0)
+	if (get_number(query, "start", SECONDS_MAX, &start, err) < 0 ||
+	    get_number(query, "end", SECONDS_MAX, &end, err) < 0)
 		return -1;
-	if (has_start && has_end && start > end)
+	if (start > end)
 		return err_set(err, ERR_INVALID, 0, "start must not be after end");
 	ret->after_ns = start > 0 ? start * NSEC_PER_SEC - 1 : 0;
-	ret->until_ns = has_end ? (end + 1) * NSEC_PER_SEC - 1 : 0;
+	ret->until_ns = end < UINT64_MAX ? (end + 1) * NSEC_PER_SEC - 1 : 0;
 	return 0;
 }
 
@@ -75,9 +72,8 @@ int record_query_metrics(struct bytes query, struct record_query *ret, struct er
 static int logs_v1(struct bytes query, struct record_query *ret, struct err *err)
 {
 	uint64_t start = 0;
-	bool given;
 
-	if (get_number(query, "start", SECONDS_MAX * 1000, &start, &given, err) < 0)
+	if (get_number(query, "start", SECONDS_MAX * 1000, &start, err) < 0)
 		return -1;
 	ret->after_ns = start > 0 ? start * NSEC_PER_MS - 1 : 0;
 	return get_limit(query, ret, err);
@@ -130,13 +126,14 @@ static int get_search(struct bytes query, struct record_query *ret, struct err *
 
 static int logs_v2(struct bytes query, struct record_query *ret, struct err *err)
 {
-	uint64_t cursor = 0;
+	uint64_t cursor = UINT64_MAX; /* not given */
 	bool given;
 
-	if (get_number(query, "cursor", SECONDS_MAX * 1000, &cursor, &given, err) < 0 ||
+	if (get_number(query, "cursor", SECONDS_MAX * 1000, &cursor, err) < 0 ||
 	    get_direction(query, ret, err) < 0 || get_limit(query, ret, err) < 0 ||
 	    get_level(query, ret, err) < 0)
 		return -1;
+	given = cursor < UINT64_MAX;
 	/* of the millisecond named all is given: a page may end inside one */
 	if (given && ret->newest)
 		ret->until_ns = (cursor + 1) * NSEC_PER_MS;
