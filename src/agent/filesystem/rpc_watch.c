@@ -37,7 +37,8 @@ static void on_event(struct dir_watch *w, enum dir_event type, const char *name)
 	struct err err;
 
 	if (buf_add(&json, BYTES_LIT("{\"filesystem\":"), &err) < 0 ||
-	    watch_event_put(c->agent, w, type, name, c->include_entry, &json, &err) < 0 ||
+	    watch_event_put(c->agent, w, &(struct watch_event){ type, name, c->include_entry },
+			    &json, &err) < 0 ||
 	    buf_add(&json, BYTES_LIT("}"), &err) < 0)
 		rpc_stream_lose(&c->stream, &err);
 	else

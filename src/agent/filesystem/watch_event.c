@@ -54,19 +54,19 @@ static bool has_entry(enum dir_event type)
 	return type == DIR_CREATE || type == DIR_WRITE || type == DIR_CHMOD;
 }
 
-int watch_event_put(const struct agent *a, const struct dir_watch *w, enum dir_event type,
-		    const char *name, bool include_entry, struct buf *out, struct err *err)
+int watch_event_put(const struct agent *a, const struct dir_watch *w, const struct watch_event *e,
+		    struct buf *out, struct err *err)
 {
 	static const char *const types[] = {
 		[DIR_CREATE] = "CREATE", [DIR_WRITE] = "WRITE", [DIR_REMOVE] = "REMOVE",
 		[DIR_RENAME] = "RENAME", [DIR_CHMOD] = "CHMOD",
 	};
-	AUTO(json_decrefp) json_t *text = json_text(bytes_str(name));
+	AUTO(json_decrefp) json_t *text = json_text(bytes_str(e->name));
 
 	if (buf_add(out, BYTES_LIT("{\"name\":"), err) < 0 || json_encode(text, out, err) < 0 ||
-	    buf_printf(out, err, ",\"type\":\"EVENT_TYPE_%s\"", types[type]) < 0)
+	    buf_printf(out, err, ",\"type\":\"EVENT_TYPE_%s\"", types[e->type]) < 0)
 		return -1;
-	if (include_entry && has_entry(type) && put_entry(a, w, name, out, err) < 0)
+	if (e->include_entry && has_entry(e->type) && put_entry(a, w, e->name, out, err) < 0)
 		return -1;
 	return buf_add(out, BYTES_LIT("}"), err);
 }

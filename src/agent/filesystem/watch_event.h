@@ -23,6 +23,10 @@ bool watch_wish_read(const struct agent *a, const struct http1_head *h, const js
 void watch_fault(const struct watch_wish *wish, const struct err *err, struct rpc_fault *ret);
 
 /* Appends {"name":"x","type":"EVENT_TYPE_CREATE"}, and if asked for and there is one "entry". */
-int watch_event_put(const struct agent *a, const struct dir_watch *w, enum dir_event type,
-		    const char *name, bool include_entry, struct buf *out,
-		    struct err *err) NODISCARD;
+struct watch_event {
+	enum dir_event type;
+	const char *name;
+	bool include_entry;
+};
+int watch_event_put(const struct agent *a, const struct dir_watch *w, const struct watch_event *e,
+		    struct buf *out, struct err *err) NODISCARD;

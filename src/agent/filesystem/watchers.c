@@ -40,7 +40,8 @@ static void on_event(struct dir_watch *d, enum dir_event type, const char *name)
 	struct err err;
 
 	if ((before > 0 && buf_add(&w->events, BYTES_LIT(","), &err) < 0) ||
-	    watch_event_put(w->agent, d, type, name, w->include_entry, &w->events, &err) < 0) {
+	    watch_event_put(w->agent, d, &(struct watch_event){ type, name, w->include_entry },
+			    &w->events, &err) < 0) {
 		log_warn("watcher: %s", err.msg);
 		w->events.len = before;
 		w->lost = true;
