@@ -93,7 +93,7 @@ static void check_secret(const char *text)
 	AUTO(auto_free) char *with = NULL, *without = NULL;
 	struct err err = { 0 };
 
-	if (network_text_secret(text, "key", value, NODE_TEXT_MAX, &with, &err) < 0) {
+	if (network_text_secret(text, "key", value, &with, &err) < 0) {
 		must_say_why(&err);
 		return;
 	}
@@ -103,7 +103,7 @@ static void check_secret(const char *text)
 	names = rule_secrets(v);
 	MUST(json_object_get(names, "key"));
 	MUST(json_equal(json_object_get(json_object_get(v, "sealed"), "key"), value));
-	MUST(network_text_secret(with, "key", NULL, NODE_TEXT_MAX, &without, &err) == 0 && without);
+	MUST(network_text_secret(with, "key", NULL, &without, &err) == 0 && without);
 	json_decref(v);
 	v = read_back(bytes_str(without));
 	MUST(!json_object_get(json_object_get(v, "sealed"), "key"));

@@ -218,7 +218,7 @@ static void a_secret_is_replaced_where_it_is_named(void **state)
 		const struct secret_change change = { .name = "k", .sealed = sealed };
 		struct err err;
 
-		if (network_text_secret(row->text, "k", sealed, TEXT_MAX, &got, &err) < 0)
+		if (network_text_secret(row->text, "k", sealed, &got, &err) < 0)
 			fail_msg("%s", err.msg);
 		if (row->expected)
 			assert_json(bytes_str(got), row->expected);

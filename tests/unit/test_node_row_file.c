@@ -382,8 +382,8 @@ static struct rebuilt rebuild(struct said *said)
 	struct rebuilt got;
 	struct err err = { 0 };
 
-	*said = (struct said){ .user = { on_said } };
-	if (journal_rebuild(s.journal, s.sandboxes, s.snapshots, &said->user, &got, &err) < 0)
+	*said = (struct said){ .user = { s.sandboxes, s.snapshots, on_said } };
+	if (journal_rebuild(s.journal, &said->user, &got, &err) < 0)
 		fail_msg("%s", err.msg);
 	return got;
 }

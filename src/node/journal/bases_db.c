@@ -65,22 +65,11 @@ static int bind_rows(struct journal_db *d, const struct base *b, uint64_t sums, 
 	return 0;
 }
 
-static int bind_all(struct journal_db *d, const struct base *all, size_t n, journal_sums_fn *of,
-		    void *context, struct err *err)
-{
-	for (size_t i = 0; i < n; i++) {
-		uint64_t sums = of(all[i].id, all[i].snapshot, context);
-
-		if (sums && bind_rows(d, &all[i], sums, err) < 0)
-			return -1;
-	}
-	return 0;
-}
-
 int journal_db_bind(struct journal_db *d, journal_sums_fn *of, void *context, struct err *err)
 {
 	AUTO(auto_free) struct base *all = calloc(BASES_MAX, sizeof(*all));
 	size_t n = 0;
+	int rc = 0;
 
 	if (!all)
 		return err_set(err, ERR_EXHAUSTED, ENOMEM, "rows without sums");
@@ -90,7 +79,12 @@ int journal_db_bind(struct journal_db *d, journal_sums_fn *of, void *context, st
 		return 0;
 	if (journal_db_begin(d, true, err) < 0)
 		return -1;
-	if (bind_all(d, all, n, of, context, err) == 0 && journal_db_commit(d, err) == 0)
+	for (size_t i = 0; i < n && rc == 0; i++) {
+		uint64_t sums = of(all[i].id, all[i].snapshot, context);
+
+		rc = sums ? bind_rows(d, &all[i], sums, err) : 0;
+	}
+	if (rc == 0 && journal_db_commit(d, err) == 0)
 		return 0;
 	journal_db_rollback(d);
 	return -1;

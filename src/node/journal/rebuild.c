@@ -162,16 +162,15 @@ static int take_snapshot(int dir, const char *name, void *context, struct err *e
 	return rc;
 }
 
-int rebuild_fill(struct journal_db *d, int sandboxes, int snapshots, struct rebuild_user *u,
-		 struct rebuilt *ret, struct err *err)
+int rebuild_fill(struct journal_db *d, struct rebuild_user *u, struct rebuilt *ret, struct err *err)
 {
 	struct rebuild r = { d, u, ret };
 
 	*ret = (struct rebuilt){ 0 };
 	if (journal_db_begin(d, true, err) < 0)
 		return -1;
-	if (folder_each(snapshots, take_snapshot, &r, err) < 0 ||
-	    folder_each(sandboxes, take_sandbox, &r, err) < 0 || journal_db_commit(d, err) < 0) {
+	if (folder_each(u->snapshots, take_snapshot, &r, err) < 0 ||
+	    folder_each(u->sandboxes, take_sandbox, &r, err) < 0 || journal_db_commit(d, err) < 0) {
 		journal_db_rollback(d);
 		return err_wrap(err, "make a journal from the descriptions");
 	}
@@ -187,8 +186,7 @@ static void log_one(struct rebuild_user *u, const char *kind, const char *id, co
 		log_warn("%s %s is not brought back: %s", kind, id, why);
 }
 
-int journal_rebuild(struct journal *j, int sandboxes, int snapshots, struct rebuild_user *u,
-		    struct rebuilt *ret, struct err *err)
+int journal_rebuild(struct journal *j, struct rebuild_user *u, struct rebuilt *ret, struct err *err)
 {
 	struct journal_db *db = journal_lock(j);
 	bool rows = false, ended = false;
@@ -196,17 +194,17 @@ int journal_rebuild(struct journal *j, int sandboxes, int snapshots, struct rebu
 
 	*ret = (struct rebuilt){ 0 };
 	if (rc == 0 && !rows && !ended)
-		rc = rebuild_fill(db, sandboxes, snapshots, u, ret, err);
+		rc = rebuild_fill(db, u, ret, err);
 	journal_unlock(j);
 	return rc;
 }
 
 int rebuild_new(struct journal *j, int sandboxes, int snapshots, struct err *err)
 {
-	struct rebuild_user u = { log_one };
+	struct rebuild_user u = { sandboxes, snapshots, log_one };
 	struct rebuilt got;
 
-	if (journal_rebuild(j, sandboxes, snapshots, &u, &got, err) < 0)
+	if (journal_rebuild(j, &u, &got, err) < 0)
 		return -1;
 	if (got.sandboxes + got.snapshots + got.unreadable > 0)
 		log_warn("the journal is new and the data folder is not: %zu paused sandboxes and "
@@ -281,7 +279,7 @@ static int fill(const char *data_dir, struct rebuilt *ret, struct err *err)
 	AUTO(auto_close)
 	int sandboxes = check_used(data_dir, err) < 0 ? -1 : open_root(data_dir, "sandboxes", err);
 	AUTO(auto_close) int snapshots = -1;
-	struct rebuild_user u = { print_one };
+	struct rebuild_user u = { .say = print_one };
 	char path[REBUILD_PATH_MAX];
 	struct journal_db *d;
 	int rc;
@@ -294,9 +292,11 @@ static int fill(const char *data_dir, struct rebuilt *ret, struct err *err)
 	snprintf(path, sizeof(path), "%s/journal.db", data_dir);
 	if (rebuild_check_wal(path, err) < 0 || journal_db_open(path, &d, err) < 0)
 		return -1;
+	u.sandboxes = sandboxes;
+	u.snapshots = snapshots;
 	rc = check_unused(d, path, err);
 	if (rc == 0)
-		rc = rebuild_fill(d, sandboxes, snapshots, &u, ret, err);
+		rc = rebuild_fill(d, &u, ret, err);
 	journal_db_close(d);
 	return rc;
 }

@@ -11,14 +11,15 @@ struct rebuilt {
 	size_t deleted;              /* its owner wanted it gone */
 };
 
-struct rebuild_user { /* told of each; `why` is NULL for one that is back */
+struct rebuild_user {             /* told of each; `why` is NULL for one that is back */
+	int sandboxes, snapshots; /* the folders; borrowed */
 	void (*say)(struct rebuild_user *u, const char *kind, const char *id, const char *why);
 };
 
 /* All or nothing, durable. Nothing in the folders is changed, and no folder is too odd: it is
  * counted and told of. -1: the journal could not be written, or a folder not be read at all. */
-int rebuild_fill(struct journal_db *d, int sandboxes, int snapshots, struct rebuild_user *u,
-		 struct rebuilt *ret, struct err *err) NODISCARD;
+int rebuild_fill(struct journal_db *d, struct rebuild_user *u, struct rebuilt *ret,
+		 struct err *err) NODISCARD;
 
 /* One folder, described and whole; row_done(). Also what `hotcell lost restore` reads. */
 int rebuild_read(int folder, const char *name, struct journal_row *ret, struct err *err) NODISCARD;
@@ -31,8 +32,8 @@ int rebuild_read_snapshot(int folder, const char *name, struct journal_snapshot 
 int rebuild_run(const char *data_dir);
 
 /* Of a journal that holds nothing; else *ret is zero. Blocks (at start only). */
-int journal_rebuild(struct journal *j, int sandboxes, int snapshots, struct rebuild_user *u,
-		    struct rebuilt *ret, struct err *err) NODISCARD;
+int journal_rebuild(struct journal *j, struct rebuild_user *u, struct rebuilt *ret,
+		    struct err *err) NODISCARD;
 /* At start: a journal that holds nothing yet is filled, which is logged. */
 int rebuild_new(struct journal *j, int sandboxes, int snapshots, struct err *err) NODISCARD;
 /* A log without its journal would be applied to another one: ERR_EXISTS. */

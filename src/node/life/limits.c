@@ -23,52 +23,56 @@ static void add_new(struct use *u, const struct node *n)
 	add(u, n->sizes.vcpus, n->sizes.memory_mib, n->base.disk_mib);
 }
 
-/* NULL: of all keys of the team. */
 static bool by(const char *made_by, const char *key_id)
 {
 	return !key_id || strcmp(made_by, key_id) == 0;
 }
 
-static struct use count(const struct node *n, const char *team, const char *key_id)
+struct whose {
+	const char *team, *key_id; /* key_id NULL: of all keys of the team */
+	const char *called;
+};
+
+static struct use count(const struct node *n, const struct whose *w)
 {
 	struct use u = { 0 };
 	size_t all = 0;
-	struct sandbox *const *s = table_after(&n->table, team, 0, "", &all);
+	struct sandbox *const *s = table_after(&n->table, w->team, 0, "", &all);
 
 	for (size_t i = 0; i < all; i++)
 		if ((s[i]->info.state == NODE_RUNNING || s[i]->resuming) &&
-		    by(s[i]->key_id, key_id))
+		    by(s[i]->key_id, w->key_id))
 			add(&u, s[i]->info.vcpus, s[i]->info.memory_mib, s[i]->info.disk_mib);
 	for (const struct create *c = n->creates.all; c; c = c->all_next)
-		if (by(c->key_id, key_id) && strcmp(c->team, team) == 0)
+		if (by(c->key_id, w->key_id) && strcmp(c->team, w->team) == 0)
 			add_new(&u, n);
 	return u;
 }
 
-static int allow(const struct node *n, const char *team, const char *key_id,
-		 const struct node_limits *l, const char *who, struct err *err)
+static int allow(const struct node *n, const struct whose *w, const struct node_limits *l,
+		 struct err *err)
 {
 	struct use u;
 
 	if (!l->sandboxes && !l->vcpus && !l->memory_mib && !l->disk_mib)
 		return 0;
-	u = count(n, team, key_id);
+	u = count(n, w);
 	add_new(&u, n);
 	if (l->sandboxes && u.sandboxes > l->sandboxes)
 		return err_set(err, ERR_EXHAUSTED, 0,
-			       "%s reached the maximum number of concurrent sandboxes (%u)", who,
-			       l->sandboxes);
+			       "%s reached the maximum number of concurrent sandboxes (%u)",
+			       w->called, l->sandboxes);
 	if (l->vcpus && u.vcpus > l->vcpus)
 		return err_set(err, ERR_EXHAUSTED, 0,
-			       "%s reached the maximum number of concurrent vCPUs (%u)", who,
+			       "%s reached the maximum number of concurrent vCPUs (%u)", w->called,
 			       l->vcpus);
 	if (l->memory_mib && u.memory_mib > l->memory_mib)
 		return err_set(err, ERR_EXHAUSTED, 0,
-			       "%s reached the maximum of concurrent memory (%u MiB)", who,
+			       "%s reached the maximum of concurrent memory (%u MiB)", w->called,
 			       l->memory_mib);
 	if (l->disk_mib && u.disk_mib > l->disk_mib)
 		return err_set(err, ERR_EXHAUSTED, 0,
-			       "%s reached the maximum of concurrent disk (%u MiB)", who,
+			       "%s reached the maximum of concurrent disk (%u MiB)", w->called,
 			       l->disk_mib);
 	return 0;
 }
@@ -76,9 +80,9 @@ static int allow(const struct node *n, const char *team, const char *key_id,
 int limits_allow(const struct node *n, const char *team, const struct node_request *rq,
 		 struct err *err)
 {
-	if (allow(n, team, rq->key_id, &rq->limits, YOU, err) < 0)
+	if (allow(n, &(struct whose){ team, rq->key_id, YOU }, &rq->limits, err) < 0)
 		return -1;
-	return allow(n, team, NULL, &rq->team_limits, YOUR_TEAM, err);
+	return allow(n, &(struct whose){ team, NULL, YOUR_TEAM }, &rq->team_limits, err);
 }
 
 static bool is_paused(const struct sandbox *s)
@@ -87,23 +91,23 @@ static bool is_paused(const struct sandbox *s)
 	       s->state == SANDBOX_PAUSING;
 }
 
-static size_t count_paused(const struct node *n, const char *team, const char *key_id)
+static size_t count_paused(const struct node *n, const struct whose *w)
 {
 	size_t all = 0, paused = 0;
-	struct sandbox *const *s = table_after(&n->table, team, 0, "", &all);
+	struct sandbox *const *s = table_after(&n->table, w->team, 0, "", &all);
 
 	for (size_t i = 0; i < all; i++)
-		paused += is_paused(s[i]) && by(s[i]->key_id, key_id);
+		paused += is_paused(s[i]) && by(s[i]->key_id, w->key_id);
 	return paused;
 }
 
-static int allow_paused(const struct node *n, const char *team, const char *key_id, uint32_t limit,
-			const char *who, struct err *err)
+static int allow_paused(const struct node *n, const struct whose *w, uint32_t limit,
+			struct err *err)
 {
-	if (!limit || count_paused(n, team, key_id) < limit)
+	if (!limit || count_paused(n, w) < limit)
 		return 0;
 	return err_set(err, ERR_EXHAUSTED, 0,
-		       "%s reached the maximum number of paused sandboxes (%u)", who, limit);
+		       "%s reached the maximum number of paused sandboxes (%u)", w->called, limit);
 }
 
 int limits_allow_paused(const struct node *n, const char *team, const struct node_request *rq,
@@ -116,7 +120,8 @@ int limits_allow_paused(const struct node *n, const char *team, const struct nod
 		return err_set(err, ERR_EXHAUSTED, 0,
 			       "this host holds %ju paused sandboxes, as many as it may",
 			       (uintmax_t)n->set[SET_PAUSED_MAX].number);
-	if (allow_paused(n, team, rq->key_id, rq->limits.paused, YOU, err) < 0)
+	if (allow_paused(n, &(struct whose){ team, rq->key_id, YOU }, rq->limits.paused, err) < 0)
 		return -1;
-	return allow_paused(n, team, NULL, rq->team_limits.paused, YOUR_TEAM, err);
+	return allow_paused(n, &(struct whose){ team, NULL, YOUR_TEAM }, rq->team_limits.paused,
+			    err);
 }

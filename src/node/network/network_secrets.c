@@ -109,8 +109,7 @@ static void on_noted(struct journal_write *w, const struct err *failed)
 static bool change(struct secret_job *j, struct sandbox *s, struct err *err)
 {
 	char *next = NULL;
-	int rc = network_text_secret(s->text, j->change.name, j->change.sealed, NODE_TEXT_MAX,
-				     &next, err);
+	int rc = network_text_secret(s->text, j->change.name, j->change.sealed, &next, err);
 
 	if (rc == 0 && !next)
 		return false;
@@ -195,7 +194,7 @@ bool secret_change_text(const struct secret_change *c, char **text)
 	char *next = NULL;
 	struct err err;
 
-	if (network_text_secret(*text, c->name, c->sealed, NODE_TEXT_MAX, &next, &err) < 0)
+	if (network_text_secret(*text, c->name, c->sealed, &next, &err) < 0)
 		log_error("what is to have a secret: %s", err.msg);
 	if (!next)
 		return false;

@@ -4,6 +4,7 @@
 #include <errno.h>
 
 #include "node/life/create_text.h"
+#include "node/protocol.h"
 #include "wire/rule_secrets.h"
 
 static int no_memory(struct err *err)
@@ -174,7 +175,7 @@ static bool may_have(const json_t *all, const char *name)
 	return json_is_object(json_object_get(all, "sealed")) && json_object_get(names, name);
 }
 
-int network_text_secret(const char *text, const char *name, json_t *sealed, size_t max, char **ret,
+int network_text_secret(const char *text, const char *name, json_t *sealed, char **ret,
 			struct err *err)
 {
 	AUTO(json_decrefp) json_t *all = NULL;
@@ -191,7 +192,7 @@ int network_text_secret(const char *text, const char *name, json_t *sealed, size
 		return 0;
 	if (sealed ? json_object_set(values, name, sealed) < 0 : json_object_del(values, name) < 0)
 		return no_memory(err);
-	return create_text_put(all, max, ret, err);
+	return create_text_put(all, NODE_TEXT_MAX, ret, err);
 }
 
 /* --- EGRESS_KNOWN ------------------------------------------------------------------------- */

@@ -31,7 +31,7 @@ int network_text_put(const char *text, struct bytes put, size_t max, char **ret,
 
 /* `text` with another value of a secret that its rules name, or without it (`sealed` NULL); owned
  * by the caller. NULL: it names none of that name, or has that value already. */
-int network_text_secret(const char *text, const char *name, json_t *sealed, size_t max, char **ret,
+int network_text_secret(const char *text, const char *name, json_t *sealed, char **ret,
 			struct err *err) NODISCARD;
 
 /* The newest NETWORK_KNOWN_MAX of what egress said, which has the oldest first; as text, owned by
