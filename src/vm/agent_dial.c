@@ -63,18 +63,17 @@ static void on_again(struct timer *t)
 	}
 }
 
-int agent_dial_start(struct agent_dial *d, struct loop *l, int fd, const struct addr *to,
-		     uint64_t first_ms, uint64_t deadline_ms, agent_dial_done_fn *on_done,
-		     struct err *err)
+int agent_dial_start(struct agent_dial *d, const struct agent_dial_spec *spec,
+		     agent_dial_done_fn *on_done, struct err *err)
 {
-	assert(first_ms > 0 && deadline_ms > 0);
+	assert(spec->first_ms > 0 && spec->deadline_ms > 0);
 	*d = (struct agent_dial){ .on_done = on_done,
-				  .loop = l,
-				  .to = *to,
-				  .fd = fd,
-				  .until_ms = loop_now_ms(l) + deadline_ms,
-				  .attempt_ms = first_ms };
-	timer_init(&d->again, l, on_again);
+				  .loop = spec->loop,
+				  .to = *spec->to,
+				  .fd = spec->fd,
+				  .until_ms = loop_now_ms(spec->loop) + spec->deadline_ms,
+				  .attempt_ms = spec->first_ms };
+	timer_init(&d->again, d->loop, on_again);
 	if (attempt(d, err) < 0) {
 		agent_dial_cancel(d);
 		return -1;

@@ -31,9 +31,14 @@ struct agent_dial { /* embedded by the caller; all zero: nothing under way */
 	struct timer again;
 };
 
-/* `first_ms`: AGENT_DIAL_BOOT_MS or AGENT_DIAL_UP_MS. Takes fd, unconnected, also on failure.
- * Failure (-1) means that on_done will not come. */
-int agent_dial_start(struct agent_dial *d, struct loop *l, int fd, const struct addr *to,
-		     uint64_t first_ms, uint64_t deadline_ms, agent_dial_done_fn *on_done,
-		     struct err *err) NODISCARD;
+struct agent_dial_spec {
+	struct loop *loop;
+	int fd; /* unconnected; taken, also on failure */
+	const struct addr *to;
+	uint64_t first_ms; /* AGENT_DIAL_BOOT_MS or AGENT_DIAL_UP_MS */
+	uint64_t deadline_ms;
+};
+/* Failure (-1) means that on_done will not come. */
+int agent_dial_start(struct agent_dial *d, const struct agent_dial_spec *spec,
+		     agent_dial_done_fn *on_done, struct err *err) NODISCARD;
 void agent_dial_cancel(struct agent_dial *d); /* fine when nothing is under way */

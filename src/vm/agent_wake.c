@@ -179,16 +179,15 @@ void agent_wake_tell(struct agent_wake *w, const struct agent_identity *id)
 		tell(w);
 }
 
-int agent_wake_start(struct agent_wake *w, struct stream *s, const struct agent_identity *id,
-		     bool check_health, struct steps *steps, agent_wake_done_fn *on_done,
-		     struct err *err)
+int agent_wake_start(struct agent_wake *w, struct stream *s, const struct agent_wake_spec *spec,
+		     agent_wake_done_fn *on_done, struct err *err)
 {
 	*w = (struct agent_wake){ .on_done = on_done,
-				  .identity = id,
-				  .steps = steps,
+				  .identity = spec->id,
+				  .steps = spec->steps,
 				  .clock = { .uncertainty_ns = UINT64_MAX },
 				  .probed_ns = clock_mono_ns(),
-				  .check_health = check_health,
+				  .check_health = spec->check_health,
 				  .busy = true };
 	if (agent_link_open(&w->link, s, err) < 0)
 		return -1;

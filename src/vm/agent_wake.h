@@ -47,9 +47,13 @@ struct agent_wake { /* embedded by the caller; all zero: nothing under way */
 
 /* Takes the stream in any case. `id` and `steps` are borrowed until it is over. Steps: clock,
  * identity, and health when it is asked for after the identity was confirmed. */
-int agent_wake_start(struct agent_wake *w, struct stream *s, const struct agent_identity *id,
-		     bool check_health, struct steps *steps, agent_wake_done_fn *on_done,
-		     struct err *err) NODISCARD;
+struct agent_wake_spec {
+	const struct agent_identity *id;
+	bool check_health;
+	struct steps *steps;
+};
+int agent_wake_start(struct agent_wake *w, struct stream *s, const struct agent_wake_spec *spec,
+		     agent_wake_done_fn *on_done, struct err *err) NODISCARD;
 void agent_wake_cancel(struct agent_wake *w); /* fine when nothing is under way */
 
 /* Right after a start without an identity (NULL): the clock is probed, and probed again, until

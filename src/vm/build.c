@@ -141,12 +141,13 @@ static void on_sealed(struct template_watcher *w, const struct manifest *m,
 void build_stopped(struct build *b, struct template_files *files, int manifest)
 {
 	static const struct template_watcher_ops ops = { on_sealed };
+	const struct template_spec spec = { files, &b->spec.manifest, b->machine->loop,
+					    &b->watcher };
 	struct err err;
 
 	b->step_name = "seal";
 	b->watcher.ops = &ops;
-	if (template_seal(files, manifest, &b->spec.manifest, b->machine->loop, &b->watcher,
-			  &b->job, &err) < 0)
+	if (template_seal(&spec, manifest, &b->job, &err) < 0)
 		build_fail(b, &err);
 }
 
@@ -326,8 +327,11 @@ static void build_commands_socket(struct build *b)
 {
 	struct err err;
 
-	if (agent_dial_start(&b->dial, b->machine->loop, take_fd(&b->socket), &b->spec.agent,
-			     AGENT_DIAL_UP_MS, command_of(b).ms, on_dialled, &err) < 0)
+	if (agent_dial_start(&b->dial,
+			     &(struct agent_dial_spec){ b->machine->loop, take_fd(&b->socket),
+							&b->spec.agent, AGENT_DIAL_UP_MS,
+							command_of(b).ms },
+			     on_dialled, &err) < 0)
 		build_fail(b, &err);
 }
 
@@ -382,8 +386,11 @@ static void await_agent(struct build *b)
 
 	if (b->machine->life.state != VM_RUNNING || b->socket < 0)
 		return;
-	if (agent_dial_start(&b->dial, b->machine->loop, take_fd(&b->socket), &b->spec.agent,
-			     AGENT_DIAL_BOOT_MS, BUILD_BOOT_MS, on_boot_dialled, &err) < 0)
+	if (agent_dial_start(&b->dial,
+			     &(struct agent_dial_spec){ b->machine->loop, take_fd(&b->socket),
+							&b->spec.agent, AGENT_DIAL_BOOT_MS,
+							BUILD_BOOT_MS },
+			     on_boot_dialled, &err) < 0)
 		build_fail(b, &err);
 }
 

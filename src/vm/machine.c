@@ -82,20 +82,21 @@ void machine_set_user(struct machine *m, struct machine_user *u)
 	m->user = u;
 }
 
-static int ask_within(struct machine *m, struct qmp_call *c, const char *command, json_t *arguments,
-		      uint64_t ms, qmp_done_fn *on_done, struct err *err)
+static int ask(struct machine *m, struct qmp_call *c, const struct qmp_command *command,
+	       qmp_done_fn *on_done, struct err *err)
 {
-	if (!m->qmp) {
-		json_decref(arguments);
-		return err_set(err, ERR_UNAVAILABLE, 0, "QEMU is gone");
-	}
-	return qmp_link_call(m->qmp, c, command, arguments, ms, on_done, err);
+	if (m->qmp)
+		return qmp_link_call(m->qmp, c, command, on_done, err);
+	json_decref(command->arguments);
+	return err_set(err, ERR_UNAVAILABLE, 0, "QEMU is gone");
 }
 
 int machine_ask(struct machine *m, struct qmp_call *c, const char *command, json_t *arguments,
 		qmp_done_fn *on_done, struct err *err)
 {
-	return ask_within(m, c, command, arguments, MACHINE_COMMAND_MS, on_done, err);
+	const struct qmp_command whole = { command, arguments, MACHINE_COMMAND_MS };
+
+	return ask(m, c, &whole, on_done, err);
 }
 
 int machine_add_fd(struct machine *m, struct qmp_call *c, int fd, int set, qmp_done_fn *on_done,
@@ -110,7 +111,9 @@ int machine_add_fd(struct machine *m, struct qmp_call *c, int fd, int set, qmp_d
 
 int machine_stop(struct machine *m, struct qmp_call *c, qmp_done_fn *on_done, struct err *err)
 {
-	return ask_within(m, c, "stop", NULL, MACHINE_STOP_MS, on_done, err);
+	static const struct qmp_command stop = { "stop", NULL, MACHINE_STOP_MS };
+
+	return ask(m, c, &stop, on_done, err);
 }
 
 int machine_save(struct machine *m, struct qmp_call *c, const char *file, qmp_done_fn *on_done,

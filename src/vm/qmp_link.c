@@ -259,15 +259,15 @@ static int start_call(struct qmp_link *l, struct qmp_call *c, json_t *arguments,
 	return 0;
 }
 
-int qmp_link_call(struct qmp_link *l, struct qmp_call *c, const char *command, json_t *arguments,
-		  uint64_t deadline_ms, qmp_done_fn *on_done, struct err *err)
+int qmp_link_call(struct qmp_link *l, struct qmp_call *c, const struct qmp_command *command,
+		  qmp_done_fn *on_done, struct err *err)
 {
-	AUTO(json_decrefp) json_t *stolen = arguments;
+	AUTO(json_decrefp) json_t *stolen = command->arguments;
 
-	assert(!l->closed && !c->link && deadline_ms > 0);
-	*c = (struct qmp_call){ .on_done = on_done, .command = command };
-	if (start_call(l, c, stolen, deadline_ms, err) < 0)
-		return err_wrap(err, "QMP %s", command);
+	assert(!l->closed && !c->link && command->deadline_ms > 0);
+	*c = (struct qmp_call){ .on_done = on_done, .command = command->name };
+	if (start_call(l, c, stolen, command->deadline_ms, err) < 0)
+		return err_wrap(err, "QMP %s", command->name);
 	return 0;
 }
 
@@ -296,14 +296,14 @@ static struct qmp_link *make_link(struct stream *s, struct qmp_link_user *u)
 
 int qmp_link_open(struct stream *s, struct qmp_link_user *u, struct qmp_link **ret, struct err *err)
 {
+	static const struct qmp_command hello = { "qmp_capabilities", NULL, QMP_LINK_GREETING_MS };
 	struct qmp_link *l = make_link(s, u);
 
 	if (!l) {
 		stream_abort(s);
 		return err_set(err, ERR_EXHAUSTED, ENOMEM, "allocate a QMP link");
 	}
-	if (qmp_link_call(l, &l->hello, "qmp_capabilities", NULL, QMP_LINK_GREETING_MS,
-			  on_capabilities, err) < 0) {
+	if (qmp_link_call(l, &l->hello, &hello, on_capabilities, err) < 0) {
 		qmp_link_close(l);
 		return -1;
 	}

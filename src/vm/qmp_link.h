@@ -53,9 +53,14 @@ struct qmp_call { /* embedded by the caller; all zero: nothing under way */
 int qmp_link_open(struct stream *s, struct qmp_link_user *u, struct qmp_link **ret,
 		  struct err *err) NODISCARD;
 
-/* `arguments` may be NULL; it is stolen, also on failure. Failure (-1): on_done will not come. */
-int qmp_link_call(struct qmp_link *l, struct qmp_call *c, const char *command, json_t *arguments,
-		  uint64_t deadline_ms, qmp_done_fn *on_done, struct err *err) NODISCARD;
+struct qmp_command {
+	const char *name;  /* a literal */
+	json_t *arguments; /* may be NULL; stolen, also on failure */
+	uint64_t deadline_ms;
+};
+/* Failure (-1): on_done will not come. */
+int qmp_link_call(struct qmp_link *l, struct qmp_call *c, const struct qmp_command *command,
+		  qmp_done_fn *on_done, struct err *err) NODISCARD;
 
 /* For the `add-fd` that follows: QEMU keeps it until then. It stays the caller's. */
 int qmp_link_pass_fd(struct qmp_link *l, int fd, struct err *err) NODISCARD;

@@ -89,6 +89,8 @@ void restore_identity(struct restore *r, const struct agent_identity *id)
 static void on_dialled(struct agent_dial *d, struct stream *s, const struct err *err)
 {
 	struct restore *r = CONTAINER_OF(d, struct restore, dial);
+	const struct agent_wake_spec spec = { r->spec.identity, r->spec.check_health,
+					      &r->machine->steps };
 	struct err mine;
 
 	if (!s) {
@@ -96,8 +98,7 @@ static void on_dialled(struct agent_dial *d, struct stream *s, const struct err 
 		return;
 	}
 	steps_add(&r->machine->steps, "connected");
-	if (agent_wake_start(&r->wake, s, r->spec.identity, r->spec.check_health,
-			     &r->machine->steps, on_awake, &mine) < 0)
+	if (agent_wake_start(&r->wake, s, &spec, on_awake, &mine) < 0)
 		restore_fail(r, &mine);
 	else if (!r->spec.identity)
 		agent_wake_hold(&r->wake, r->machine->loop, on_awaiting);
@@ -110,9 +111,12 @@ static void dial_agent(struct restore *r)
 
 	if (!r->may_run || r->socket < 0)
 		return;
-	if (agent_dial_start(&r->dial, r->machine->loop, take_fd(&r->socket), &r->spec.agent,
-			     boot ? AGENT_DIAL_BOOT_MS : AGENT_DIAL_UP_MS,
-			     boot ? RESTORE_BOOT_AGENT_MS : RESTORE_AGENT_MS, on_dialled, &err) < 0)
+	if (agent_dial_start(&r->dial,
+			     &(struct agent_dial_spec){
+				     r->machine->loop, take_fd(&r->socket), &r->spec.agent,
+				     boot ? AGENT_DIAL_BOOT_MS : AGENT_DIAL_UP_MS,
+				     boot ? RESTORE_BOOT_AGENT_MS : RESTORE_AGENT_MS },
+			     on_dialled, &err) < 0)
 		restore_fail(r, &err);
 }
 

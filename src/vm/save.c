@@ -307,10 +307,12 @@ static void on_dialled(struct agent_dial *d, struct stream *stream, const struct
 
 static int dial(struct save *s, struct err *err)
 {
-	return agent_dial_start(&s->dial, s->machine->loop, take_fd(&s->agent_socket),
-				&s->spec.agent, AGENT_DIAL_UP_MS,
-				s->spec.must_freeze ? SAVE_SURE_MS : SAVE_REACH_MS, on_dialled,
-				err);
+	return agent_dial_start(
+		&s->dial,
+		&(struct agent_dial_spec){ s->machine->loop, take_fd(&s->agent_socket),
+					   &s->spec.agent, AGENT_DIAL_UP_MS,
+					   s->spec.must_freeze ? SAVE_SURE_MS : SAVE_REACH_MS },
+		on_dialled, err);
 }
 
 int save_start(struct save *s, struct machine *m, const struct save_spec *spec, int agent_socket,

@@ -135,42 +135,41 @@ static void job_free(struct work *w)
 	free(j);
 }
 
-static int start(struct template_files *files, int into, const struct manifest *m, struct loop *l,
-		 struct template_watcher *w, struct template_job **ret, struct err *err)
+static int start(const struct template_spec *spec, int into, struct template_job **ret,
+		 struct err *err)
 {
 	struct template_job *j = calloc(1, sizeof(*j));
 
 	if (!j) {
-		template_files_done(files);
+		template_files_done(spec->files);
 		if (into >= 0)
 			close(into);
 		return err_set(err, ERR_EXHAUSTED, ENOMEM, "allocate a template's job");
 	}
-	j->watcher = w;
-	j->files = *files;
-	template_files_init(files);
+	j->watcher = spec->watcher;
+	j->files = *spec->files;
+	template_files_init(spec->files);
 	j->into = into;
-	j->manifest = *m;
+	j->manifest = *spec->manifest;
 	j->work.run = into >= 0 ? seal_run : verify_run;
 	j->work.on_done = on_done;
 	j->work.free = job_free;
-	if (work_start(&j->work, l, err) < 0)
+	if (work_start(&j->work, spec->loop, err) < 0)
 		return -1;
 	*ret = j;
 	return 0;
 }
 
-int template_seal(struct template_files *files, int into, const struct manifest *m, struct loop *l,
-		  struct template_watcher *w, struct template_job **ret, struct err *err)
+int template_seal(const struct template_spec *spec, int into, struct template_job **ret,
+		  struct err *err)
 {
 	assert(into >= 0);
-	return start(files, into, m, l, w, ret, err);
+	return start(spec, into, ret, err);
 }
 
-int template_verify(struct template_files *files, const struct manifest *m, struct loop *l,
-		    struct template_watcher *w, struct template_job **ret, struct err *err)
+int template_verify(const struct template_spec *spec, struct template_job **ret, struct err *err)
 {
-	return start(files, -1, m, l, w, ret, err);
+	return start(spec, -1, ret, err);
 }
 
 void template_job_cancel(struct template_job *j)

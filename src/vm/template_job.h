@@ -34,14 +34,20 @@ struct template_watcher { /* embedded by the one who waits */
 
 struct template_job;
 
-/* Sum up the files, complete `m` with that and the kernel's version, write it into the empty file
- * `into` and make that durable. Takes `files` and `into` in any case. */
-int template_seal(struct template_files *files, int into, const struct manifest *m, struct loop *l,
-		  struct template_watcher *w, struct template_job **ret, struct err *err) NODISCARD;
+struct template_spec {
+	struct template_files *files; /* taken in any case */
+	const struct manifest *manifest;
+	struct loop *loop;
+	struct template_watcher *watcher;
+};
 
-/* Sum up the files and compare. Takes `files` in any case. */
-int template_verify(struct template_files *files, const struct manifest *m, struct loop *l,
-		    struct template_watcher *w, struct template_job **ret,
+/* Sum up the files, complete the manifest with that and the kernel's version, write it into the
+ * empty file `into` and make that durable. Takes `into` in any case. */
+int template_seal(const struct template_spec *spec, int into, struct template_job **ret,
+		  struct err *err) NODISCARD;
+
+/* Sum up the files and compare. */
+int template_verify(const struct template_spec *spec, struct template_job **ret,
 		    struct err *err) NODISCARD;
 
 void template_job_cancel(struct template_job *j); /* on_done will not come; NULL is fine */

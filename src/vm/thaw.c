@@ -42,12 +42,12 @@ static void on_awake(struct agent_wake *w, const struct agent_clock *clock, cons
 static void on_dialled(struct agent_dial *d, struct stream *s, const struct err *err)
 {
 	struct thaw *t = CONTAINER_OF(d, struct thaw, dial);
+	const struct agent_wake_spec spec = { &t->identity, false, &t->machine->steps };
 	struct err mine;
 
 	if (!s)
 		finish(t, err);
-	else if (agent_wake_start(&t->wake, s, &t->identity, false, &t->machine->steps, on_awake,
-				  &mine) < 0)
+	else if (agent_wake_start(&t->wake, s, &spec, on_awake, &mine) < 0)
 		finish(t, &mine);
 }
 
@@ -70,15 +70,18 @@ static void on_cont(struct qmp_call *c, const json_t *ret, const struct err *err
 	steps_add(&t->machine->steps, "cont");
 }
 
-int thaw_start(struct thaw *t, struct machine *m, const struct addr *agent, int agent_socket,
-	       const struct agent_identity *id, thaw_done_fn *on_done, struct err *err)
+int thaw_start(struct thaw *t, const struct thaw_spec *spec, thaw_done_fn *on_done, struct err *err)
 {
-	assert(id->resume);
-	*t = (struct thaw){ .on_done = on_done, .machine = m, .identity = *id };
+	struct machine *m = spec->machine;
+
+	assert(spec->id->resume);
+	*t = (struct thaw){ .on_done = on_done, .machine = m, .identity = *spec->id };
 	t->identity.in_place = true;
 	/* the first packet waits in the tap until the guest runs */
-	if (agent_dial_start(&t->dial, m->loop, agent_socket, agent, AGENT_DIAL_UP_MS,
-			     THAW_AGENT_MS, on_dialled, err) < 0 ||
+	if (agent_dial_start(&t->dial,
+			     &(struct agent_dial_spec){ m->loop, spec->socket, spec->agent,
+							AGENT_DIAL_UP_MS, THAW_AGENT_MS },
+			     on_dialled, err) < 0 ||
 	    machine_ask(m, &t->cont, "cont", NULL, on_cont, err) < 0) {
 		release(t);
 		return err_wrap(err, "thaw");

@@ -22,8 +22,13 @@ struct thaw { /* embedded by the owner; all zero: nothing under way */
 	struct agent_wake wake;
 };
 
-/* Takes `agent_socket` in any case. `id` must say `resume`. */
-int thaw_start(struct thaw *t, struct machine *m, const struct addr *agent, int agent_socket,
-	       const struct agent_identity *id, thaw_done_fn *on_done, struct err *err) NODISCARD;
+struct thaw_spec {
+	struct machine *machine;
+	const struct addr *agent;
+	int socket;                      /* to it; taken in any case */
+	const struct agent_identity *id; /* must say `resume` */
+};
+int thaw_start(struct thaw *t, const struct thaw_spec *spec, thaw_done_fn *on_done,
+	       struct err *err) NODISCARD;
 /* No callback; fine when nothing is under way. While QEMU is to answer, the machine is closed. */
 void thaw_cancel(struct thaw *t);

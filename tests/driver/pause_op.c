@@ -155,7 +155,9 @@ static void on_thaw_socket(struct warden_call *call, const struct warden_reply *
 	}
 	p->s->identity.resume = true;
 	agent_identity_refresh(&p->s->identity);
-	if (thaw_start(&p->thaw, &p->s->machine, &p->d->agent, take_fd(&fds[0]), &p->s->identity,
+	if (thaw_start(&p->thaw,
+		       &(struct thaw_spec){ &p->s->machine, &p->d->agent, take_fd(&fds[0]),
+					    &p->s->identity },
 		       on_thawed, &err) < 0)
 		pause_fail(p, &err);
 }

@@ -21,8 +21,11 @@ static void on_socket(struct warden_call *c, const struct warden_reply *reply, i
 	}
 	if (n_fds != 1)
 		err_set(&err, ERR_INTERNAL, 0, "warden sent %zu sockets", n_fds);
-	else if (agent_dial_start(&r->dial, r->d->loop, take_fd(&fds[0]), &r->d->agent,
-				  AGENT_DIAL_UP_MS, DRIVER_AGENT_MS, on_dialled, &err) == 0)
+	else if (agent_dial_start(&r->dial,
+				  &(struct agent_dial_spec){ r->d->loop, take_fd(&fds[0]),
+							     &r->d->agent, AGENT_DIAL_UP_MS,
+							     DRIVER_AGENT_MS },
+				  on_dialled, &err) == 0)
 		return;
 	r->on_done(r, NULL, &err);
 }

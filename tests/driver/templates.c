@@ -129,7 +129,9 @@ static int verify(struct known_template *t, struct err *err)
 	t->watcher.ops = &ops;
 	if (dir < 0 || template_files_open(&files, dir, err) < 0)
 		return -1;
-	return template_verify(&files, &t->manifest, t->d->loop, &t->watcher, &t->job, err);
+	return template_verify(
+		&(struct template_spec){ &files, &t->manifest, t->d->loop, &t->watcher }, &t->job,
+		err);
 }
 
 static void on_facts(struct warden_call *c, const struct warden_reply *reply, int *fds,

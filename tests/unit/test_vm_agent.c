@@ -73,9 +73,12 @@ static struct stream *dial(void)
 {
 	struct err err;
 
-	assert_int_equal(agent_dial_start(&s.dial, s.loop, mock_socket(), &s.agent.at,
-					  AGENT_DIAL_BOOT_MS, MS, on_dialled, &err),
-			 0);
+	assert_int_equal(
+		agent_dial_start(&s.dial,
+				 &(struct agent_dial_spec){ s.loop, mock_socket(), &s.agent.at,
+							    AGENT_DIAL_BOOT_MS, MS },
+				 on_dialled, &err),
+		0);
 	loop_run(s.loop);
 	if (!s.stream)
 		fail_msg("%s", s.err.msg);
@@ -95,9 +98,12 @@ static void nobody_there_is_a_failure_in_time(void **state)
 	scene_open(routes, COUNT(routes));
 	listener_close(&s.agent.door);
 	began = clock_mono_ns();
-	assert_int_equal(agent_dial_start(&s.dial, s.loop, mock_socket(), &s.agent.at,
-					  AGENT_DIAL_BOOT_MS, 1000, on_dialled, &err),
-			 0);
+	assert_int_equal(
+		agent_dial_start(&s.dial,
+				 &(struct agent_dial_spec){ s.loop, mock_socket(), &s.agent.at,
+							    AGENT_DIAL_BOOT_MS, 1000 },
+				 on_dialled, &err),
+		0);
 	loop_run(s.loop);
 	took = (clock_mono_ns() - began) / NSEC_PER_MSEC;
 	assert_null(s.stream);
@@ -177,9 +183,12 @@ static void a_cancelled_dial_leaves_nothing(void **state)
 
 	(void)state;
 	scene_open(routes, COUNT(routes));
-	assert_int_equal(agent_dial_start(&s.dial, s.loop, mock_socket(), &s.agent.at,
-					  AGENT_DIAL_BOOT_MS, MS, on_dialled, &err),
-			 0);
+	assert_int_equal(
+		agent_dial_start(&s.dial,
+				 &(struct agent_dial_spec){ s.loop, mock_socket(), &s.agent.at,
+							    AGENT_DIAL_BOOT_MS, MS },
+				 on_dialled, &err),
+		0);
 	agent_dial_cancel(&s.dial);
 	agent_dial_cancel(&s.dial);
 	scene_end();
@@ -201,7 +210,9 @@ static void wake(bool health)
 {
 	struct err err;
 
-	if (agent_wake_start(&s.wake, dial(), &s.identity, health, &s.steps, on_awake, &err) < 0)
+	const struct agent_wake_spec spec = { &s.identity, health, &s.steps };
+
+	if (agent_wake_start(&s.wake, dial(), &spec, on_awake, &err) < 0)
 		fail_msg("%s", err.msg);
 	loop_run(s.loop);
 	assert_int_equal(s.done, 1);

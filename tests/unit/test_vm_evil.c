@@ -385,7 +385,9 @@ static void wake(void)
 	struct err err;
 
 	steps_begin(&steps);
-	see_it_end(agent_wake_start(&w, meet(), &e.identity, roll(2), &steps, on_awake, &err));
+	const struct agent_wake_spec spec = { &e.identity, roll(2), &steps };
+
+	see_it_end(agent_wake_start(&w, meet(), &spec, on_awake, &err));
 	agent_wake_cancel(&w);
 }
 

@@ -135,8 +135,9 @@ static void one_that_was_adopted_is_saved_and_thawed_too(void **state)
 	assert_int_equal(s.err.code, ERR_NONE);
 	assert_int_equal(s.machine.life.state, VM_PAUSED);
 	s.machine.life.state = VM_STARTING;
-	if (thaw_start(&s.thaw, &s.machine, &s.agent.at, mock_socket(), &s.identity, on_thawed,
-		       &err) < 0)
+	if (thaw_start(&s.thaw,
+		       &(struct thaw_spec){ &s.machine, &s.agent.at, mock_socket(), &s.identity },
+		       on_thawed, &err) < 0)
 		fail_msg("%s", err.msg);
 	loop_run(s.loop);
 	assert_int_equal(s.err.code, ERR_NONE);
@@ -365,8 +366,10 @@ static void a_thaw_may_be_cancelled_at_any_time(void **state)
 	(void)state;
 	for (uint64_t ms = 0; ms < 20; ms += 2) {
 		scene_run(&(struct mock_qemu){ 0 }, slow, COUNT(slow), &honest);
-		assert_int_equal(thaw_start(&s.thaw, &s.machine, &s.agent.at, mock_socket(),
-					    &s.identity, on_thawed, &err),
+		assert_int_equal(thaw_start(&s.thaw,
+					    &(struct thaw_spec){ &s.machine, &s.agent.at,
+								 mock_socket(), &s.identity },
+					    on_thawed, &err),
 				 0);
 		timer_init(&s.later, s.loop, cancel);
 		timer_start(&s.later, ms);

@@ -106,9 +106,9 @@ static void seal(void)
 
 	open_files(&files);
 	assert_int_equal(
-		template_seal(&files,
-			      openat(s.dir, "manifest", O_WRONLY | O_CREAT | O_CLOEXEC, 0600),
-			      &unsealed, s.loop, &s.watcher, &job, &err),
+		template_seal(&(struct template_spec){ &files, &unsealed, s.loop, &s.watcher },
+			      openat(s.dir, "manifest", O_WRONLY | O_CREAT | O_CLOEXEC, 0600), &job,
+			      &err),
 		0);
 	loop_run(s.loop);
 	if (s.err.code != ERR_NONE)
@@ -125,7 +125,9 @@ static void verify(const struct manifest *m)
 
 	open_files(&files);
 	s.err = (struct err){ 0 };
-	assert_int_equal(template_verify(&files, m, s.loop, &s.watcher, &job, &err), 0);
+	assert_int_equal(template_verify(&(struct template_spec){ &files, m, s.loop, &s.watcher },
+					 &job, &err),
+			 0);
 	loop_run(s.loop);
 }
 
@@ -203,7 +205,9 @@ static void a_cancelled_job_says_nothing(void **state)
 	scene_open();
 	for (size_t i = 0; i < 20; i++) {
 		open_files(&files);
-		assert_int_equal(template_verify(&files, &unsealed, s.loop, &s.watcher, &job, &err),
+		assert_int_equal(template_verify(&(struct template_spec){ &files, &unsealed, s.loop,
+									  &s.watcher },
+						 &job, &err),
 				 0);
 		template_job_cancel(job);
 	}

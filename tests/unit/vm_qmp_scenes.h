@@ -142,7 +142,8 @@ static int scene_ask(struct scene *s, size_t i, const char *command, uint64_t ms
 	struct err err;
 
 	s->calls[i].scene = s;
-	return qmp_link_call(s->link, &s->calls[i].call, command, NULL, ms, scene_call_done, &err);
+	return qmp_link_call(s->link, &s->calls[i].call, &(struct qmp_command){ command, NULL, ms },
+			     scene_call_done, &err);
 }
 
 static bool until_ready(struct scene *s)

@@ -257,8 +257,9 @@ static inline void let_go_on(void)
 {
 	struct err err;
 
-	if (thaw_start(&s.thaw, &s.machine, &s.agent.at, mock_socket(), &s.identity, on_thawed,
-		       &err) < 0)
+	if (thaw_start(&s.thaw,
+		       &(struct thaw_spec){ &s.machine, &s.agent.at, mock_socket(), &s.identity },
+		       on_thawed, &err) < 0)
 		fail_msg("%s", err.msg);
 	loop_run(s.loop);
 	assert_int_equal(s.thawed, 1);

@@ -352,8 +352,10 @@ static void go_on(struct pausing *p)
 
 	save_cancel(&p->save); /* the copier ends; what it wrote is synced by the taking */
 	if (resume_identity(s, true, &p->identity, &err) < 0 ||
-	    thaw_start(&p->thaw, &s->machine, &s->node->agent, take_fd(&p->thaw_socket),
-		       &p->identity, on_thawed, &err) < 0)
+	    thaw_start(&p->thaw,
+		       &(struct thaw_spec){ &s->machine, &s->node->agent, take_fd(&p->thaw_socket),
+					    &p->identity },
+		       on_thawed, &err) < 0)
 		on_thawed(&p->thaw, &err);
 }
 

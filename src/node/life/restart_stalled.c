@@ -85,7 +85,9 @@ static void on_socket(struct guest_sockets *g, int *fds, const struct err *faile
 		return;
 	}
 	agent_identity_refresh(&r->identity);
-	if (thaw_start(&r->thaw, &s->machine, &s->node->agent, take_fd(&fds[0]), &r->identity,
+	if (thaw_start(&r->thaw,
+		       &(struct thaw_spec){ &s->machine, &s->node->agent, take_fd(&fds[0]),
+					    &r->identity },
 		       on_thawed, &err) < 0)
 		fail(r, &err);
 }

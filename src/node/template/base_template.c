@@ -129,7 +129,9 @@ static int verify(struct node *n, struct err *err)
 	if (dir < 0 || template_files_open(&files, dir, err) < 0)
 		return -1;
 	b->watcher.ops = &ops;
-	return template_verify(&files, &b->manifest, n->loop, &b->watcher, &b->job, err);
+	return template_verify(
+		&(struct template_spec){ &files, &b->manifest, n->loop, &b->watcher }, &b->job,
+		err);
 }
 
 static void look_for_one(struct node *n)
