@@ -91,7 +91,8 @@ static void turn_away(struct sandbox_egress *o, int fd, uint32_t ip, uint16_t po
 
 	snprintf(v.why, sizeof(v.why), "%s", why);
 	o->counts.tcp_refused++;
-	sandbox_egress_audit(o, SANDBOX_EGRESS_TCP, &v, "", ip, port);
+	sandbox_egress_audit(
+		o, &(struct audit_entry){ SANDBOX_EGRESS_TCP, AUDIT_REFUSED, "", ip, port, v.why });
 	reset(fd);
 }
 

@@ -111,10 +111,17 @@ void front_refuse(struct front *f, unsigned int status, const char *why)
 		front_free(f);
 }
 
+void front_audit(struct front *f, enum audit_verdict verdict, uint32_t ip, const char *why)
+{
+	const struct audit_entry e = { f->kind, verdict, f->name, ip, f->port, why };
+
+	sandbox_egress_audit(f->sandbox_egress, &e);
+}
+
 void front_turn_away(struct front *f, const struct policy_verdict *v)
 {
 	f->sandbox_egress->counts.tcp_refused++;
-	sandbox_egress_audit(f->sandbox_egress, f->kind, v, f->name, f->ip, f->port);
+	front_audit(f, v->yes ? AUDIT_ALLOWED : AUDIT_REFUSED, f->ip, v->why);
 	front_refuse(f, 403, v->why);
 }
 

@@ -32,6 +32,7 @@ void front_free(struct front *f);
 /* Who speaks HTTP is told in HTTP, and counted until it has left; the rest sees a reset. Frees it.
  */
 void front_refuse(struct front *f, unsigned int status, const char *why);
+void front_audit(struct front *f, enum audit_verdict verdict, uint32_t ip, const char *why);
 void front_turn_away(struct front *f, const struct policy_verdict *v); /* 403, and the audit */
 /* Nobody has spoken yet: whoever does it first says what this is. */
 void front_wait(struct front *f, struct stream *server, struct bytes early);

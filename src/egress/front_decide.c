@@ -97,7 +97,7 @@ static void decide_by_name(struct front *f)
 	} else if (resolver_ask(o->house->resolver, &f->lookup, &o->asker, f->name, on_found,
 				&err) < 0) {
 		f->sandbox_egress->counts.tcp_failed++;
-		sandbox_egress_failed(o, f->kind, err.msg, f->name, 0, f->port);
+		front_audit(f, AUDIT_FAILED, 0, err.msg);
 		front_refuse(f, 502, err.msg);
 	}
 }

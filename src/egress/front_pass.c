@@ -40,7 +40,7 @@ static int from_guest(struct front *f, struct bytes in, struct buf *out, struct 
 		return 0;
 	snprintf(no.why, sizeof(no.why), "%s", err->msg);
 	f->sandbox_egress->counts.tcp_refused++;
-	sandbox_egress_audit(f->sandbox_egress, f->kind, &no, f->name, f->ip, f->port);
+	front_audit(f, AUDIT_REFUSED, f->ip, no.why);
 	return -1;
 }
 
@@ -152,7 +152,7 @@ static void hand(struct front *f, struct stream *server)
 	if (hand_over_pass(f->sandbox_egress->injector, &what, &err) < 0) {
 		f->sandbox_egress->counts.tcp_failed++;
 		snprintf(no.why, sizeof(no.why), "%s", err.msg);
-		sandbox_egress_audit(f->sandbox_egress, f->kind, &no, f->name, f->ip, f->port);
+		front_audit(f, AUDIT_REFUSED, f->ip, no.why);
 	}
 	front_free(f);
 }
@@ -206,14 +206,14 @@ static void dial_next(struct front *f, const char *why)
 		why = err.msg;
 	}
 	f->sandbox_egress->counts.tcp_failed++;
-	sandbox_egress_failed(f->sandbox_egress, f->kind, why, f->name, f->ip, f->port);
+	front_audit(f, AUDIT_FAILED, f->ip, why);
 	front_refuse(f, 502, why);
 }
 
 void front_told(struct front *f, const struct policy_verdict *v)
 {
 	f->sandbox_egress->counts.tcp_allowed++;
-	sandbox_egress_audit(f->sandbox_egress, f->kind, v, f->name, f->found.ip[0], f->port);
+	front_audit(f, v->yes ? AUDIT_ALLOWED : AUDIT_REFUSED, f->found.ip[0], v->why);
 }
 
 void front_let_out(struct front *f, const struct policy_verdict *v)

@@ -49,7 +49,8 @@ static void conclude(struct hand_over *w, struct handed **at, const struct injec
 	if (over)
 		snprintf(no.why, sizeof(no.why), "%.*s", (int)sizeof(over->why), over->why);
 	if (no.why[0])
-		sandbox_egress_audit(o, h->kind, &no, h->name, h->ip, h->port);
+		sandbox_egress_audit(o, &(struct audit_entry){ h->kind, AUDIT_REFUSED, h->name,
+							       h->ip, h->port, no.why });
 	let_go(h);
 	free(h);
 }

@@ -55,6 +55,14 @@ static void tell(int udp, const struct sockaddr_in *who, const struct dns_query 
 		send_to(udp, who, &out);
 }
 
+static void audit(struct sandbox_egress *o, enum audit_verdict verdict, const char *name,
+		  uint32_t ip, const char *why)
+{
+	const struct audit_entry e = { SANDBOX_EGRESS_NAME, verdict, name, ip, 0, why };
+
+	sandbox_egress_audit(o, &e);
+}
+
 static void asked_free(struct name_asked *n)
 {
 	lookup_cancel(&n->lookup);
@@ -86,12 +94,11 @@ static void on_found(struct lookup *l, enum dns_reading reading, const struct dn
 			fit.ip[fit.n++] = found->ip[i];
 	}
 	if (found->n > 0)
-		sandbox_egress_audit(o, SANDBOX_EGRESS_NAME, &v, n->name,
-				     fit.n > 0 ? fit.ip[0] : found->ip[0], 0);
+		audit(o, v.yes ? AUDIT_ALLOWED : AUDIT_REFUSED, n->name,
+		      fit.n > 0 ? fit.ip[0] : found->ip[0], v.why);
 	else
-		sandbox_egress_failed(o, SANDBOX_EGRESS_NAME,
-				      reading == DNS_FAILED ? "no resolver answers" : v.why,
-				      n->name, 0, 0);
+		audit(o, AUDIT_FAILED, n->name, 0,
+		      reading == DNS_FAILED ? "no resolver answers" : v.why);
 	known_names_add(&o->known, n->name, &fit);
 	if (reading == DNS_FAILED)
 		refuse(n->udp, &n->who, &n->query, DNS_SERVFAIL);
@@ -129,7 +136,7 @@ static void tell_one(struct sandbox_egress *o, const struct name_query *q, uint3
 	const struct dns_addresses a = { { ip }, 1, ttl_s };
 
 	o->counts.names_allowed++;
-	sandbox_egress_audit(o, SANDBOX_EGRESS_NAME, &q->verdict, q->name, ip, 0);
+	audit(o, AUDIT_ALLOWED, q->name, ip, q->verdict.why);
 	tell(q->udp, q->who, &q->query, &a);
 }
 
@@ -180,6 +187,6 @@ void names_ask(struct sandbox_egress *o, int udp, struct bytes in, const struct 
 		return;
 	}
 	o->counts.names_refused++;
-	sandbox_egress_audit(o, SANDBOX_EGRESS_NAME, &q.verdict, q.name, 0, 0);
+	audit(o, AUDIT_REFUSED, q.name, 0, q.verdict.why);
 	refuse(udp, who, &q.query, DNS_NXDOMAIN);
 }

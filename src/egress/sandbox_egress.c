@@ -62,21 +62,7 @@ void sandbox_egress_forget(struct sandbox_egress *o)
 	o->counts = (struct egress_counts){ 0 };
 }
 
-void sandbox_egress_audit(struct sandbox_egress *o, enum sandbox_egress_kind kind,
-			  const struct policy_verdict *v, const char *name, uint32_t ip,
-			  uint16_t port)
+void sandbox_egress_audit(struct sandbox_egress *o, const struct audit_entry *e)
 {
-	const struct audit_entry e = { kind, v->yes ? AUDIT_ALLOWED : AUDIT_REFUSED,
-				       name, ip,
-				       port, v->why };
-
-	audit_add(&o->audit, o->id, &e);
-}
-
-void sandbox_egress_failed(struct sandbox_egress *o, enum sandbox_egress_kind kind, const char *why,
-			   const char *name, uint32_t ip, uint16_t port)
-{
-	const struct audit_entry e = { kind, AUDIT_FAILED, name, ip, port, why };
-
-	audit_add(&o->audit, o->id, &e);
+	audit_add(&o->audit, o->id, e);
 }

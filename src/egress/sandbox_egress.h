@@ -44,10 +44,5 @@ int sandbox_egress_injector(struct sandbox_egress *o, int fd, struct err *err) N
 void sandbox_egress_forget(
 	struct sandbox_egress *o); /* another sandbox follows: nothing of this one is left */
 
-/* A decision, kept and logged. `name` may be empty, `port` and `ip` 0. */
-void sandbox_egress_audit(struct sandbox_egress *o, enum sandbox_egress_kind kind,
-			  const struct policy_verdict *v, const char *name, uint32_t ip,
-			  uint16_t port);
-/* It was allowed, and came to nothing. */
-void sandbox_egress_failed(struct sandbox_egress *o, enum sandbox_egress_kind kind, const char *why,
-			   const char *name, uint32_t ip, uint16_t port);
+/* A decision, kept and logged. */
+void sandbox_egress_audit(struct sandbox_egress *o, const struct audit_entry *e);
