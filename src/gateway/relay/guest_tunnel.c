@@ -88,11 +88,11 @@ static void on_dialed(struct dial *d, struct stream *s, const struct err *err)
 		fail(t, &why);
 }
 
-int guest_tunnel_start(struct guest_tunnel *t, struct loop *l, int fd, const struct addr *agent,
-		       uint16_t port, guest_tunnel_done_fn *on_done, struct err *err)
+int guest_tunnel_start(struct guest_tunnel *t, struct loop *l, const struct guest_tunnel_to *to,
+		       guest_tunnel_done_fn *on_done, struct err *err)
 {
-	*t = (struct guest_tunnel){ .on_done = on_done, .port = port };
-	return dial_start_fd(&t->dial, l, fd, agent, GUEST_TUNNEL_MS, on_dialed, err);
+	*t = (struct guest_tunnel){ .on_done = on_done, .port = to->port };
+	return dial_start_fd(&t->dial, l, to->fd, to->agent, GUEST_TUNNEL_MS, on_dialed, err);
 }
 
 void guest_tunnel_cancel(struct guest_tunnel *t)

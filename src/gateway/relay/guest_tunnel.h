@@ -26,6 +26,11 @@ struct guest_tunnel { /* embedded by the caller; all zero: nothing under way */
 
 /* `fd`: an unconnected socket in the guest's network, taken in any case. Failure (-1): on_done will
  * not come. */
-int guest_tunnel_start(struct guest_tunnel *t, struct loop *l, int fd, const struct addr *agent,
-		       uint16_t port, guest_tunnel_done_fn *on_done, struct err *err) NODISCARD;
+struct guest_tunnel_to {
+	int fd;
+	const struct addr *agent;
+	uint16_t port;
+};
+int guest_tunnel_start(struct guest_tunnel *t, struct loop *l, const struct guest_tunnel_to *to,
+		       guest_tunnel_done_fn *on_done, struct err *err) NODISCARD;
 void guest_tunnel_cancel(struct guest_tunnel *t); /* fine when nothing is under way */

@@ -206,8 +206,9 @@ static void on_tunnel(struct guest_tunnel *t, struct stream *s, struct buf *earl
 static int start_dial(struct relay *r, int fd, const struct addr *to, struct err *err)
 {
 	if (r->by_tunnel)
-		return guest_tunnel_start(&r->tunnel, r->g->loop, fd, to, r->to.port, on_tunnel,
-					  err);
+		return guest_tunnel_start(&r->tunnel, r->g->loop,
+					  &(struct guest_tunnel_to){ fd, to, r->to.port },
+					  on_tunnel, err);
 	return dial_start_fd(&r->dial, r->g->loop, fd, to, RELAY_DIAL_MS, on_dialed, err);
 }
 

@@ -62,8 +62,8 @@ bool relay_wants_page(const struct http1_head *head)
 }
 
 /* Nothing in it comes from the client but an identifier of [a-z0-9] and a number. */
-int relay_page(const struct dispatch *to, unsigned int status, const char *title,
-	       const char *message, struct buf *ret, struct err *err)
+int relay_page(const struct dispatch *to, const struct relay_page_text *text, struct buf *ret,
+	       struct err *err)
 {
 	return buf_printf(ret, err,
 			  "<!doctype html>\n<html lang=\"en\">\n<meta charset=\"utf-8\">\n"
@@ -74,5 +74,6 @@ int relay_page(const struct dispatch *to, unsigned int status, const char *title
 			  "<h1>%s</h1>\n<p>%s</p>\n"
 			  "<p><small>Sandbox <code>%s</code>, port %u, status %u</small></p>\n"
 			  "</html>\n",
-			  title, title, message, to->id, (unsigned int)to->port, status);
+			  text->title, text->title, text->message, to->id, (unsigned int)to->port,
+			  text->status);
 }

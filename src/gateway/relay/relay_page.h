@@ -4,5 +4,9 @@
 #include "gateway/dispatch.h"
 
 bool relay_wants_page(const struct http1_head *head);
-int relay_page(const struct dispatch *to, unsigned int status, const char *title,
-	       const char *message, struct buf *ret, struct err *err) NODISCARD;
+struct relay_page_text {
+	unsigned int status;
+	const char *title, *message;
+};
+int relay_page(const struct dispatch *to, const struct relay_page_text *text, struct buf *ret,
+	       struct err *err) NODISCARD;

@@ -103,10 +103,10 @@ void relay_refuse(struct http_request *rq, const struct dispatch *to, bool is_ag
 	AUTO(buf_done) struct buf body = BUF_MAX(REFUSAL_MAX);
 	bool page = relay_wants_page(http_request_head(rq));
 	unsigned int status = refusals[why].status;
+	const struct relay_page_text text = { status, refusals[why].title, refusals[why].message };
 	struct err err;
 
-	if ((page ? relay_page(to, status, refusals[why].title, refusals[why].message, &body, &err)
-		  : refusal_json(to, why, &body, &err)) < 0)
+	if ((page ? relay_page(to, &text, &body, &err) : refusal_json(to, why, &body, &err)) < 0)
 		http_fail(rq, 500, err.msg);
 	else if (page)
 		answer(rq, status, is_agent, BYTES_LIT("text/html; charset=utf-8"),
@@ -118,11 +118,12 @@ void relay_refuse(struct http_request *rq, const struct dispatch *to, bool is_ag
 void relay_refuse_crowd(struct http_request *rq, const struct dispatch *to, size_t limit)
 {
 	static const char said[] = "The sandbox has too many concurrent incoming connections";
+	static const struct relay_page_text text = { 429, "Too many connections", said };
 	AUTO(buf_done) struct buf body = BUF_MAX(REFUSAL_MAX);
 	bool page = relay_wants_page(http_request_head(rq));
 	struct err err;
 
-	if ((page ? relay_page(to, 429, "Too many connections", said, &body, &err)
+	if ((page ? relay_page(to, &text, &body, &err)
 		  : buf_printf(&body, &err,
 			       "{\"sandboxId\":\"%s\",\"message\":\"%s (limit: %zu)\","
 			       "\"code\":429,\"connectionLimit\":%zu}",
