@@ -79,7 +79,8 @@ static int open_agent(struct agent *a, struct err *err)
 	    signal_open(&a->interrupt, a->loop, SIGINT, on_interrupt, err) < 0)
 		return -1;
 	command_groups_init(&a->groups, a->cgroup.dir);
-	return doors_open(&a->doors, a->loop, a->options->listen, a->options->port, on_accept, err);
+	a->doors.on_accept = on_accept;
+	return doors_open(&a->doors, a->loop, a->options->listen, a->options->port, err);
 }
 
 static void close_agent(struct agent *a)

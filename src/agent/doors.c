@@ -86,10 +86,8 @@ static int open_two(struct doors *d, struct loop *l, uint16_t port, struct err *
 	return open_on(&d->inside, l, &four, port, err);
 }
 
-int doors_open(struct doors *d, struct loop *l, const char *ip, uint16_t port,
-	       doors_accept_fn *on_accept, struct err *err)
+int doors_open(struct doors *d, struct loop *l, const char *ip, uint16_t port, struct err *err)
 {
-	*d = (struct doors){ .on_accept = on_accept };
 	if (ip)
 		return open_one(d, l, ip, port, err);
 	if (open_two(d, l, port, err) == 0)

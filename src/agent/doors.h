@@ -14,16 +14,14 @@ enum {
 
 #define DOORS_HOST_DEVICE "eth0"
 
-struct doors;
-typedef void doors_accept_fn(struct doors *d, struct stream *s);
 struct doors { /* embedded by the owner; all zero: closed */
-	doors_accept_fn *on_accept;
+	void (*on_accept)(struct doors *d, struct stream *s); /* set by the owner */
 	struct listener host, inside;
 };
 
 /* `ip`: one door at this address for everybody; NULL: two, at all addresses. A port of 0 lets the
  * system choose, for one door alone. */
 int doors_open(struct doors *d, struct loop *l, const char *ip, uint16_t port,
-	       doors_accept_fn *on_accept, struct err *err) NODISCARD;
+	       struct err *err) NODISCARD;
 void doors_close(struct doors *d); /* a second time does nothing */
 uint16_t doors_port(const struct doors *d);

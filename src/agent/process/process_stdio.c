@@ -100,11 +100,11 @@ static int check_input(const struct process_stdio *s, bool to_pty, struct err *e
 }
 
 int stdio_write(struct process_stdio *s, bool to_pty, struct process_input *in, struct bytes data,
-		process_input_done_fn *on_done, struct err *err)
+		struct err *err)
 {
 	if (check_input(s, to_pty, err) < 0)
 		return -1;
-	*in = (struct process_input){ .on_done = on_done, .rest = data };
+	*in = (struct process_input){ .on_done = in->on_done, .rest = data };
 	if (!s->writers) {
 		if (feed(input_of(s), &in->rest, err) < 0)
 			return -1;

@@ -19,11 +19,10 @@ struct process_pipe { /* one output, as the stream's user */
 	enum process_output which;
 };
 
-struct process_input;
-typedef void process_input_done_fn(struct process_input *in, const struct err *err);
 struct process_input { /* embedded by a writer; all zero: nothing under way */
-	/* Once, from the loop: all of it was taken (NULL), or the rest never will be. */
-	process_input_done_fn *on_done;
+	/* Set by the writer. Once, from the loop: all of it was taken (NULL), or the rest never
+	 * will be. */
+	void (*on_done)(struct process_input *in, const struct err *err);
 	struct bytes rest;                  /* borrowed until then */
 	struct process_input *next, **prev; /* where it waits; all zero: nowhere */
 };
@@ -59,7 +58,7 @@ bool stdio_talks(const struct process_stdio *s); /* an output has not ended */
 
 /* 1: taken at once. 0: on_done will come. -1: it has no such input (ERR_INTERNAL). */
 int stdio_write(struct process_stdio *s, bool to_pty, struct process_input *in, struct bytes data,
-		process_input_done_fn *on_done, struct err *err) NODISCARD;
+		struct err *err) NODISCARD;
 void stdio_cancel(struct process_input *in); /* on_done will not come; fine when nothing waits */
 
 /* An end of file for its stdin, after what waits. A second time does nothing. */

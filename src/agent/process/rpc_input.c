@@ -54,7 +54,8 @@ static void on_message(struct rpc_unary *u, json_t *message)
 		finish(c, &err);
 		return;
 	}
-	rc = stdio_write(&p->stdio, to_pty, &c->input, buf_view(&c->data), on_done, &err);
+	c->input.on_done = on_done;
+	rc = stdio_write(&p->stdio, to_pty, &c->input, buf_view(&c->data), &err);
 	if (rc != 0)
 		finish(c, rc < 0 ? &err : NULL);
 }

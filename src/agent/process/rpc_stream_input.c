@@ -113,7 +113,8 @@ static int write_data(struct stream_input *c, const json_t *data, struct err *er
 	buf_clear(&c->data);
 	if (input_parse(data, &to_pty, &c->data, err) < 0)
 		return -1;
-	rc = stdio_write(&p->stdio, to_pty, &c->input, buf_view(&c->data), on_done, err);
+	c->input.on_done = on_done;
+	rc = stdio_write(&p->stdio, to_pty, &c->input, buf_view(&c->data), err);
 	c->writing = rc == 0;
 	return rc < 0 ? -1 : 0;
 }
