@@ -250,8 +250,7 @@ static int basic_user(struct bytes user, struct buf *out, struct err *err)
 	return base64_encode(buf_view(&plain), out, err);
 }
 
-static int send_request(struct agent_exec *e, const struct agent_exec_spec *spec,
-			uint64_t deadline_ms, struct err *err)
+static int send_request(struct agent_exec *e, const struct agent_exec_spec *spec, struct err *err)
 {
 	AUTO(buf_done) struct buf body = BUF_MAX(REQUEST_MAX);
 	AUTO(buf_done) struct buf user = BUF_MAX(4 * USER_MAX);
@@ -281,12 +280,12 @@ static int send_request(struct agent_exec *e, const struct agent_exec_spec *spec
 					    .fields = fields,
 					    .n_fields = n,
 					    .body = buf_view(&body),
-					    .deadline_ms = deadline_ms },
+					    .deadline_ms = spec->deadline_ms },
 			&e->reply, &e->exchange, err);
 }
 
 int agent_exec_start(struct agent_exec *e, struct stream *s, const struct agent_exec_spec *spec,
-		     uint64_t deadline_ms, agent_exec_done_fn *on_done, struct err *err)
+		     agent_exec_done_fn *on_done, struct err *err)
 {
 	static const struct http_reply_ops ops = { on_head, on_body, on_end, on_drain, on_fail };
 	struct http_limits limits = HTTP_LIMITS;
@@ -297,7 +296,7 @@ int agent_exec_start(struct agent_exec *e, struct stream *s, const struct agent_
 	limits.body_stall_ms = 0; /* a process may be silent; the deadline holds */
 	if (http_client_open(s, &limits, &e->client, err) < 0)
 		return err_wrap(err, "agent: exec");
-	if (send_request(e, spec, deadline_ms, err) < 0) {
+	if (send_request(e, spec, err) < 0) {
 		agent_exec_cancel(e);
 		return err_wrap(err, "agent: exec");
 	}

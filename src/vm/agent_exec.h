@@ -18,6 +18,7 @@ struct agent_exec_spec {           /* borrowed for the call that starts it */
 	struct bytes access_token; /* may be empty */
 	json_t *env;               /* object of strings, or NULL */
 	uint64_t timeout_ms;       /* of the process; the agent kills it. 0: none */
+	uint64_t deadline_ms;      /* of all of it */
 	bool detach;               /* done as soon as it runs; it goes on */
 };
 
@@ -44,7 +45,7 @@ struct agent_exec { /* embedded by the caller; all zero: nothing under way */
 	bool detach, started, ended;
 };
 
-/* Takes the stream in any case. deadline_ms: for all of it. */
+/* Takes the stream in any case. */
 int agent_exec_start(struct agent_exec *e, struct stream *s, const struct agent_exec_spec *spec,
-		     uint64_t deadline_ms, agent_exec_done_fn *on_done, struct err *err) NODISCARD;
+		     agent_exec_done_fn *on_done, struct err *err) NODISCARD;
 void agent_exec_cancel(struct agent_exec *e); /* fine when nothing is under way */

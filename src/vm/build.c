@@ -313,12 +313,13 @@ static void on_dialled(struct agent_dial *d, struct stream *s, const struct err 
 		.user = c.user,
 		.env = b->command == BUILD_TRUST ? env : NULL,
 		.detach = c.detach,
+		.deadline_ms = c.ms,
 	};
 	struct err err;
 
 	if (!s)
 		build_fail(b, failed);
-	else if (agent_exec_start(&b->exec, s, &spec, c.ms, on_ended, &err) < 0)
+	else if (agent_exec_start(&b->exec, s, &spec, on_ended, &err) < 0)
 		build_fail(b, &err);
 }
 
@@ -545,14 +546,14 @@ static void on_gone(struct machine_user *mu, const struct err *err)
 }
 
 int build_start(struct machine *m, struct loop *l, const struct build_spec *spec,
-		struct build_user *u, struct build **ret, struct err *err)
+		struct build **ret, struct err *err)
 {
 	static const struct machine_user_ops ops = { on_open, on_ready, on_event, on_gone };
 	AUTO(auto_free) struct build *b = calloc(1, sizeof(*b));
 
 	if (!b)
 		return err_set(err, ERR_EXHAUSTED, ENOMEM, "allocate a build");
-	b->user = u;
+	b->user = spec->user;
 	b->machine = m;
 	b->machine_user.ops = &ops;
 	b->spec = *spec;

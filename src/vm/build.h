@@ -41,6 +41,7 @@ struct build_user { /* embedded by the owner */
 };
 
 struct build_spec { /* what it points to is borrowed until the build is over */
+	struct build_user *user;
 	const char *qmp_path, *overlay_node;
 	const char *state_file; /* where QEMU writes its device state */
 	uint64_t disk_bytes;    /* the size of the overlay */
@@ -56,7 +57,7 @@ struct build; /* one build */
 
 /* The machine must be new and outlive the build. Failure (-1): no callback follows. */
 int build_start(struct machine *m, struct loop *l, const struct build_spec *spec,
-		struct build_user *u, struct build **ret, struct err *err) NODISCARD;
+		struct build **ret, struct err *err) NODISCARD;
 
 /* These may fail the build, and then call on_done before they return. */
 void build_socket(struct build *b, int fd); /* takes fd */

@@ -34,20 +34,23 @@ static int add_data(struct walk *w, off_t at, off_t end, struct err *err)
 	return 0;
 }
 
-/* The next stretch of data at or after `at`; both are `size` when only a hole is left. */
-static int next_data(int fd, off_t at, off_t size, off_t *ret_from, off_t *ret_to, struct err *err)
+struct stretch {
+	off_t from, to;
+};
+
+/* The next data at or after `at`; both ends are `size` when only a hole is left. */
+static int next_data(int fd, off_t at, off_t size, struct stretch *ret, struct err *err)
 {
 	off_t from = lseek(fd, at, SEEK_DATA), to;
 
-	if (from < 0 && errno == ENXIO) {
-		*ret_from = *ret_to = size;
+	*ret = (struct stretch){ size, size };
+	if (from < 0 && errno == ENXIO)
 		return 0;
-	}
 	to = from < 0 ? -1 : lseek(fd, from, SEEK_HOLE);
 	if (to < 0)
 		return err_set(err, ERR_INTERNAL, errno, "checksum: find data");
-	*ret_from = from < size ? from : size;
-	*ret_to = to < size ? to : size;
+	ret->from = from < size ? from : size;
+	ret->to = to < size ? to : size;
 	return 0;
 }
 
@@ -56,14 +59,14 @@ static int walk_file(struct walk *w, off_t size, struct err *err)
 	off_t at = 0;
 
 	while (at < size) {
-		off_t from = size, to = size;
+		struct stretch data;
 
-		if (next_data(w->fd, at, size, &from, &to, err) < 0)
+		if (next_data(w->fd, at, size, &data, err) < 0)
 			return -1;
-		w->crc = crc32c_zeros(w->crc, (uint64_t)(from - at));
-		if (add_data(w, from, to, err) < 0)
+		w->crc = crc32c_zeros(w->crc, (uint64_t)(data.from - at));
+		if (add_data(w, data.from, data.to, err) < 0)
 			return -1;
-		at = to;
+		at = data.to;
 	}
 	return 0;
 }

@@ -293,14 +293,16 @@ static void on_gone(struct machine_user *mu, const struct err *err)
 }
 
 int restore_start(struct restore *r, struct machine *m, struct loop *l,
-		  const struct restore_spec *spec, struct restore_user *u, struct err *err)
+		  const struct restore_spec *spec, struct err *err)
 {
 	static const struct machine_user_ops ops = { on_open, on_ready, on_event, on_gone };
 
 	assert(!(spec->apply && spec->boot)); /* pages of a state that is not loaded */
-	*r = (struct restore){
-		.user = u, .machine = m, .machine_user = { &ops }, .spec = *spec, .socket = -1
-	};
+	*r = (struct restore){ .user = spec->user,
+			       .machine = m,
+			       .machine_user = { &ops },
+			       .spec = *spec,
+			       .socket = -1 };
 	if (machine_connect(m, l, spec->qmp_path, &r->machine_user, err) < 0) {
 		r->user = NULL;
 		return err_wrap(err, "restore");

@@ -42,6 +42,7 @@ struct restore_user { /* embedded by the owner */
 };
 
 struct restore_spec { /* what it points to is borrowed until the restore is over */
+	struct restore_user *user;
 	const char *qmp_path, *state_uri;
 	struct addr agent;
 	const struct agent_identity *identity; /* NULL: comes later */
@@ -65,8 +66,7 @@ struct restore {                   /* embedded by the owner; all zero: nothing u
 
 /* The machine must be new and outlive the restore. Failure (-1): no callback follows. */
 int restore_start(struct restore *r, struct machine *m, struct loop *l,
-		  const struct restore_spec *spec, struct restore_user *u,
-		  struct err *err) NODISCARD;
+		  const struct restore_spec *spec, struct err *err) NODISCARD;
 
 /* These may fail the restore, and then call on_done before they return. */
 void restore_socket(struct restore *r, int fd);                            /* takes fd */

@@ -316,12 +316,12 @@ static int dial(struct save *s, struct err *err)
 }
 
 int save_start(struct save *s, struct machine *m, const struct save_spec *spec, int agent_socket,
-	       struct save_user *u, struct err *err)
+	       struct err *err)
 {
 	static const struct machine_user_ops ops = { on_nothing, on_nothing, on_event, on_gone };
 
 	assert(!(spec->disk_only && spec->must_freeze));
-	*s = (struct save){ .user = u,
+	*s = (struct save){ .user = spec->user,
 			    .machine = m,
 			    .machine_user = { &ops },
 			    .before = m->user,

@@ -46,6 +46,7 @@ struct save_user { /* embedded by the owner */
 };
 
 struct save_spec { /* what it points to is borrowed until the save is over */
+	struct save_user *user;
 	struct addr agent;
 	const char *control_token;
 	const char *save_file; /* WARDEN_SAVE_FILE */
@@ -77,7 +78,7 @@ struct save {                   /* embedded by the owner; all zero: nothing unde
  * `agent_socket` (unconnected, in the sandbox's network) in any case. Failure (-1): no callback
  * follows. Unless disk_only, save_copier() comes next. */
 int save_start(struct save *s, struct machine *m, const struct save_spec *spec, int agent_socket,
-	       struct save_user *u, struct err *err) NODISCARD;
+	       struct err *err) NODISCARD;
 /* Once, at once or later: a copier is at the other end of `control`, which is taken in any case.
  * May fail the save, and then calls on_done before it returns. */
 void save_copier(struct save *s, int control);

@@ -143,8 +143,8 @@ static void with_exec(struct agent_op *a, struct stream *s)
 		return;
 	}
 	spec.timeout_ms = spec.detach ? 0 : (uint64_t)timeout_ms;
-	if (agent_exec_start(&a->exec, s, &spec, (uint64_t)timeout_ms + EXEC_GRACE_MS, on_exec,
-			     &err) < 0)
+	spec.deadline_ms = (uint64_t)timeout_ms + EXEC_GRACE_MS;
+	if (agent_exec_start(&a->exec, s, &spec, on_exec, &err) < 0)
 		fail(a, &err);
 }
 

@@ -168,7 +168,8 @@ static int begin_restore(struct create_op *c, struct err *err)
 	static const struct restore_user_ops ops = { .want_socket = on_want_socket,
 						     .on_held = on_held,
 						     .on_done = on_restored };
-	struct restore_spec spec = { .qmp_path = c->qmp_path,
+	struct restore_spec spec = { .user = &c->restore_user,
+				     .qmp_path = c->qmp_path,
 				     .state_uri = WARDEN_STATE_URI,
 				     .agent = c->d->agent,
 				     .identity = &c->s->identity,
@@ -184,8 +185,7 @@ static int begin_restore(struct create_op *c, struct err *err)
 		return -1;
 	spec.hold = bytes_eq(hold, BYTES_LIT("loaded"));
 	c->restore_user.ops = &ops;
-	return restore_start(&c->s->restore, &c->s->machine, c->d->loop, &spec, &c->restore_user,
-			     err);
+	return restore_start(&c->s->restore, &c->s->machine, c->d->loop, &spec, err);
 }
 
 static void on_started(struct warden_call *call, const struct warden_reply *reply, int *fds,

@@ -222,7 +222,8 @@ static void on_socket(struct warden_call *call, const struct warden_reply *reply
 {
 	static const struct save_user_ops ops = { on_copied, on_saved };
 	struct pause_op *p = CONTAINER_OF(call, struct pause_op, call);
-	const struct save_spec spec = { .agent = p->d->agent,
+	const struct save_spec spec = { .user = &p->save_user,
+					.agent = p->d->agent,
 					.control_token = p->s->identity.control_token,
 					.save_file = WARDEN_SAVE_FILE,
 					.disk_only = p->disk_only };
@@ -236,7 +237,7 @@ static void on_socket(struct warden_call *call, const struct warden_reply *reply
 	}
 	steps_begin(&p->s->machine.steps);
 	p->save_user.ops = &ops;
-	if (save_start(&p->save, &p->s->machine, &spec, take_fd(&fds[0]), &p->save_user, &err) < 0)
+	if (save_start(&p->save, &p->s->machine, &spec, take_fd(&fds[0]), &err) < 0)
 		pause_fail(p, &err);
 	else if (!p->disk_only)
 		save_copier(&p->save, take_fd(&p->control));
@@ -414,7 +415,8 @@ static void on_started(struct warden_call *call, const struct warden_reply *repl
 						     .on_done = on_restored,
 						     .on_waiting = on_waiting };
 	struct pause_op *p = CONTAINER_OF(call, struct pause_op, call);
-	const struct restore_spec spec = { .qmp_path = p->qmp_path,
+	const struct restore_spec spec = { .user = &p->restore_user,
+					   .qmp_path = p->qmp_path,
 					   .state_uri = WARDEN_STATE_URI,
 					   .agent = p->d->agent,
 					   .identity = p->wait_ms ? NULL : &p->s->identity,
@@ -435,8 +437,7 @@ static void on_started(struct warden_call *call, const struct warden_reply *repl
 	snprintf(p->qmp_path, sizeof(p->qmp_path), "%s/" WARDEN_QMP_PATH, p->d->state_dir,
 		 p->s->id);
 	p->restore_user.ops = &ops;
-	if (restore_start(&p->s->restore, &p->s->machine, p->d->loop, &spec, &p->restore_user,
-			  &err) < 0)
+	if (restore_start(&p->s->restore, &p->s->machine, p->d->loop, &spec, &err) < 0)
 		pause_fail(p, &err);
 }
 

@@ -511,11 +511,12 @@ static void exec_with(const struct mock_route *route, bool detach)
 					      .user = BYTES_LIT("user"),
 					      .access_token = BYTES_LIT("secret"),
 					      .timeout_ms = 1000,
+					      .deadline_ms = MS,
 					      .detach = detach };
 	struct err err;
 
 	scene_open(route, 1);
-	if (agent_exec_start(&s.exec, dial(), &spec, MS, on_exec, &err) < 0)
+	if (agent_exec_start(&s.exec, dial(), &spec, on_exec, &err) < 0)
 		fail_msg("%s", err.msg);
 	loop_run(s.loop);
 	assert_int_equal(s.done, 1);

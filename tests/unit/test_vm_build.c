@@ -95,6 +95,7 @@ static void scene_start(const struct mock_qemu *qemu, const struct mock_route *r
 {
 	static const struct build_user_ops ops = { want_socket, want_stop, on_done };
 	struct build_spec spec = {
+		.user = &s.user,
 		.state_file = "/dev/fdset/3",
 		.overlay_node = "overlay-file",
 		.disk_bytes = 1 << 30,
@@ -125,7 +126,7 @@ static void scene_start(const struct mock_qemu *qemu, const struct mock_route *r
 	spec.agent = s.agent.at;
 	s.user.ops = &ops;
 	steps_begin(&s.machine.steps);
-	if (build_start(&s.machine, s.loop, &spec, &s.user, &s.build, &err) < 0)
+	if (build_start(&s.machine, s.loop, &spec, &s.build, &err) < 0)
 		fail_msg("%s", err.msg);
 }
 

@@ -402,11 +402,13 @@ static void on_ran(struct agent_exec *x, const struct agent_exec_result *ret, co
 
 static void run_command(void)
 {
-	struct agent_exec_spec spec = { .command = BYTES_LIT("true"), .detach = roll(4) == 0 };
+	struct agent_exec_spec spec = { .command = BYTES_LIT("true"),
+					.detach = roll(4) == 0,
+					.deadline_ms = QUESTION_MS };
 	struct agent_exec x = { 0 };
 	struct err err;
 
-	see_it_end(agent_exec_start(&x, meet(), &spec, QUESTION_MS, on_ran, &err));
+	see_it_end(agent_exec_start(&x, meet(), &spec, on_ran, &err));
 	agent_exec_cancel(&x);
 }
 

@@ -77,7 +77,8 @@ static void scene_start(const struct mock_qemu *qemu, const struct mock_route *r
 {
 	static const struct restore_user_ops ops = { want_apply, want_socket, on_held, on_done,
 						     on_waiting };
-	struct restore_spec spec = { .state_uri = "file:/dev/fdset/3",
+	struct restore_spec spec = { .user = &s.user,
+				     .state_uri = "file:/dev/fdset/3",
 				     .hold = s.hold,
 				     .apply = s.apply,
 				     .boot = s.boot,
@@ -98,7 +99,7 @@ static void scene_start(const struct mock_qemu *qemu, const struct mock_route *r
 	spec.identity = s.nameless ? NULL : &s.identity;
 	s.user.ops = &ops;
 	steps_begin(&s.machine.steps);
-	if (restore_start(&s.restore, &s.machine, s.loop, &spec, &s.user, &err) < 0)
+	if (restore_start(&s.restore, &s.machine, s.loop, &spec, &err) < 0)
 		fail_msg("%s", err.msg);
 }
 

@@ -214,7 +214,8 @@ static inline void scene_open(const struct mock_qemu *qemu, const struct mock_ro
 static inline void scene_save(const struct copier *copier)
 {
 	static const struct save_user_ops ops = { on_copied, on_done };
-	struct save_spec spec = { .agent = s.agent.at,
+	struct save_spec spec = { .user = &s.user,
+				  .agent = s.agent.at,
 				  .control_token = s.identity.control_token,
 				  .save_file = "/vm/state",
 				  .base_crc = SAVE_BASE_CRC,
@@ -224,7 +225,7 @@ static inline void scene_save(const struct copier *copier)
 
 	s.copier = *copier;
 	s.user.ops = &ops;
-	if (save_start(&s.save, &s.machine, &spec, mock_socket(), &s.user, &err) < 0)
+	if (save_start(&s.save, &s.machine, &spec, mock_socket(), &err) < 0)
 		fail_msg("%s", err.msg);
 	if (!s.disk_only)
 		save_copier(&s.save, copier_start());

@@ -453,7 +453,8 @@ static void begin_save(struct pausing *p, int socket)
 {
 	static const struct save_user_ops ops = { on_copied, on_saved };
 	struct sandbox *s = p->sandbox;
-	const struct save_spec spec = { .agent = s->node->agent,
+	const struct save_spec spec = { .user = &p->save_user,
+					.agent = s->node->agent,
 					.control_token = s->control_token,
 					.save_file = WARDEN_SAVE_FILE,
 					.base_crc = sums_memory(s->base_sums),
@@ -465,7 +466,7 @@ static void begin_save(struct pausing *p, int socket)
 	p->begun = true;
 	p->begun_ns = clock_mono_ns();
 	p->end_ns = s->info.end_ns;
-	if (save_start(&p->save, &s->machine, &spec, socket, &p->save_user, &err) < 0)
+	if (save_start(&p->save, &s->machine, &spec, socket, &err) < 0)
 		fail(p, &err);
 	else
 		give_copier(p);

@@ -124,7 +124,8 @@ static int begin_restore(struct sandbox *s, struct err *err)
 {
 	static const struct restore_user_ops ops = { on_want_apply, on_want_socket, on_held,
 						     on_restored, on_waiting };
-	struct restore_spec spec = { .qmp_path = s->qmp_path,
+	struct restore_spec spec = { .user = &s->restore_user,
+				     .qmp_path = s->qmp_path,
 				     .state_uri = WARDEN_STATE_URI,
 				     .agent = s->node->agent,
 				     .boot = s->boots };
@@ -134,7 +135,7 @@ static int begin_restore(struct sandbox *s, struct err *err)
 		resume_spec(s, &spec);
 	if (monitor_path(s, err) < 0)
 		return -1;
-	return restore_start(&s->restore, &s->machine, s->node->loop, &spec, &s->restore_user, err);
+	return restore_start(&s->restore, &s->machine, s->node->loop, &spec, err);
 }
 
 static void on_started(struct warden_call *c, const struct warden_reply *reply, int *fds,

@@ -246,13 +246,13 @@ static int begin_build(struct template_build *t, struct err *err)
 
 	if (n < 0 || (size_t)n >= sizeof(t->qmp_path))
 		return err_set(err, ERR_INVALID, 0, "path too long");
+	t->build_spec.user = &t->build_user;
 	t->build_spec.qmp_path = t->qmp_path;
 	t->build_spec.state_file = WARDEN_STATE_FILE;
 	t->build_spec.overlay_node = WARDEN_NODE_OVERLAY_FILE;
 	t->build_spec.agent = t->spec.agent;
 	t->build_user.ops = &ops;
-	return build_start(&t->machine, t->spec.loop, &t->build_spec, &t->build_user, &t->build,
-			   err);
+	return build_start(&t->machine, t->spec.loop, &t->build_spec, &t->build, err);
 }
 
 static void on_started(struct warden_call *call, const struct warden_reply *reply, int *fds,
