@@ -94,17 +94,6 @@ static bool dial_next(struct tunnel *t)
 	return false;
 }
 
-static void on_body(struct http_handler *h, struct bytes piece)
-{
-	(void)h;
-	(void)piece;
-}
-
-static void on_nothing(struct http_handler *h)
-{
-	(void)h;
-}
-
 static void on_gone(struct http_handler *h, const struct err *err)
 {
 	struct tunnel *t = CONTAINER_OF(h, struct tunnel, handler);
@@ -129,7 +118,7 @@ static uint16_t port_of(const struct http1_head *h)
 
 static void route_tunnel(struct agent *a, struct http_request *rq)
 {
-	static const struct http_handler_ops ops = { on_body, on_nothing, on_nothing, on_gone };
+	static const struct http_handler_ops ops = { .on_gone = on_gone };
 	uint16_t port = port_of(http_request_head(rq));
 	struct tunnel *t;
 

@@ -35,11 +35,6 @@ void front_free(struct front *f)
 
 /* --- no ----------------------------------------------------------------------------------- */
 
-static void on_drain(struct stream_user *u)
-{
-	(void)u;
-}
-
 /* Few bytes are work as well, and that is the sandbox's. */
 static void charge(struct front *f, size_t n)
 {
@@ -81,8 +76,7 @@ static void on_part_late(struct timer *t)
  * stream that is closed does the same, but nobody would count it. */
 static void part(struct front *f)
 {
-	static const struct stream_user_ops parts = { on_rest, on_parted, on_drain,
-						      on_part_failed };
+	static const struct stream_user_ops parts = { on_rest, on_parted, NULL, on_part_failed };
 
 	f->silent = f->out = false;
 	timer_stop(&f->quiet);
@@ -229,7 +223,7 @@ static void on_fail(struct stream_user *u, const struct err *err)
 	leave(CONTAINER_OF(u, struct front, user));
 }
 
-static const struct stream_user_ops peeks = { on_data, on_end, on_drain, on_fail };
+static const struct stream_user_ops peeks = { on_data, on_end, NULL, on_fail };
 
 static void on_quiet(struct timer *t)
 {
@@ -270,7 +264,7 @@ static void on_server_fail(struct stream_user *u, const struct err *err)
 	leave(CONTAINER_OF(u, struct front, server_user));
 }
 
-static const struct stream_user_ops server_waits = { on_server_data, on_server_end, on_drain,
+static const struct stream_user_ops server_waits = { on_server_data, on_server_end, NULL,
 						     on_server_fail };
 
 void front_wait(struct front *f, struct stream *server, struct bytes early)

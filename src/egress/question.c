@@ -72,19 +72,13 @@ static void on_tcp_end(struct stream_user *u)
 	ask_again(CONTAINER_OF(u, struct question, user));
 }
 
-static void on_tcp_drain(struct stream_user *u)
-{
-	(void)u;
-}
-
 static void on_tcp_fail(struct stream_user *u, const struct err *err)
 {
 	(void)err;
 	ask_again(CONTAINER_OF(u, struct question, user));
 }
 
-static const struct stream_user_ops tcp_ops = { on_tcp_data, on_tcp_end, on_tcp_drain,
-						on_tcp_fail };
+static const struct stream_user_ops tcp_ops = { on_tcp_data, on_tcp_end, NULL, on_tcp_fail };
 
 static void on_dialled(struct dial *d, struct stream *s, const struct err *failed)
 {

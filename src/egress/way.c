@@ -79,11 +79,6 @@ static void on_end(struct stream_user *u)
 	fail(CONTAINER_OF(u, struct way, user), &err);
 }
 
-static void on_drain(struct stream_user *u)
-{
-	(void)u;
-}
-
 static void on_fail(struct stream_user *u, const struct err *err)
 {
 	fail(CONTAINER_OF(u, struct way, user), err);
@@ -97,7 +92,7 @@ static void on_late(struct timer *t)
 	fail(CONTAINER_OF(t, struct way, late), &err);
 }
 
-static const struct stream_user_ops hears = { on_data, on_end, on_drain, on_fail };
+static const struct stream_user_ops hears = { on_data, on_end, NULL, on_fail };
 
 static void ask_proxy(struct way *w, struct stream *s)
 {

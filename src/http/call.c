@@ -57,11 +57,6 @@ static void on_end(struct http_reply *r)
 	done(of(r), NULL);
 }
 
-static void on_drain(struct http_reply *r)
-{
-	(void)r; /* the whole request left with its head */
-}
-
 static void on_fail(struct http_reply *r, const struct err *err)
 {
 	done(of(r), err);
@@ -70,7 +65,7 @@ static void on_fail(struct http_reply *r, const struct err *err)
 int http_call_start(struct http_call *c, struct http_client *client, const struct http_ask *ask,
 		    http_call_done_fn *on_done, struct err *err)
 {
-	static const struct http_reply_ops ops = { on_head, on_body, on_end, on_drain, on_fail };
+	static const struct http_reply_ops ops = { on_head, on_body, on_end, NULL, on_fail };
 	struct http_ask whole = *ask;
 
 	whole.length = 0;

@@ -117,7 +117,8 @@ static void complete(struct http_client *c)
 	timer_stop(&x->deadline);
 	if (!reusable)
 		client_drop_stream(c, true);
-	x->reply->ops->on_end(x->reply);
+	if (x->reply->ops->on_end)
+		x->reply->ops->on_end(x->reply);
 	exchange_free(x);
 }
 
@@ -204,10 +205,10 @@ static bool step_body(struct http_client *c, struct http_exchange *x)
 	case DECODE_OK:
 		break;
 	}
-	if (piece.len > 0)
-		x->reply->ops->on_body(x->reply, piece);
-	else
+	if (piece.len == 0)
 		complete(c);
+	else if (x->reply->ops->on_body)
+		x->reply->ops->on_body(x->reply, piece);
 	return true;
 }
 
@@ -343,7 +344,7 @@ static void on_drain(struct stream_user *u)
 {
 	struct http_exchange *x = of(u)->x;
 
-	if (x && !x->sent)
+	if (x && !x->sent && x->reply->ops->on_drain)
 		x->reply->ops->on_drain(x->reply);
 }
 

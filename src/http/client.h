@@ -22,7 +22,8 @@ struct http_reply_ops {
 	/* The head of the answer, borrowed until on_end or on_fail returns. A 101 is taken over
 	 * here, with http_ask_take(), or fails. Other 1xx are not reported. */
 	void (*on_head)(struct http_reply *r, const struct http1_head *head);
-	void (*on_body)(struct http_reply *r, struct bytes piece); /* borrowed for the call */
+	/* Borrowed for the call. This one, on_end and on_drain may be NULL. */
+	void (*on_body)(struct http_reply *r, struct bytes piece);
 	/* The whole answer arrived. The last call. The client may be asked again, or closed. */
 	void (*on_end)(struct http_reply *r);
 	/* What http_ask_send() queued has left, but for STREAM_LOW_WATER. */

@@ -234,9 +234,9 @@ static bool step_body(struct h1_conn *c)
 	rq->end_told = piece.len == 0;
 	if (exceeds(rq))
 		too_large(c);
-	else if (rq->end_told)
+	else if (rq->end_told && h->ops->on_body_end)
 		h->ops->on_body_end(h);
-	else
+	else if (!rq->end_told && h->ops->on_body)
 		h->ops->on_body(h, piece);
 	return true;
 }
@@ -431,7 +431,7 @@ static void on_drain(struct stream_user *u)
 	struct h1_conn *c = of(u);
 	struct http_handler *h = c->state == H1_REQUEST ? c->rq->base.handler : NULL;
 
-	if (h)
+	if (h && h->ops->on_drain)
 		h->ops->on_drain(h);
 	if (c->state == H1_HEAD)
 		feed_kept(c, false);

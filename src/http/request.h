@@ -22,7 +22,8 @@ struct http_request; /* one exchange: the request and its answer */
 
 struct http_handler;
 struct http_handler_ops {
-	/* Only after http_body_start(). `piece` is borrowed until the call returns. */
+	/* Only after http_body_start(). `piece` is borrowed until the call returns. These and
+	 * on_drain may be NULL. */
 	void (*on_body)(struct http_handler *h, struct bytes piece);
 	void (*on_body_end)(struct http_handler *h);
 	/* What http_send() queued has left, but for STREAM_LOW_WATER. */

@@ -159,7 +159,8 @@ static void tell_drained(struct fd_stream *f)
 	if (!f->above || f->queue.len > STREAM_LOW_WATER || !f->face.user)
 		return;
 	f->above = false;
-	f->face.user->ops->on_drain(f->face.user);
+	if (f->face.user->ops->on_drain)
+		f->face.user->ops->on_drain(f->face.user);
 }
 
 static void flush(struct fd_stream *f)

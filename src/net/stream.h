@@ -27,13 +27,13 @@ enum {
 };
 
 struct stream_user;
-struct stream_user_ops { /* all must be set */
+struct stream_user_ops {
 	/* Bytes, at least one, borrowed until the call returns. Only while reading is on. */
 	void (*on_data)(struct stream_user *u, struct bytes in);
 	/* The other side finished writing. Only while reading is on; once. Writing may go on. */
 	void (*on_end)(struct stream_user *u);
 	/* The queue was above STREAM_LOW_WATER and no longer is; it may be lost: then writing says
-	 * so. */
+	 * so. May be NULL. */
 	void (*on_drain)(struct stream_user *u);
 	/* Broken: nothing more will arrive or leave. The last call; the owner now closes. */
 	void (*on_fail)(struct stream_user *u, const struct err *err);

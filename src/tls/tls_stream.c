@@ -156,6 +156,12 @@ static void say_goodbye(struct tls_stream *t)
 		stream_shut(t->below);
 }
 
+static void tell_drained(struct tls_stream *t)
+{
+	if (t->face.user && t->face.user->ops->on_drain)
+		t->face.user->ops->on_drain(t->face.user);
+}
+
 static void send_early(struct tls_stream *t)
 {
 	struct err ignored;
@@ -165,9 +171,8 @@ static void send_early(struct tls_stream *t)
 	buf_done(&t->early);
 	if (t->face.shut)
 		say_goodbye(t);
-	if (t->state == TLS_OPEN && t->above && stream_queued(t->below) <= STREAM_LOW_WATER &&
-	    t->face.user)
-		t->face.user->ops->on_drain(t->face.user);
+	if (t->state == TLS_OPEN && t->above && stream_queued(t->below) <= STREAM_LOW_WATER)
+		tell_drained(t);
 	t->above = false;
 }
 
@@ -313,8 +318,8 @@ static void on_lower_drain(struct stream_user *u)
 {
 	struct tls_stream *t = of_lower(u);
 
-	if (t->state == TLS_OPEN && t->face.user)
-		t->face.user->ops->on_drain(t->face.user);
+	if (t->state == TLS_OPEN)
+		tell_drained(t);
 }
 
 static void on_lower_fail(struct stream_user *u, const struct err *err)

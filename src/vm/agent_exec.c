@@ -206,11 +206,6 @@ static void on_end(struct http_reply *r)
 	refuse(of(r), "the stream has no end message");
 }
 
-static void on_drain(struct http_reply *r)
-{
-	(void)r;
-}
-
 static void on_fail(struct http_reply *r, const struct err *err)
 {
 	struct err mine = *err;
@@ -287,7 +282,7 @@ static int send_request(struct agent_exec *e, const struct agent_exec_spec *spec
 int agent_exec_start(struct agent_exec *e, struct stream *s, const struct agent_exec_spec *spec,
 		     agent_exec_done_fn *on_done, struct err *err)
 {
-	static const struct http_reply_ops ops = { on_head, on_body, on_end, on_drain, on_fail };
+	static const struct http_reply_ops ops = { on_head, on_body, on_end, NULL, on_fail };
 	struct http_limits limits = HTTP_LIMITS;
 
 	*e = (struct agent_exec){ .on_done = on_done, .reply = { &ops }, .detach = spec->detach };

@@ -504,11 +504,6 @@ static void on_open(struct machine_user *mu)
 		b->user->ops->want_socket(b->user);
 }
 
-static void on_ready(struct machine_user *mu)
-{
-	(void)mu;
-}
-
 static bool is_job_end(const struct qmp_message *event)
 {
 	struct bytes id = { 0 }, status = { 0 };
@@ -548,7 +543,7 @@ static void on_gone(struct machine_user *mu, const struct err *err)
 int build_start(struct machine *m, struct loop *l, const struct build_spec *spec,
 		struct build **ret, struct err *err)
 {
-	static const struct machine_user_ops ops = { on_open, on_ready, on_event, on_gone };
+	static const struct machine_user_ops ops = { on_open, NULL, on_event, on_gone };
 	AUTO(auto_free) struct build *b = calloc(1, sizeof(*b));
 
 	if (!b)

@@ -26,7 +26,7 @@ static void on_ready(struct qmp_link_user *u, const struct qmp_message *hello)
 	m->qemu_major = hello->major;
 	m->qemu_minor = hello->minor;
 	m->qemu_micro = hello->micro;
-	if (m->user)
+	if (m->user && m->user->ops->on_ready)
 		m->user->ops->on_ready(m->user);
 }
 
@@ -58,7 +58,7 @@ static void on_dialled(struct dial *d, struct stream *s, const struct err *err)
 	m->qmp_user.ops = &link_ops;
 	if (qmp_link_open(s, &m->qmp_user, &m->qmp, &mine) < 0)
 		gone(m, &mine);
-	else if (m->user)
+	else if (m->user && m->user->ops->on_open)
 		m->user->ops->on_open(m->user);
 }
 

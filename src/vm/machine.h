@@ -17,7 +17,7 @@ enum {
 };
 
 struct machine_user;
-struct machine_user_ops {                         /* all must be set */
+struct machine_user_ops {                         /* the first two may be NULL */
 	void (*on_open)(struct machine_user *u);  /* commands may be sent, QEMU may still start */
 	void (*on_ready)(struct machine_user *u); /* it greeted */
 	void (*on_event)(struct machine_user *u, const struct qmp_message *event); /* borrowed */

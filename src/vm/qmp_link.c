@@ -208,17 +208,12 @@ static void on_end(struct stream_user *u)
 	breach(CONTAINER_OF(u, struct qmp_link, stream_user), ERR_UNAVAILABLE, "QEMU is gone");
 }
 
-static void on_drain(struct stream_user *u)
-{
-	(void)u;
-}
-
 static void on_fail(struct stream_user *u, const struct err *err)
 {
 	broken(CONTAINER_OF(u, struct qmp_link, stream_user), err);
 }
 
-static const struct stream_user_ops stream_ops = { on_data, on_end, on_drain, on_fail };
+static const struct stream_user_ops stream_ops = { on_data, on_end, NULL, on_fail };
 
 static void on_no_answer(struct timer *t)
 {

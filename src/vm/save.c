@@ -214,11 +214,6 @@ static void go_on(struct save *s)
 		finish(s, &err);
 }
 
-static void on_nothing(struct machine_user *mu)
-{
-	(void)mu;
-}
-
 /* A disk that is to be kept alone must have all that the guest held. One that keeps its memory
  * writes what it could not when it goes on. */
 static void on_event(struct machine_user *mu, const struct qmp_message *event)
@@ -318,7 +313,7 @@ static int dial(struct save *s, struct err *err)
 int save_start(struct save *s, struct machine *m, const struct save_spec *spec, int agent_socket,
 	       struct err *err)
 {
-	static const struct machine_user_ops ops = { on_nothing, on_nothing, on_event, on_gone };
+	static const struct machine_user_ops ops = { .on_event = on_event, .on_gone = on_gone };
 
 	assert(!(spec->disk_only && spec->must_freeze));
 	*s = (struct save){ .user = spec->user,

@@ -232,11 +232,6 @@ static void on_body_end(struct http_handler *h)
 		start(c, message);
 }
 
-static void on_drain(struct http_handler *h)
-{
-	(void)h;
-}
-
 static void on_gone(struct http_handler *h, const struct err *err)
 {
 	(void)err;
@@ -245,7 +240,7 @@ static void on_gone(struct http_handler *h, const struct err *err)
 
 static void route_files_compose(struct agent *a, struct http_request *rq)
 {
-	static const struct http_handler_ops ops = { on_body, on_body_end, on_drain, on_gone };
+	static const struct http_handler_ops ops = { on_body, on_body_end, NULL, on_gone };
 	struct compose *c = calloc(1, sizeof(*c));
 
 	if (!c) {

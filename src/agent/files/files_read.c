@@ -132,18 +132,7 @@ static void on_gone(struct http_handler *h, const struct err *err)
 	download_free(CONTAINER_OF(h, struct download, handler));
 }
 
-static void on_body(struct http_handler *h, struct bytes piece)
-{
-	(void)h;
-	(void)piece;
-}
-
-static void on_body_end(struct http_handler *h)
-{
-	(void)h;
-}
-
-static const struct http_handler_ops handler_ops = { on_body, on_body_end, on_drain, on_gone };
+static const struct http_handler_ops handler_ops = { .on_drain = on_drain, .on_gone = on_gone };
 
 /* Never waits: a FIFO or a terminal in the place of a file is opened, seen and refused. */
 static int open_file(struct http_request *rq, const char *path, struct stat *ret)

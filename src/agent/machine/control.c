@@ -112,11 +112,6 @@ static void on_identity_end(struct http_handler *h)
 	identity_call_free(c);
 }
 
-static void on_nothing(struct http_handler *h)
-{
-	(void)h;
-}
-
 static void on_identity_gone(struct http_handler *h, const struct err *err)
 {
 	(void)err;
@@ -125,7 +120,7 @@ static void on_identity_gone(struct http_handler *h, const struct err *err)
 
 static void route_identity(struct agent *a, struct http_request *rq)
 {
-	static const struct http_handler_ops ops = { on_identity_body, on_identity_end, on_nothing,
+	static const struct http_handler_ops ops = { on_identity_body, on_identity_end, NULL,
 						     on_identity_gone };
 	struct identity_call *c = calloc(1, sizeof(*c));
 
@@ -180,12 +175,6 @@ static void on_frozen(struct freeze *f, const struct err *err)
 	free(c);
 }
 
-static void on_freeze_body(struct http_handler *h, struct bytes piece)
-{
-	(void)h;
-	(void)piece;
-}
-
 static void on_freeze_gone(struct http_handler *h, const struct err *err)
 {
 	struct freeze_call *c = CONTAINER_OF(h, struct freeze_call, handler);
@@ -197,8 +186,7 @@ static void on_freeze_gone(struct http_handler *h, const struct err *err)
 
 static void route_freeze(struct agent *a, struct http_request *rq)
 {
-	static const struct http_handler_ops ops = { on_freeze_body, on_nothing, on_nothing,
-						     on_freeze_gone };
+	static const struct http_handler_ops ops = { .on_gone = on_freeze_gone };
 	struct freeze_call *c = calloc(1, sizeof(*c));
 	struct err err;
 

@@ -110,7 +110,8 @@ void process_said(struct process *p, enum process_output from, struct bytes b)
 	p->said = true;
 	for (struct process_listener *ln = p->listeners; ln; ln = next) {
 		next = ln->next;
-		ln->ops->on_output(ln, from, b);
+		if (ln->ops->on_output)
+			ln->ops->on_output(ln, from, b);
 	}
 }
 
@@ -199,7 +200,8 @@ static void tell_started(struct process *p)
 
 	for (struct process_listener *ln = p->listeners; ln; ln = next) {
 		next = ln->next;
-		ln->ops->on_start(ln);
+		if (ln->ops->on_start)
+			ln->ops->on_start(ln);
 	}
 }
 
@@ -260,7 +262,8 @@ static void on_deadline(struct timer *t)
 		log_warn("%s", err.msg);
 	for (struct process_listener *ln = p->listeners; ln; ln = next) {
 		next = ln->next;
-		ln->ops->on_overdue(ln);
+		if (ln->ops->on_overdue)
+			ln->ops->on_overdue(ln);
 	}
 }
 

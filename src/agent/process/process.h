@@ -39,6 +39,7 @@ struct process;
 struct processes;
 struct process_listener;
 struct process_listener_ops { /* a listener may leave from inside any of them */
+	/* These three may be NULL. */
 	void (*on_start)(struct process_listener *ln); /* it runs: before anything else */
 	void (*on_output)(struct process_listener *ln, enum process_output from, struct bytes b);
 	void (*on_overdue)(struct process_listener *ln); /* its time was up; it was killed */

@@ -39,18 +39,6 @@ static void fail(struct signal_call *c, enum connect_code code, const char *why)
 	call_free(c);
 }
 
-static void on_start(struct process_listener *ln)
-{
-	(void)ln;
-}
-
-static void on_output(struct process_listener *ln, enum process_output from, struct bytes b)
-{
-	(void)ln;
-	(void)from;
-	(void)b;
-}
-
 static void on_end(struct process_listener *ln, const struct process_end *end)
 {
 	(void)end;
@@ -70,8 +58,7 @@ static void on_enough(struct timer *t)
 
 static void wait_for_end(struct signal_call *c, struct process *p)
 {
-	static const struct process_listener_ops ops = { on_start, on_output, on_start, on_end,
-							 on_fail };
+	static const struct process_listener_ops ops = { .on_end = on_end, .on_fail = on_fail };
 
 	process_listen(p, &c->listener, &ops);
 	timer_start(&c->enough, REAPED_MS);

@@ -196,11 +196,6 @@ static void on_body_end(struct http_handler *h)
 	step(of(h));
 }
 
-static void on_drain(struct http_handler *h)
-{
-	(void)h;
-}
-
 static void on_gone(struct http_handler *h, const struct err *err)
 {
 	(void)err;
@@ -209,7 +204,7 @@ static void on_gone(struct http_handler *h, const struct err *err)
 
 static void route_stream_input(struct agent *a, struct http_request *rq)
 {
-	static const struct http_handler_ops ops = { on_body, on_body_end, on_drain, on_gone };
+	static const struct http_handler_ops ops = { on_body, on_body_end, NULL, on_gone };
 	struct stream_input *c;
 
 	if (!request_is(rq, "application/connect+json")) {

@@ -39,16 +39,6 @@ static void on_head(struct http_reply *r, const struct http1_head *head)
 	t->on_done(t, s, &early, NULL);
 }
 
-static void on_body(struct http_reply *r, struct bytes piece)
-{
-	(void)r, (void)piece; /* never: whatever the head says, it is the end */
-}
-
-static void on_nothing(struct http_reply *r)
-{
-	(void)r;
-}
-
 static void on_fail(struct http_reply *r, const struct err *err)
 {
 	fail(of(r), err);
@@ -56,8 +46,7 @@ static void on_fail(struct http_reply *r, const struct err *err)
 
 static int ask(struct guest_tunnel *t, struct err *err)
 {
-	static const struct http_reply_ops ops = { on_head, on_body, on_nothing, on_nothing,
-						   on_fail };
+	static const struct http_reply_ops ops = { .on_head = on_head, .on_fail = on_fail };
 	char port[8];
 	struct http1_field field = { BYTES_LIT("hotcell-tunnel-port"), { 0 } };
 	const struct http_ask ask = {

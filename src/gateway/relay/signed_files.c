@@ -80,16 +80,6 @@ static void on_found(struct node_call *c, const struct node_reply *reply, struct
 	free(f);
 }
 
-static void on_body(struct http_handler *h, struct bytes piece)
-{
-	(void)h, (void)piece; /* never: it was not asked for */
-}
-
-static void on_nothing(struct http_handler *h)
-{
-	(void)h;
-}
-
 static void on_gone(struct http_handler *h, const struct err *err)
 {
 	struct signed_file *f = CONTAINER_OF(h, struct signed_file, handler);
@@ -102,7 +92,7 @@ static void on_gone(struct http_handler *h, const struct err *err)
 /* `how` says what is known already. */
 static void ask_node(const struct signed_file *how, struct bytes query, bool writes)
 {
-	static const struct http_handler_ops ops = { on_body, on_nothing, on_nothing, on_gone };
+	static const struct http_handler_ops ops = { .on_gone = on_gone };
 	struct node_request ask = { .verb = NODE_SIGNED, .flags = writes ? NODE_WRITE : 0 };
 	struct signed_file *f = calloc(1, sizeof(*f));
 	struct gateway *g = how->g;

@@ -224,11 +224,6 @@ static void on_status(struct qmp_call *c, const json_t *ret, const struct err *e
 		tell(s, NULL);
 }
 
-static void on_open(struct machine_user *u)
-{
-	(void)u;
-}
-
 static void on_ready(struct machine_user *u)
 {
 	struct sandbox *s = CONTAINER_OF(u, struct sandbox, machine_user);
@@ -238,7 +233,7 @@ static void on_ready(struct machine_user *u)
 		tell(s, &err);
 }
 
-static const struct machine_user_ops ops = { on_open, on_ready, on_event, on_gone };
+static const struct machine_user_ops ops = { NULL, on_ready, on_event, on_gone };
 
 /* --- for others --------------------------------------------------------------------------- */
 
