@@ -5,6 +5,8 @@
 #include <errno.h>
 #include <fcntl.h>
 
+#include "base/read_all.h"
+
 static int set_number(const struct config_param *p, struct bytes text, struct config_value *v,
 		      struct err *err)
 {
@@ -152,19 +154,11 @@ int config_load(const struct config_param *table, size_t n, const char *path,
 {
 	AUTO(auto_close) int fd = open(path, O_RDONLY | O_CLOEXEC);
 	AUTO(buf_done) struct buf text = BUF_MAX(CONFIG_FILE_MAX);
-	uint8_t *room;
-	ssize_t got;
 
 	if (fd < 0)
 		return err_set(err, ERR_NOT_FOUND, errno, "open configuration %s", path);
-	do {
-		if (buf_reserve(&text, 1, &room, err) < 0)
-			return err_wrap(err, "read configuration %s", path);
-		got = read(fd, room, text.cap - text.len);
-		if (got < 0)
-			return err_set(err, ERR_UNAVAILABLE, errno, "read configuration %s", path);
-		buf_claim(&text, (size_t)got);
-	} while (got > 0);
+	if (read_all(fd, &text, err) < 0)
+		return err_wrap(err, "read configuration %s", path);
 	return config_parse(table, n, buf_view(&text), path, ret, err);
 }
 

@@ -15,6 +15,7 @@
 #include <sys/wait.h>
 
 #include "base/bytes.h"
+#include "base/read_all.h"
 
 enum { PROBE_MS = 2000, GUEST_AT = 0x1000, PORT = 0x10, ANSWER = 0x42, CPUINFO_MAX = 16384 };
 
@@ -32,13 +33,10 @@ static bool cpu_has(const char *flags, const char *word)
 /* The first processor's flags are enough: all are the same. */
 static int check_processor(struct err *err)
 {
-	AUTO(auto_close) int fd = open("/proc/cpuinfo", O_RDONLY | O_CLOEXEC);
 	char text[CPUINFO_MAX];
-	ssize_t n = fd < 0 ? -1 : read(fd, text, sizeof(text) - 1);
 
-	if (n < 0)
+	if (read_text(AT_FDCWD, "/proc/cpuinfo", text, sizeof(text)) < 0)
 		return err_set(err, ERR_UNAVAILABLE, errno, "read /proc/cpuinfo");
-	text[n] = '\0';
 	if (!cpu_has(text, " vmx ") && !cpu_has(text, " svm "))
 		return err_set(err, ERR_UNAVAILABLE, 0,
 			       "the processor has neither VT-x nor SVM (or it is switched off)");

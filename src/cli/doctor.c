@@ -21,17 +21,6 @@ void finding_set(struct finding *f, enum verdict v, const char *fix, const char 
 	va_end(args);
 }
 
-bool doctor_read(const char *path, char *ret, size_t size)
-{
-	AUTO(auto_close) int fd = open(path, O_RDONLY | O_CLOEXEC);
-	ssize_t n = fd < 0 ? -1 : read(fd, ret, size - 1);
-
-	if (n < 0)
-		return false;
-	ret[n] = '\0';
-	return true;
-}
-
 static void print_line(const char *name, const struct finding *f)
 {
 	printf("%-4s  %-12s  %s\n", words[f->verdict], name, f->what);

@@ -38,7 +38,4 @@ extern const size_t n_daemon_checks;
 void finding_set(struct finding *f, enum verdict v, const char *fix, const char *fmt, ...)
 	PRINTF(4, 5);
 
-/* At most `size` - 1 bytes of a small file, NUL-terminated; false when it cannot be read. */
-bool doctor_read(const char *path, char *ret, size_t size);
-
 int doctor_run(struct cli *c, int argc, char **argv);

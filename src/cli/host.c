@@ -12,6 +12,7 @@
 #include <sys/wait.h>
 
 #include "base/kvm_probe.h"
+#include "base/read_all.h"
 #include "cli/doctor.h"
 
 enum {
@@ -146,8 +147,8 @@ static void look_cgroups(const struct cli *c, struct finding *f)
 	static const char fix[] = "boot with the controllers memory, cpu and pids; "
 				  "best is cgroup v2 alone, as systemd does it";
 	char controllers[512], path[64];
-	bool v2 =
-		doctor_read("/sys/fs/cgroup/cgroup.controllers", controllers, sizeof(controllers));
+	bool v2 = read_text(AT_FDCWD, "/sys/fs/cgroup/cgroup.controllers", controllers,
+			    sizeof(controllers)) >= 0;
 
 	(void)c;
 	for (size_t i = 0; i < COUNT(need); i++) {
@@ -224,7 +225,7 @@ static void look_memory(const struct cli *c, struct finding *f)
 	unsigned long mib = 0;
 
 	(void)c;
-	if (doctor_read("/proc/meminfo", text, sizeof(text))) {
+	if (read_text(AT_FDCWD, "/proc/meminfo", text, sizeof(text)) >= 0) {
 		line = strstr(text, "MemAvailable:");
 		mib = line ? strtoul(line + strlen("MemAvailable:"), NULL, 10) >> 10 : 0;
 	}

@@ -12,6 +12,7 @@
 #include <fcntl.h>
 #include <poll.h>
 
+#include "base/read_all.h"
 #include "cli/ask.h"
 #include "cli/doctor.h"
 #include "cli/say.h"
@@ -110,7 +111,7 @@ static bool vm_of(const struct cli *c, const char *pid, char ret[static ID_TEXT_
 
 	snprintf(path, sizeof(path), "/proc/%.20s/cgroup", pid);
 	snprintf(want, sizeof(want), "/%.200s/", c->cgroup);
-	if (!doctor_read(path, text, sizeof(text)) || !(p = strstr(text, want)))
+	if (read_text(AT_FDCWD, path, text, sizeof(text)) < 0 || !(p = strstr(text, want)))
 		return false;
 	p += strlen(want);
 	n = strcspn(p, "/\n");
@@ -124,7 +125,7 @@ static uint64_t uid_of(const char *pid)
 	const char *line;
 
 	snprintf(path, sizeof(path), "/proc/%.20s/status", pid);
-	if (!doctor_read(path, text, sizeof(text)) || !(line = strstr(text, "\nUid:")))
+	if (read_text(AT_FDCWD, path, text, sizeof(text)) < 0 || !(line = strstr(text, "\nUid:")))
 		return UINT64_MAX;
 	return strtoull(line + strlen("\nUid:"), NULL, 10);
 }

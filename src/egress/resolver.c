@@ -3,6 +3,7 @@
 
 #include <errno.h>
 
+#include "base/hash.h"
 #include "base/list.h"
 
 enum { BUCKETS = 1024 };
@@ -34,11 +35,7 @@ struct resolver {
 
 static size_t bucket_of(const char *text)
 {
-	uint32_t h = 2166136261u;
-
-	for (; *text; text++)
-		h = (h ^ (uint8_t)*text) * 16777619u;
-	return h % BUCKETS;
+	return hash_text(HASH_START, text) % BUCKETS;
 }
 
 static struct resolver_name *find(const struct resolver *r, const char *text)

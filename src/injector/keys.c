@@ -8,6 +8,7 @@
 #include "base/folder.h"
 #include "base/log.h"
 #include "base/random.h"
+#include "base/read_all.h"
 #include "base/wipe.h"
 #include "wire/json.h"
 
@@ -18,20 +19,10 @@ enum { LABEL_RANDOM = 4, OWN_MODE = 0600 };
 static int read_file(int dir, const char *name, struct buf *ret, struct err *err)
 {
 	AUTO(auto_close) int fd = folder_open(dir, name, O_RDONLY, 0, err);
-	uint8_t *to;
-	ssize_t n;
 
 	if (fd < 0)
 		return -1;
-	do {
-		if (buf_reserve(ret, 4096, &to, err) < 0)
-			return err_wrap(err, "%s", name);
-		n = read(fd, to, 4096);
-		if (n < 0)
-			return err_set(err, ERR_INTERNAL, errno, "read %s", name);
-		buf_claim(ret, (size_t)n);
-	} while (n > 0);
-	return 0;
+	return read_all(fd, ret, err) < 0 ? err_wrap(err, "%s", name) : 0;
 }
 
 /* Whole or not at all, also after a power cut. */

@@ -2,12 +2,14 @@
 #include "tests/unit/check.h"
 
 #include <fcntl.h>
+#include <sys/mman.h>
 
 #include "base/bytes.h"
 #include "base/config.h"
 #include "base/folder.h"
 #include "base/list.h"
 #include "base/random.h"
+#include "base/read_all.h"
 
 static void a_buffer_refuses_to_pass_its_maximum(void **state)
 {
@@ -166,6 +168,28 @@ static void names_are_long_and_differ(void **state)
 	assert_int_equal(strspn(hex, "0123456789abcdef"), 8);
 }
 
+static void a_file_is_read_to_its_end_or_its_limit(void **state)
+{
+	AUTO(auto_close) int fd = memfd_create("text", MFD_CLOEXEC);
+	AUTO(buf_done) struct buf fits = BUF_MAX(5), narrow = BUF_MAX(4);
+	char path[32], text[4];
+	struct err err;
+
+	(void)state;
+	assert_int_equal(write(fd, "abcde", 5), 5);
+	lseek(fd, 0, SEEK_SET);
+	assert_int_equal(read_all(fd, &fits, &err), 0);
+	assert_true(bytes_eq(buf_view(&fits), BYTES_LIT("abcde")));
+	lseek(fd, 0, SEEK_SET);
+	assert_int_equal(read_all(fd, &narrow, &err), -1);
+	assert_int_equal(err.code, ERR_EXHAUSTED);
+	assert_int_equal(read_text(AT_FDCWD, "/proc/self/comm", text, sizeof(text)), 3);
+	assert_int_equal(strlen(text), 3);
+	snprintf(path, sizeof(path), "/proc/self/fd/%d/x", fd);
+	assert_int_equal(read_text(AT_FDCWD, path, text, sizeof(text)), -1);
+	assert_string_equal(text, "");
+}
+
 struct link {
 	char name;
 	struct link *next, **prev;
@@ -244,6 +268,7 @@ int main(void)
 		cmocka_unit_test(configuration_is_strict),
 		cmocka_unit_test(configuration_values_land_by_index),
 		cmocka_unit_test(names_are_long_and_differ),
+		cmocka_unit_test(a_file_is_read_to_its_end_or_its_limit),
 		cmocka_unit_test(a_list_knows_where_each_element_is),
 		cmocka_unit_test(a_queue_keeps_its_order),
 	};

@@ -5,7 +5,9 @@
 #include <fcntl.h>
 #include <sys/stat.h>
 
-enum { READ_PIECE = 4096, FIRST_PAGE = 4096, NAME_TEXT_MAX = 1024 };
+#include "base/read_all.h"
+
+enum { FIRST_PAGE = 4096, NAME_TEXT_MAX = 1024 };
 
 static enum err_code code_of(int sys)
 {
@@ -27,17 +29,10 @@ static int open_regular(const char *path, int flags, struct err *err)
 int file_read(const char *path, struct buf *out, struct err *err)
 {
 	AUTO(auto_close) int fd = open_regular(path, O_RDONLY, err);
-	uint8_t piece[READ_PIECE];
-	ssize_t n;
 
 	if (fd < 0)
 		return -1;
-	while ((n = read(fd, piece, sizeof(piece))) > 0)
-		if (buf_add(out, (struct bytes){ piece, (size_t)n }, err) < 0)
-			return err_wrap(err, "read %s", path);
-	if (n < 0)
-		return err_set(err, ERR_INTERNAL, errno, "read %s", path);
-	return 0;
+	return read_all(fd, out, err) < 0 ? err_wrap(err, "read %s", path) : 0;
 }
 
 int file_read_if_any(const char *path, struct buf *out, struct err *err)

@@ -6,6 +6,7 @@
  */
 #include "node/life/create_queue.h"
 
+#include "base/hash.h"
 #include "base/list.h"
 
 /* One that names no key stands for its team. */
@@ -19,19 +20,10 @@ static bool same_line(const struct create *a, const struct create *b)
 	return strcmp(line_of(a), line_of(b)) == 0;
 }
 
-/* Two keys with the same one only wait a round longer. */
-static uint32_t hash(const char *line)
-{
-	uint32_t h = 2166136261u;
-
-	for (; *line; line++)
-		h = (h ^ (uint8_t)*line) * 16777619u;
-	return h;
-}
-
+/* Two keys with the same hash only wait a round longer. */
 static bool was_served(const struct creates *q, const struct create *c)
 {
-	uint32_t h = hash(line_of(c));
+	uint32_t h = hash_text(HASH_START, line_of(c));
 
 	for (size_t i = 0; i < q->n_served; i++)
 		if (q->served[i] == h)
@@ -70,7 +62,7 @@ void creates_take(struct creates *q, struct create *c)
 		q->round = c->round > q->round ? c->round : q->round + 1;
 		q->n_served = 0;
 	}
-	q->served[q->n_served++] = hash(line_of(c));
+	q->served[q->n_served++] = hash_text(HASH_START, line_of(c));
 }
 
 size_t creates_waiting(const struct creates *q, const struct create *like)

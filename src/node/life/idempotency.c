@@ -4,6 +4,7 @@
 #include <errno.h>
 
 #include "base/clock.h"
+#include "base/hash.h"
 #include "node/node.h"
 #include "wire/sha256.h"
 
@@ -24,13 +25,7 @@ struct repeat {
 
 static struct repeat **bucket_of(struct idempotency *r, const char *team, const char *name)
 {
-	uint32_t h = 2166136261u;
-
-	for (; *team; team++)
-		h = (h ^ (uint8_t)*team) * 16777619u;
-	for (; *name; name++)
-		h = (h ^ (uint8_t)*name) * 16777619u;
-	return &r->buckets[h % IDEMPOTENCY_BUCKETS];
+	return &r->buckets[hash_text(hash_text(HASH_START, team), name) % IDEMPOTENCY_BUCKETS];
 }
 
 static struct repeat *find(struct node *n, const char *team, const char *name)

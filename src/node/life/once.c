@@ -5,6 +5,7 @@
 
 #include "base/list.h"
 #include "base/clock.h"
+#include "base/hash.h"
 #include "base/log.h"
 #include "node/life/end.h"
 #include "node/node.h"
@@ -36,11 +37,7 @@ struct once {
 
 static struct once **bucket_of(struct node *n, const char *token)
 {
-	uint32_t h = 2166136261u;
-
-	for (; *token; token++)
-		h = (h ^ (uint8_t)*token) * 16777619u;
-	return &n->onces.buckets[h % ONCE_BUCKETS];
+	return &n->onces.buckets[hash_text(HASH_START, token) % ONCE_BUCKETS];
 }
 
 static struct once *find(struct node *n, const char *token)

@@ -4,6 +4,7 @@
 #include <assert.h>
 #include <errno.h>
 
+#include "base/hash.h"
 #include "base/list.h"
 
 struct team {
@@ -73,14 +74,10 @@ void sandbox_enter(struct sandbox_table *t, struct sandbox *s, enum sandbox_stat
 	count_in(t, s);
 }
 
-/* FNV-1a. Ids are drawn by us; whoever asks for others only searches longer for nothing. */
+/* Ids are drawn by us; whoever asks for others only searches longer for nothing. */
 uint32_t table_hash(const char *id)
 {
-	uint32_t h = 2166136261u;
-
-	for (; *id; id++)
-		h = (h ^ (uint8_t)*id) * 16777619u;
-	return h;
+	return hash_text(HASH_START, id);
 }
 
 struct sandbox *table_find(const struct sandbox_table *t, const char *id)

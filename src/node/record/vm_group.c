@@ -10,19 +10,16 @@
 
 #include "base/bytes.h"
 #include "base/clock.h"
+#include "base/read_all.h"
 
 static const char root[] = "/sys/fs/cgroup";
 
-static int read_text(const char *path, char *ret, size_t size, struct err *err)
+static int read_at(const char *path, char ret[static VM_GROUP_TEXT_MAX], struct err *err)
 {
-	AUTO(auto_close) int fd = open(path, O_RDONLY | O_CLOEXEC);
-	ssize_t n = fd < 0 ? -1 : read(fd, ret, size - 1);
-
-	if (n < 0)
-		return err_set(err, errno == ENOENT ? ERR_NOT_FOUND : ERR_UNAVAILABLE, errno,
-			       "read %s", path);
-	ret[n] = '\0';
-	return 0;
+	if (read_text(AT_FDCWD, path, ret, VM_GROUP_TEXT_MAX) >= 0)
+		return 0;
+	return err_set(err, errno == ENOENT ? ERR_NOT_FOUND : ERR_UNAVAILABLE, errno, "read %s",
+		       path);
 }
 
 /* A file of the VM's group; `tree` is v1's. */
@@ -35,7 +32,7 @@ static int read_of(const struct vm_groups *g, const char *tree, const char *id, 
 
 	if (!g->parent[0] || n < 0 || (size_t)n >= sizeof(path))
 		return err_set(err, ERR_NOT_FOUND, 0, "no control group is known");
-	return read_text(path, ret, VM_GROUP_TEXT_MAX, err);
+	return read_at(path, ret, err);
 }
 
 bool vm_group_number(const char *text, const char *name, uint64_t *ret)
@@ -80,7 +77,7 @@ static int cpu_of_process(const struct vm_groups *g, const char *id, uint64_t *r
 		return err_set(err, ERR_NOT_FOUND, 0, "nothing runs in the control group of %s",
 			       id);
 	snprintf(path, sizeof(path), "/proc/%lu/stat", pid);
-	if (read_text(path, text, sizeof(text), err) < 0)
+	if (read_at(path, text, err) < 0)
 		return -1;
 	if (!vm_group_ticks(text, &ticks))
 		return err_set(err, ERR_INTERNAL, 0, "%s makes no sense", path);

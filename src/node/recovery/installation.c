@@ -12,24 +12,23 @@
 #include "base/folder.h"
 #include "base/log.h"
 #include "base/random.h"
+#include "base/read_all.h"
 
 enum { ID_BYTES = 16 };
 
 static const char meta_id[] = "installation", meta_boot[] = "boot", meta_born[] = "born";
 
-static ssize_t read_text(int dir, const char *path, char *ret, size_t size)
+static ssize_t read_line(int dir, const char *path, char *ret, size_t size)
 {
-	AUTO(auto_close) int fd = openat(dir, path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
-	ssize_t n = fd < 0 ? -1 : read(fd, ret, size - 1);
+	ssize_t n = read_text(dir, path, ret, size);
 
-	ret[n > 0 ? n : 0] = '\0';
 	ret[strcspn(ret, "\n")] = '\0';
 	return n;
 }
 
 void installation_boot(struct installation *i)
 {
-	if (read_text(AT_FDCWD, "/proc/sys/kernel/random/boot_id", i->boot_id, sizeof(i->boot_id)) <
+	if (read_line(AT_FDCWD, "/proc/sys/kernel/random/boot_id", i->boot_id, sizeof(i->boot_id)) <
 	    0)
 		log_warn("which boot of the host this is cannot be told");
 }
@@ -37,7 +36,7 @@ void installation_boot(struct installation *i)
 /* "": there is none yet. */
 static int read_file(int dir, char *ret, size_t size, struct err *err)
 {
-	if (read_text(dir, INSTALLATION_FILE, ret, size) < 0 && errno != ENOENT)
+	if (read_line(dir, INSTALLATION_FILE, ret, size) < 0 && errno != ENOENT)
 		return err_set(err, ERR_INTERNAL, errno, "read data_dir/" INSTALLATION_FILE);
 	if (ret[0] && !folder_name_ok(ret, size))
 		return err_set(err, ERR_INVALID, 0,

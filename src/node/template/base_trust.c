@@ -10,27 +10,11 @@
 #include <fcntl.h>
 
 #include "base/log.h"
+#include "base/read_all.h"
 #include "node/node.h"
 #include "vm/trust_ca.h"
 
 #define KEPT_NAME "ca.pem"
-
-static int read_all(int fd, struct buf *ret, struct err *err)
-{
-	for (;;) {
-		uint8_t *room;
-		ssize_t n;
-
-		if (buf_reserve(ret, 4096, &room, err) < 0)
-			return -1;
-		n = read(fd, room, 4096);
-		if (n < 0)
-			return err_set(err, ERR_INTERNAL, errno, "read");
-		if (n == 0)
-			return 0;
-		buf_claim(ret, (size_t)n);
-	}
-}
 
 /* An empty file is how an installation begins: nobody is named. */
 static int read_pem(const char *path, struct buf *ret, struct err *err)
