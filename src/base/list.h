@@ -16,6 +16,10 @@
 /* Fine when x is in no list. x->next stays, for those who walk along the list. */
 #define list_remove(x) list_remove_by(x, next, prev)
 
+/* Each element x of a list, which may remove x itself, and no other. */
+#define list_each(type, x, list) \
+	for (type *x = (list), *x##_next; x && (x##_next = x->next, 1); x = x##_next)
+
 #define queue_init(q)      ((void)((q)->last = &(q)->first))
 #define queue_add(q, x)    queue_add_by(q, x, next, prev)
 #define queue_remove(q, x) queue_remove_by(q, x, next, prev)

@@ -349,11 +349,7 @@ static bool may_go_on(const struct front *f)
 
 void fronts_check(struct sandbox_egress *o)
 {
-	struct front *next;
-
-	for (struct front *f = o->fronts; f; f = next) {
-		next = f->next;
+	list_each(struct front, f, o->fronts)
 		if (f->out && !may_go_on(f))
 			front_free(f);
-	}
 }

@@ -12,6 +12,7 @@
 #include <sys/stat.h>
 
 #include "base/log.h"
+#include "base/list.h"
 #include "jail/confine.h"
 #include "net/signals.h"
 #include "node/recovery/adopt.h"
@@ -96,13 +97,9 @@ static void on_stop_look(struct timer *t)
 
 static void end_unowned(struct node *n)
 {
-	struct sandbox *next;
-
-	for (struct sandbox *s = n->table.all; s; s = next) {
-		next = s->next;
+	list_each(struct sandbox, s, n->table.all)
 		if (s->state < SANDBOX_NAMING && !s->resuming)
 			sandbox_end(s, NODE_EVICTED, "node is being stopped");
-	}
 }
 
 static void stop(struct daemon *d)

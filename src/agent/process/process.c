@@ -105,14 +105,10 @@ void process_hold(struct process_listener *ln, bool full)
 
 void process_said(struct process *p, enum process_output from, struct bytes b)
 {
-	struct process_listener *next;
-
 	p->said = true;
-	for (struct process_listener *ln = p->listeners; ln; ln = next) {
-		next = ln->next;
+	list_each(struct process_listener, ln, p->listeners)
 		if (ln->ops->on_output)
 			ln->ops->on_output(ln, from, b);
-	}
 }
 
 /* --- its end ------------------------------------------------------------------------------ */
@@ -196,13 +192,9 @@ static void reap(struct process *p)
 
 static void tell_started(struct process *p)
 {
-	struct process_listener *next;
-
-	for (struct process_listener *ln = p->listeners; ln; ln = next) {
-		next = ln->next;
+	list_each(struct process_listener, ln, p->listeners)
 		if (ln->ops->on_start)
 			ln->ops->on_start(ln);
-	}
 }
 
 /* Has exec worked? Known for sure once the process has ended. */
@@ -255,16 +247,13 @@ int process_signal(struct process *p, int signo, struct err *err)
 static void on_deadline(struct timer *t)
 {
 	struct process *p = CONTAINER_OF(t, struct process, deadline);
-	struct process_listener *next;
 	struct err err;
 
 	if (process_signal(p, SIGKILL, &err) < 0)
 		log_warn("%s", err.msg);
-	for (struct process_listener *ln = p->listeners; ln; ln = next) {
-		next = ln->next;
+	list_each(struct process_listener, ln, p->listeners)
 		if (ln->ops->on_overdue)
 			ln->ops->on_overdue(ln);
-	}
 }
 
 /* --- its birth ---------------------------------------------------------------------------- */

@@ -145,13 +145,10 @@ static void fail_waiting(struct guest *g, const struct err *err, bool all)
 {
 	/* those who begin to wait while these are told wait for the next answer */
 	struct guest_users told = { .last = &told.first };
-	struct guest_user *next;
 
-	for (struct guest_user *u = g->waiting.first; u; u = next) {
-		next = u->next;
+	list_each(struct guest_user, u, g->waiting.first)
 		if (all || asked_alike(g, u))
 			guest_users_move(u, &told);
-	}
 	g->hold++;
 	while (told.first) {
 		struct guest_user *u = told.first;
@@ -399,13 +396,10 @@ static void on_sweep(struct timer *t)
 {
 	struct guest_cache *c = CONTAINER_OF(t, struct guest_cache, sweep);
 	uint64_t now_ms = loop_now_ms(c->gateway->loop);
-	struct guest *next;
 
 	for (size_t i = 0; i < GUEST_BUCKETS; i++)
-		for (struct guest *g = c->buckets[i]; g; g = next) {
-			next = g->next;
+		list_each(struct guest, g, c->buckets[i])
 			sweep_guest(g, now_ms);
-		}
 }
 
 int guest_cache_open(struct gateway *g, struct err *err)
@@ -466,11 +460,8 @@ void guest_cache_gone(struct guest_cache *c, const char *id, uint32_t generation
 
 void guest_cache_forget(struct guest_cache *c)
 {
-	struct guest *next;
-
 	for (size_t i = 0; i < GUEST_BUCKETS; i++)
-		for (struct guest *g = c->buckets[i]; g; g = next) {
-			next = g->next;
+		list_each(struct guest, g, c->buckets[i]) {
 			unlearn(g);
 			if (is_used(g))
 				ask_node(g, 1);

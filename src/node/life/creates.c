@@ -85,11 +85,9 @@ static void drop_unwanted(struct create *c)
 
 void creates_drop_unwanted(struct node *n)
 {
-	for (struct create *c = n->creates.first, *next; c; c = next) {
-		next = c->next;
+	list_each(struct create, c, n->creates.first)
 		if (!is_wanted(c))
 			drop_unwanted(c);
-	}
 }
 
 /* --- patience ----------------------------------------------------------------------------- */

@@ -90,13 +90,9 @@ static bool made_by(const struct sandbox *s, const char *token)
 
 static void undo(struct node *n, const char *token)
 {
-	struct sandbox *next;
-
-	for (struct sandbox *s = n->table.all; s; s = next) {
-		next = s->next;
+	list_each(struct sandbox, s, n->table.all)
 		if (made_by(s, token) && !s->repeat)
 			sandbox_end(s, NODE_KILLED, "nobody was told of it");
-	}
 	snapshots_undo(n, token);
 }
 

@@ -244,10 +244,7 @@ int snapshots_load(struct node *n, struct err *err)
 
 void snapshots_sweep(struct node *n, const struct lost_list *lost)
 {
-	struct snapshot *next;
-
-	for (struct snapshot *p = n->snapshots.all; p; p = next) {
-		next = p->next;
+	list_each(struct snapshot, p, n->snapshots.all) {
 		if (!p->lost || lost_holds(lost, p->row.id))
 			continue;
 		p->lost = false;

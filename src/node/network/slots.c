@@ -316,8 +316,7 @@ void slots_leave(struct slots *s, uint32_t slot)
 {
 	if (slot >= SLOTS_NUMBERS_MAX || s->use[slot] == SLOT_NOT_OURS)
 		return;
-	for (struct slot_work *w = s->works, *next; w; w = next) {
-		next = w->next;
+	list_each(struct slot_work, w, s->works) {
 		if (w->kind == SLOT_OPENING && w->slot == slot)
 			work_free(w); /* its doors must not come after those of the next */
 	}

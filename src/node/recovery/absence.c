@@ -1,6 +1,7 @@
 /* absence.c - who is missed, for how long, and when to believe it. */
 #include "node/recovery/absence.h"
 
+#include "base/list.h"
 #include "base/log.h"
 #include "node/life/end.h"
 #include "node/node.h"
@@ -20,10 +21,8 @@ static bool is_absent(const struct sandbox *s)
 static void mark(struct node *n, size_t *ret_absent, size_t *ret_all)
 {
 	uint64_t now = loop_now_ms(n->loop);
-	struct sandbox *next;
 
-	for (struct sandbox *s = n->table.all; s; s = next) {
-		next = s->next;
+	list_each(struct sandbox, s, n->table.all) {
 		*ret_all += reconcile_wants_vm(s);
 		if (!is_absent(s))
 			continue;
@@ -89,12 +88,10 @@ void absence_judge(struct node *n)
 {
 	const struct absence before = n->absence;
 	size_t n_absent = 0, n_all = 0;
-	struct sandbox *next;
 
 	n->absence = (struct absence){ 0 };
 	mark(n, &n_absent, &n_all);
-	for (struct sandbox *s = n->table.all; s; s = next) {
-		next = s->next;
+	list_each(struct sandbox, s, n->table.all) {
 		if (!is_absent(s))
 			continue;
 		if (is_lost(s, n_absent, n_all)) {
@@ -145,11 +142,9 @@ void absence_confirm(struct node *n, struct door_asked *a, const struct node_req
 		     struct bytes text)
 {
 	struct node_reply r = { 0 };
-	struct sandbox *next;
 
 	(void)rq, (void)text;
-	for (struct sandbox *s = n->table.all; s; s = next) {
-		next = s->next;
+	list_each(struct sandbox, s, n->table.all) {
 		if (!reconcile_wants_vm(s) || !(s->info.flags & NODE_ABSENT))
 			continue;
 		sandbox_end(s, NODE_LOST, "an operator says that it is lost");

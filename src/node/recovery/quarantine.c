@@ -1,6 +1,7 @@
 /* quarantine.c - rows that make no sense, by their ids. */
 #include "node/recovery/quarantine.h"
 
+#include "base/list.h"
 #include "base/log.h"
 #include "node/recovery/adopt.h"
 #include "node/node.h"
@@ -74,12 +75,9 @@ void quarantine_add(struct node *n, enum quarantine_kind kind, const struct jour
 void quarantine_close(struct node *n)
 {
 	for (size_t i = 0; i < QUARANTINE_BUCKETS; i++) {
-		struct quarantined *next;
 
-		for (struct quarantined *r = n->quarantine.buckets[i]; r; r = next) {
-			next = r->next;
+		list_each(struct quarantined, r, n->quarantine.buckets[i])
 			free(r);
-		}
 	}
 	n->quarantine = (struct quarantine){ 0 };
 }

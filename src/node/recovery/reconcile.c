@@ -143,12 +143,8 @@ static void tell_others(struct reconcile *k)
 /* Those that were paused when node was started. */
 static void park_all(struct node *n)
 {
-	struct sandbox *next;
-
-	for (struct sandbox *s = n->table.all; s; s = next) {
-		next = s->next;
+	list_each(struct sandbox, s, n->table.all)
 		park_looked(s, s->seen == n->reconcile.number);
-	}
 }
 
 static void finish(struct node *n)
