@@ -19,12 +19,15 @@ static_assert((int)MANIFEST_PACKAGES_MAX == (int)PACKAGE_HOSTS_TEXT_MAX,
 /* What is run in the guest, in this order; any may be absent. */
 enum build_command { BUILD_TRUST, BUILD_ASK_PACKAGES, BUILD_START, BUILD_READY, BUILD_COMMANDS };
 
+typedef void build_next_fn(struct build *b, const json_t *ret); /* ret: of QEMU */
+
 struct build {
 	struct build_user *user;
 	struct machine *machine;
 	struct machine_user machine_user;
 	struct build_spec spec;
 	const char *step_name; /* a literal */
+	build_next_fn *next;   /* after an answer of QEMU or the agent */
 	struct timer step, deadline, settle;
 	struct qmp_call call;
 	bool job_ended; /* told by an event, which may overtake the command's own answer */
@@ -38,11 +41,6 @@ struct build {
 	struct template_job *job;
 	bool quitting;
 };
-
-static struct build *build_of_call(struct qmp_call *c)
-{
-	return CONTAINER_OF(c, struct build, call);
-}
 
 void build_cancel(struct build *b)
 {
@@ -102,12 +100,32 @@ static void build_reached(struct build *b, const char *name)
 	steps_add(&b->machine->steps, name);
 }
 
+static void go_on(struct build *b, const json_t *ret, const struct err *err)
+{
+	if (err)
+		build_fail(b, err);
+	else
+		b->next(b, ret);
+}
+
+static void on_answer(struct qmp_call *c, const json_t *ret, const struct err *err)
+{
+	go_on(CONTAINER_OF(c, struct build, call), ret, err);
+}
+
+static void on_agent(struct agent_link *l, const struct agent_answer *a, const struct err *err)
+{
+	(void)a;
+	go_on(CONTAINER_OF(l, struct build, agent), NULL, err);
+}
+
 /* These may fail the build: b is gone then, so each is the last thing its caller does. */
-static void build_ask(struct build *b, const char *command, json_t *arguments, qmp_done_fn *on_done)
+static void build_ask(struct build *b, const char *command, json_t *arguments, build_next_fn *next)
 {
 	struct err err;
 
-	if (machine_ask(b->machine, &b->call, command, arguments, on_done, &err) < 0)
+	b->next = next;
+	if (machine_ask(b->machine, &b->call, command, arguments, on_answer, &err) < 0)
 		build_fail(b, &err);
 }
 
@@ -158,36 +176,29 @@ static void on_quit(struct qmp_call *c, const json_t *ret, const struct err *err
 	(void)c, (void)ret, (void)err; /* the end of the conversation says the rest */
 }
 
-static void on_saved(struct qmp_call *c, const json_t *ret, const struct err *err)
+static void on_saved(struct build *b, const json_t *ret)
 {
-	struct build *b = build_of_call(c);
+	struct err err;
 
 	(void)ret;
-	if (err) {
-		build_fail(b, err);
-		return;
-	}
 	build_reached(b, "saved");
 	build_begin(b, "quit", MACHINE_COMMAND_MS);
 	b->quitting = true;
 	vm_life_enter(&b->machine->life, VM_STOPPING);
-	build_ask(b, "quit", NULL, on_quit);
+	if (machine_ask(b->machine, &b->call, "quit", NULL, on_quit, &err) < 0)
+		build_fail(b, &err);
 }
 
-static void on_stopped(struct qmp_call *c, const json_t *ret, const struct err *failed)
+static void on_stopped(struct build *b, const json_t *ret)
 {
-	struct build *b = build_of_call(c);
 	struct err err;
 
 	(void)ret;
-	if (failed) {
-		build_fail(b, failed);
-		return;
-	}
 	vm_life_enter(&b->machine->life, VM_PAUSED);
 	build_reached(b, "stopped");
 	build_begin(b, "save", BUILD_SAVE_MS);
-	if (machine_save(b->machine, &b->call, b->spec.state_file, on_saved, &err) < 0)
+	b->next = on_saved;
+	if (machine_save(b->machine, &b->call, b->spec.state_file, on_answer, &err) < 0)
 		build_fail(b, &err);
 }
 
@@ -199,19 +210,14 @@ static void on_settled(struct timer *t)
 
 	build_reached(b, "settled");
 	build_begin(b, "stop", MACHINE_STOP_MS);
-	if (machine_stop(b->machine, &b->call, on_stopped, &err) < 0)
+	b->next = on_stopped;
+	if (machine_stop(b->machine, &b->call, on_answer, &err) < 0)
 		build_fail(b, &err);
 }
 
-static void on_frozen(struct agent_link *l, const struct agent_answer *a, const struct err *err)
+static void on_frozen(struct build *b, const json_t *ret)
 {
-	struct build *b = CONTAINER_OF(l, struct build, agent);
-
-	(void)a;
-	if (err) {
-		build_fail(b, err);
-		return;
-	}
+	(void)ret;
 	build_reached(b, "frozen");
 	agent_link_close(&b->agent); /* no connection may outlive the machine it was made to */
 	build_begin(b, "stop", BUILD_SETTLE_MS + MACHINE_COMMAND_MS);
@@ -224,7 +230,8 @@ static void build_freeze(struct build *b)
 	struct err err;
 
 	build_begin(b, "freeze", BUILD_FREEZE_MS + MACHINE_COMMAND_MS);
-	if (agent_link_freeze_disk(&b->agent, BUILD_FREEZE_MS, on_frozen, &err) < 0)
+	b->next = on_frozen;
+	if (agent_link_freeze_disk(&b->agent, BUILD_FREEZE_MS, on_agent, &err) < 0)
 		build_fail(b, &err);
 }
 
@@ -356,15 +363,9 @@ static void build_commands(struct build *b)
 
 /* --- booting ------------------------------------------------------------------------------ */
 
-static void on_healthy(struct agent_link *l, const struct agent_answer *a, const struct err *err)
+static void on_healthy(struct build *b, const json_t *ret)
 {
-	struct build *b = CONTAINER_OF(l, struct build, agent);
-
-	(void)a;
-	if (err) {
-		build_fail(b, err);
-		return;
-	}
+	(void)ret;
 	build_reached(b, "healthy");
 	build_commands(b);
 }
@@ -374,10 +375,11 @@ static void on_boot_dialled(struct agent_dial *d, struct stream *s, const struct
 	struct build *b = CONTAINER_OF(d, struct build, dial);
 	struct err mine;
 
+	b->next = on_healthy;
 	if (!s)
 		build_fail(b, err);
 	else if (agent_link_open(&b->agent, s, &mine) < 0 ||
-		 agent_link_health(&b->agent, HEALTH_MS, on_healthy, &mine) < 0)
+		 agent_link_health(&b->agent, HEALTH_MS, on_agent, &mine) < 0)
 		build_fail(b, &mine);
 }
 
@@ -405,47 +407,30 @@ void build_socket(struct build *b, int fd)
 		await_agent(b);
 }
 
-static void on_cont(struct qmp_call *c, const json_t *ret, const struct err *err)
+static void on_cont(struct build *b, const json_t *ret)
 {
-	struct build *b = build_of_call(c);
-
 	(void)ret;
-	if (err) {
-		build_fail(b, err);
-		return;
-	}
 	vm_life_enter(&b->machine->life, VM_RUNNING);
 	build_reached(b, "cont");
 	build_begin(b, "boot", BUILD_BOOT_MS);
 	await_agent(b);
 }
 
-static void on_dismissed(struct qmp_call *c, const json_t *ret, const struct err *err)
+static void on_dismissed(struct build *b, const json_t *ret)
 {
-	struct build *b = build_of_call(c);
-
 	(void)ret;
-	if (err) {
-		build_fail(b, err);
-		return;
-	}
 	build_reached(b, "overlay");
 	build_begin(b, "cont", MACHINE_COMMAND_MS);
 	build_ask(b, "cont", NULL, on_cont);
 }
 
 /* The only job there is must be ours, concluded, and without an error. */
-static void on_jobs(struct qmp_call *c, const json_t *ret, const struct err *err)
+static void on_jobs(struct build *b, const json_t *ret)
 {
-	struct build *b = build_of_call(c);
 	struct bytes id = { 0 }, status = { 0 }, why = { 0 };
 	const json_t *job = json_array_get(ret, 0);
 	struct err mine;
 
-	if (err) {
-		build_fail(b, err);
-		return;
-	}
 	if (json_want_string(job, "id", &id, &mine) < 0 ||
 	    json_want_string(job, "status", &status, &mine) < 0 ||
 	    json_may_string(job, "error", &why, &mine) < 0) {
@@ -460,26 +445,17 @@ static void on_jobs(struct qmp_call *c, const json_t *ret, const struct err *err
 	}
 }
 
-static void on_creating(struct qmp_call *c, const json_t *ret, const struct err *err)
+static void on_creating(struct build *b, const json_t *ret)
 {
-	struct build *b = build_of_call(c);
-
 	(void)ret;
-	if (err)
-		build_fail(b, err);
-	else if (b->job_ended)
+	if (b->job_ended)
 		build_ask(b, "query-jobs", NULL, on_jobs);
 }
 
-static void on_prelaunch(struct qmp_call *c, const json_t *ret, const struct err *err)
+static void on_prelaunch(struct build *b, const json_t *ret)
 {
-	struct build *b = build_of_call(c);
 	char status[32] = "?";
 
-	if (err) {
-		build_fail(b, err);
-		return;
-	}
 	if (!machine_status(ret, status, sizeof(status)) || strcmp(status, "prelaunch") != 0) {
 		build_fail_with(b, "QEMU does not wait to be started");
 		return;
@@ -498,7 +474,8 @@ static void on_open(struct machine_user *mu)
 	struct build *b = CONTAINER_OF(mu, struct build, machine_user);
 	struct err err;
 
-	if (machine_ask(b->machine, &b->call, "query-status", NULL, on_prelaunch, &err) < 0)
+	b->next = on_prelaunch;
+	if (machine_ask(b->machine, &b->call, "query-status", NULL, on_answer, &err) < 0)
 		build_fail(b, &err);
 	else
 		b->user->ops->want_socket(b->user);
