@@ -1,8 +1,6 @@
 /* accounts.c - two colon-separated files. */
 #include "agent/accounts.h"
 
-#include <errno.h>
-
 #include "agent/machine/files_small.h"
 
 enum { PASSWD_FIELDS = 7, GROUP_FIELDS = 4, PATH_TEXT_MAX = 512 };

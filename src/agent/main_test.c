@@ -3,7 +3,6 @@
  * Its first argument is --dry-effects: the clock, the random numbers and the names of the machine
  * are left alone, and each attempt is a line on stdout. --dry-effects=NAME: that one fails.
  */
-#include <inttypes.h>
 
 #include "agent/agent.h"
 

@@ -8,7 +8,6 @@
 #include "base/log.h"
 #include "net/dial.h"
 #include "net/pump.h"
-#include "wire/target.h"
 
 static const char *const addresses[] = { "127.0.0.1", "::1" };
 

@@ -14,7 +14,6 @@
 #include <sys/syscall.h>
 #include <sys/wait.h>
 
-#include "base/bytes.h"
 #include "base/read_all.h"
 
 enum { PROBE_MS = 2000, GUEST_AT = 0x1000, PORT = 0x10, ANSWER = 0x42, CPUINFO_MAX = 16384 };

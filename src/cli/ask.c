@@ -1,8 +1,6 @@
 /* ask.c - one request over the gateway's admin socket, and what to say when that fails. */
 #include "cli/ask.h"
 
-#include <errno.h>
-
 #include "cli/cli.h"
 #include "http/call.h"
 #include "net/dial.h"

@@ -1,7 +1,6 @@
 /* doctor.c - `hotcell doctor`: runs every check and says what to do about what it found. */
 #include "cli/doctor.h"
 
-#include <fcntl.h>
 #include <stdarg.h>
 
 #include "cli/ask.h"

@@ -14,7 +14,6 @@
 
 #include "base/read_all.h"
 #include "cli/ask.h"
-#include "cli/doctor.h"
 #include "cli/say.h"
 #include "cli/table.h"
 

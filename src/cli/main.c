@@ -1,5 +1,4 @@
 /* main.c - `hotcell`: the operator's command line, a client of the gateway's admin door. */
-#include <errno.h>
 #include <getopt.h>
 
 #include "base/log.h"

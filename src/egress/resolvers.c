@@ -1,7 +1,6 @@
 /* resolvers.c - see resolvers.h. Read once, before the process confines itself. */
 #include "egress/resolvers.h"
 
-#include <errno.h>
 #include <fcntl.h>
 
 #include "base/log.h"

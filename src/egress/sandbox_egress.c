@@ -4,7 +4,6 @@
 #include "egress/front.h"
 #include "egress/hand_over.h"
 #include "egress/names.h"
-#include "wire/json.h"
 
 void sandbox_egress_open(struct sandbox_egress *o, const struct house *house)
 {

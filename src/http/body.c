@@ -1,8 +1,6 @@
 /* body.c - a body is a length, a row of chunks, or what comes before the end. */
 #include "http/body.h"
 
-#include <assert.h>
-
 enum { GATHER_BELOW = HTTP_OUT_ALONE }; /* bytes; a larger chunk is not copied */
 
 void body_in_init(struct body_in *b, const struct http1_head *h)

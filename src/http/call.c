@@ -1,8 +1,6 @@
 /* call.c - one small request, one small answer, one callback. */
 #include "http/call.h"
 
-#include <assert.h>
-
 static struct http_call *of(struct http_reply *r)
 {
 	return CONTAINER_OF(r, struct http_call, reply);

@@ -6,7 +6,6 @@
 
 #include "http/h1_response.h"
 #include "http/refuse.h"
-#include "wire/http1_encode.h"
 
 /* A part of a head, or of the next requests, may be kept when a whole read comes on top. */
 static_assert((int)HTTP_INPUT_MAX == (int)HTTP1_HEAD_MAX + (int)LOOP_READ_MAX, "input must fit");

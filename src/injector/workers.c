@@ -7,7 +7,6 @@
 #include <sys/socket.h>
 #include <sys/syscall.h>
 
-#include "base/log.h"
 #include "base/memory_file.h"
 #include "injector/rules.h"
 #include "injector/worker/worker.h"

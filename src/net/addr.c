@@ -2,7 +2,6 @@
 #include "net/addr.h"
 
 #include <arpa/inet.h>
-#include <errno.h>
 #include <netinet/in.h>
 #include <sys/un.h>
 

@@ -1,8 +1,6 @@
 /* pump.c - two streams, each writing what the other reads. */
 #include "net/pump.h"
 
-#include <assert.h>
-
 static struct pump_side *side_of(struct stream_user *u)
 {
 	return CONTAINER_OF(u, struct pump_side, user);

@@ -1,7 +1,6 @@
 /* watch.c - uv_poll, with the handle apart from its owner so that the owner may go at once. */
 #include "net/watch.h"
 
-#include <assert.h>
 #include <errno.h>
 
 #include "net/loop_inside.h"

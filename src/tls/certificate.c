@@ -5,7 +5,6 @@
 #include <openssl/x509v3.h>
 
 #include "base/random.h"
-#include "tls/authority.h"
 #include "tls/openssl_inside.h"
 #include "wire/domain.h"
 

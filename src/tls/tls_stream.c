@@ -10,7 +10,6 @@
 #include "tls/tls_stream.h"
 
 #include <assert.h>
-#include <errno.h>
 #include <openssl/err.h>
 
 #include "net/stream_layer.h"

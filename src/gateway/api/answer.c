@@ -4,7 +4,6 @@
 #include <stdarg.h>
 
 #include "gateway/api/api.h"
-#include "wire/connect.h"
 
 enum { FIELDS_MAX = 8, PIECE = 32 * 1024, MESSAGE_SIZE = 512 };
 

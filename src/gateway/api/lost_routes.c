@@ -1,5 +1,4 @@
 /* lost_routes.c - for operators: what is on a host's disk and in no row, as node tells it. */
-#include <inttypes.h>
 
 #include "gateway/api/answer.h"
 #include "gateway/api/api.h"

@@ -2,7 +2,6 @@
 #include "base/clock.h"
 #include "gateway/api/answer.h"
 #include "gateway/api/sandbox_ask.h"
-#include "gateway/api/sandbox_json.h"
 #include "gateway/parse/record_query.h"
 #include "wire/rfc3339.h"
 

@@ -5,8 +5,6 @@
  */
 #include "gateway/api/snapshot_routes.h"
 
-#include <inttypes.h>
-
 #include "gateway/api/answer.h"
 #include "gateway/api/sandbox_ask.h"
 #include "gateway/api/sandbox_json.h"

@@ -5,7 +5,6 @@
 #include <errno.h>
 
 #include "base/list.h"
-#include "base/log.h"
 #include "base/random.h"
 #include "gateway/relay/guest_pool.h"
 

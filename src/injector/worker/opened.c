@@ -5,8 +5,6 @@
  */
 #include "injector/worker/opened.h"
 
-#include <errno.h>
-
 #include "base/list.h"
 #include "http/http_guard.h"
 #include "net/fd_stream.h"

@@ -23,7 +23,6 @@
 #include "vm/checksum.h"
 #include "vm/overlay_file.h"
 #include "vm/template_job.h"
-#include "warden/protocol.h"
 
 enum { MIB = 1024 * 1024 };
 

@@ -9,8 +9,6 @@
 
 #include <errno.h>
 
-#include "base/bytes.h"
-
 struct place {
 	uint64_t at;
 	sqlite3_int64 rowid;

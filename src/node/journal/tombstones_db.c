@@ -1,9 +1,6 @@
 /* tombstones_db.c - those that ended: who, when, why. */
 #include "node/journal/tombstones_db.h"
 
-#include <errno.h>
-
-#include "base/bytes.h"
 #include "node/journal/statements_db.h"
 
 #define COLUMNS "id, team, template_id, started_ns, ended_ns, reason"

@@ -6,7 +6,6 @@
  */
 #include "node/life/claim.h"
 
-#include <errno.h>
 #include <inttypes.h>
 
 #include "base/log.h"

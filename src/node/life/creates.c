@@ -1,7 +1,6 @@
 /* creates.c - admission, the queue, and who gets which sandbox. */
 #include "node/life/admission.h"
 
-#include <assert.h>
 #include <errno.h>
 
 #include "base/list.h"

@@ -1,8 +1,6 @@
 /* deferred.c - a list, taken as a whole whenever it is looked at. */
 #include "node/life/deferred.h"
 
-#include <errno.h>
-
 #include "node/life/requests.h"
 #include "node/network/network_secrets.h"
 #include "node/node.h"

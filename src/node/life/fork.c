@@ -4,8 +4,6 @@
 #include <errno.h>
 
 #include "base/list.h"
-#include "base/log.h"
-#include "node/life/create_text.h"
 #include "node/network/network_secrets.h"
 #include "node/node.h"
 #include "node/life/requests_paused.h"

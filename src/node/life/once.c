@@ -6,7 +6,6 @@
 #include "base/list.h"
 #include "base/clock.h"
 #include "base/hash.h"
-#include "base/log.h"
 #include "node/life/end.h"
 #include "node/node.h"
 

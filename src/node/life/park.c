@@ -3,7 +3,6 @@
 
 #include "node/life/monitor.h"
 #include "node/node.h"
-#include "node/life/pause.h"
 #include "node/life/step.h"
 #include "node/life/vm_stop.h"
 #include "node/life/deferred.h"

@@ -5,12 +5,10 @@
 
 #include "base/list.h"
 #include "base/clock.h"
-#include "base/log.h"
 #include "node/life/admission.h"
 #include "node/life/end.h"
 #include "node/life/fork.h"
 #include "node/recovery/lost_verbs.h"
-#include "node/network/network.h"
 #include "node/network/network_secrets.h"
 #include "node/node.h"
 #include "node/life/pause.h"

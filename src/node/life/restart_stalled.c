@@ -1,8 +1,6 @@
 /* restart_stalled.c - the monitor, a socket into its network, the thaw; and all of it again. */
 #include "node/life/restart_stalled.h"
 
-#include <errno.h>
-
 #include "base/log.h"
 #include "node/life/end.h"
 #include "node/life/monitor.h"

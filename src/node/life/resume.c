@@ -14,7 +14,6 @@
 #include "node/life/monitor.h"
 #include "node/life/park.h"
 #include "node/node.h"
-#include "node/life/pause.h"
 #include "node/life/restart_stalled.h"
 #include "node/life/sandbox_row.h"
 #include "node/life/start.h"

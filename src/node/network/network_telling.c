@@ -3,8 +3,6 @@
 /* #syscalls: memfd_create pwrite64 close */
 #include "node/network/network_telling.h"
 
-#include <errno.h>
-
 #include "base/log.h"
 #include "base/memory_file.h"
 #include "node/life/requests.h"

@@ -16,7 +16,6 @@
 #include "node/life/end.h"
 #include "node/life/park.h"
 #include "node/node.h"
-#include "node/life/pause.h"
 #include "node/life/start.h"
 
 bool sandbox_id_ok(const char *id)

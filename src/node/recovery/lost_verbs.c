@@ -13,14 +13,12 @@
 #include <sys/stat.h>
 
 #include "base/list.h"
-#include "base/clock.h"
 #include "base/folder.h"
 #include "base/log.h"
 #include "node/recovery/adopt.h"
 #include "node/journal/journal_meta.h"
 #include "node/files/lost.h"
 #include "node/node.h"
-#include "node/life/pause.h"
 #include "node/journal/rebuild.h"
 #include "node/journal/row_file.h"
 #include "node/life/park.h"

@@ -2,15 +2,12 @@
  * installation left alone. Who lacks a VM is for absence.c. */
 #include "node/recovery/reconcile.h"
 
-#include <errno.h>
-
 #include "base/list.h"
 #include "base/log.h"
 #include "node/life/end.h"
 #include "node/life/monitor.h"
 #include "node/life/park.h"
 #include "node/node.h"
-#include "node/life/pause.h"
 #include "node/life/restart_stalled.h"
 
 struct stray {
