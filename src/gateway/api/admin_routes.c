@@ -110,9 +110,7 @@ static void on_team_sandboxes(struct api_call *c, struct node_answer *said)
 {
 	struct store_request rq = { .verb = STORE_TEAM_REMOVE, .team = c->team };
 
-	if (said->err)
-		api_fail_err(c, said->err);
-	else if (said->reply->count > 0)
+	if (said->reply->count > 0)
 		api_fail(c, 409, "the team has sandboxes: kill them first");
 	else
 		api_ask_store(c, &rq, on_team_removed);
@@ -200,15 +198,13 @@ static void admin_status(struct api_call *c)
 {
 	const struct node_request rq = { .verb = NODE_STATUS };
 
-	api_ask_node(c, &rq, (struct bytes){ 0 }, HEALTH_MS, on_status);
+	c->on_refused = NULL;
+	api_ask_node_or(c, &rq, (struct bytes){ 0 }, HEALTH_MS, on_status);
 }
 
 static void on_lost(struct api_call *c, struct node_answer *said)
 {
-	if (said->err)
-		api_fail_err(c, said->err);
-	else
-		api_answer(c, 200, json_pack("{s:I}", "sandboxes", (json_int_t)said->reply->count));
+	api_answer(c, 200, json_pack("{s:I}", "sandboxes", (json_int_t)said->reply->count));
 }
 
 static void admin_confirm_lost(struct api_call *c)
@@ -248,6 +244,7 @@ static void admin_health(struct api_call *c)
 	struct err err;
 
 	c->on_node = on_health_node;
+	c->on_refused = NULL;
 	if (node_link_call(c->g->node, &c->node, &rq, (struct bytes){ 0 }, HEALTH_MS, api_on_node,
 			   &err) < 0)
 		ask_health_store(c, false);

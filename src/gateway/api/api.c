@@ -248,18 +248,29 @@ void api_on_node(struct node_call *call, const struct node_reply *reply, struct 
 		 int *fds, size_t n_fds, const struct err *err)
 {
 	struct api_call *c = CONTAINER_OF(call, struct api_call, node);
+	struct node_answer said = { reply, after, err };
 
 	(void)fds;
 	(void)n_fds;
-	c->on_node(c, &(struct node_answer){ reply, after, err });
+	if (err && c->on_refused)
+		c->on_refused(c, &said);
+	else
+		c->on_node(c, &said);
 }
 
-void api_ask_node(struct api_call *c, const struct node_request *rq, struct bytes text,
-		  uint64_t deadline_ms, api_node_fn *on_done)
+void api_ask_node_or(struct api_call *c, const struct node_request *rq, struct bytes text,
+		     uint64_t deadline_ms, api_node_fn *on_done)
 {
 	struct err err;
 
 	c->on_node = on_done;
 	if (node_link_call(c->g->node, &c->node, rq, text, deadline_ms, api_on_node, &err) < 0)
 		api_fail_err(c, &err);
+}
+
+void api_ask_node(struct api_call *c, const struct node_request *rq, struct bytes text,
+		  uint64_t deadline_ms, api_node_fn *on_done)
+{
+	c->on_refused = api_fail_reply;
+	api_ask_node_or(c, rq, text, deadline_ms, on_done);
 }

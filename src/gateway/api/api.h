@@ -32,6 +32,7 @@ struct node_answer {                    /* borrowed for the call, which may take
 	const struct err *err;
 };
 typedef void api_node_fn(struct api_call *c, struct node_answer *said);
+typedef void api_refused_fn(struct api_call *c, const struct node_answer *said);
 typedef void api_store_fn(struct api_call *c, const struct store_result *ret);
 /* `ret` is NULL when there is an error. */
 typedef void api_store_any_fn(struct api_call *c, const struct store_result *ret,
@@ -70,6 +71,7 @@ struct api_call {
 	struct buf body;
 	struct node_call node;
 	api_node_fn *on_node;
+	api_refused_fn *on_refused; /* gets answers that are errors; NULL: on_node does */
 	struct store_call store;
 	api_store_fn *on_store;
 	api_store_any_fn *on_store_any;
@@ -100,8 +102,12 @@ int api_name(struct api_call *c, const json_t *body, char ret[static STORE_NAME_
 void api_ask_store(struct api_call *c, const struct store_request *rq, api_store_fn *on_done);
 void api_ask_store_any(struct api_call *c, const struct store_request *rq,
 		       api_store_any_fn *on_done);
+/* on_done comes when node did it; what it refuses is answered by api_fail_reply(). */
 void api_ask_node(struct api_call *c, const struct node_request *rq, struct bytes text,
 		  uint64_t deadline_ms, api_node_fn *on_done);
+/* The same; c->on_refused says who answers then. */
+void api_ask_node_or(struct api_call *c, const struct node_request *rq, struct bytes text,
+		     uint64_t deadline_ms, api_node_fn *on_done);
 /* For those who ask by themselves: c->on_node and c->on_store_any are told. */
 void api_on_node(struct node_call *call, const struct node_reply *reply, struct bytes after,
 		 int *fds, size_t n_fds, const struct err *err);

@@ -66,10 +66,6 @@ static void on_part(struct api_call *c, struct node_answer *said)
 	struct node_tombstone t;
 	bool any = false;
 
-	if (said->err) {
-		api_fail_reply(c, said);
-		return;
-	}
 	for (; node_tombstone_next(&said->after, &t); any = true) {
 		if (keep(j, &t) < 0) {
 			api_fail(c, 503, "no memory for the list");

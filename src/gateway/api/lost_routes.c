@@ -1,7 +1,7 @@
 /* lost_routes.c - for operators: what is on a host's disk and in no row, as node tells it. */
 
 #include "gateway/api/answer.h"
-#include "gateway/api/api.h"
+#include "gateway/api/sandbox_ask.h"
 
 enum { LOST_DEPTH_MAX = 4, LOST_PAGE = 200 }; /* as many as node tells at once */
 
@@ -11,10 +11,6 @@ static void on_list(struct api_call *c, struct node_answer *said)
 	char next[24];
 	struct err why;
 
-	if (said->err) {
-		api_fail_reply(c, said);
-		return;
-	}
 	if (json_decode(said->after, NODE_MESSAGE_MAX, LOST_DEPTH_MAX, &all, &why) < 0 ||
 	    !json_is_array(all)) {
 		json_decref(all);
@@ -50,14 +46,6 @@ static void admin_lost_list(struct api_call *c)
 	api_ask_node(c, &rq, (struct bytes){ 0 }, API_NODE_MS, on_list);
 }
 
-static void on_done(struct api_call *c, struct node_answer *said)
-{
-	if (said->err)
-		api_fail_reply(c, said);
-	else
-		api_answer(c, 204, NULL);
-}
-
 static void ask(struct api_call *c, enum node_verb verb)
 {
 	struct node_request rq = { .verb = verb };
@@ -66,7 +54,7 @@ static void ask(struct api_call *c, enum node_verb verb)
 		api_fail(c, 404, "nothing lost has this id");
 		return;
 	}
-	api_ask_node(c, &rq, (struct bytes){ 0 }, API_NODE_MS, on_done);
+	api_ask_node(c, &rq, (struct bytes){ 0 }, API_NODE_MS, sandbox_on_no_content);
 }
 
 static void admin_lost_restore(struct api_call *c)

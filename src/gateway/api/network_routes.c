@@ -17,6 +17,7 @@ static void ask_with(struct api_call *c, enum node_verb verb, const json_t *text
 
 	snprintf(rq.team, sizeof(rq.team), "%s", c->team.id);
 	memcpy(rq.id, c->params[0], sizeof(rq.id));
+	c->on_refused = sandbox_fail;
 	if (json_encode(text, &out, &err) < 0)
 		api_fail(c, 400, "the network is larger than %d KiB", NODE_TEXT_MAX / 1024);
 	else
@@ -50,9 +51,7 @@ static void on_told(struct api_call *c, struct node_answer *said)
 	json_t *told = NULL;
 	struct err why;
 
-	if (said->err)
-		sandbox_fail(c, said);
-	else if (json_decode(said->after, NODE_MESSAGE_MAX, NETWORK_DEPTH_MAX, &told, &why) < 0)
+	if (json_decode(said->after, NODE_MESSAGE_MAX, NETWORK_DEPTH_MAX, &told, &why) < 0)
 		api_fail(c, 500, "node's answer cannot be read: %s", why.msg);
 	else
 		api_answer(c, 200, told);

@@ -7,6 +7,9 @@
 bool sandbox_take_id(struct api_call *c);
 void sandbox_ask(struct api_call *c, const struct node_request *rq, uint64_t deadline_ms,
 		 api_node_fn *on_done);
+/* The same; c->on_refused says who answers when node refuses. */
+void sandbox_ask_or(struct api_call *c, const struct node_request *rq, uint64_t deadline_ms,
+		    api_node_fn *on_done);
 /* Whose limits count, and what they are. */
 void sandbox_limit(const struct api_call *c, struct node_request *rq);
 /* 404 says why and when it ended, if it did. */

@@ -66,9 +66,7 @@ static void on_to_refresh(struct api_call *c, struct node_answer *said)
 {
 	struct node_request rq = { .verb = NODE_TIMEOUT, .timeout_s = c->seconds };
 
-	if (said->err)
-		sandbox_fail(c, said);
-	else if (said->reply->sandbox.state != NODE_RUNNING)
+	if (said->reply->sandbox.state != NODE_RUNNING)
 		api_fail(c, 409, "Sandbox \"%s\" is not running", c->params[0]);
 	else if (said->reply->sandbox.end_ns >= clock_wall_ns() + c->seconds * NSEC_PER_SEC)
 		api_answer(c, 204, NULL);
@@ -93,11 +91,12 @@ static void sandbox_refresh(struct api_call *c)
 }
 
 /* Asked again by a link that came back, it finds what it did itself. */
-static void on_paused(struct api_call *c, struct node_answer *said)
+static void on_not_paused(struct api_call *c, const struct node_answer *said)
 {
-	if (said->err && said->err->code == ERR_EXISTS && c->node.n_sends > 1)
-		said->err = NULL;
-	sandbox_on_no_content(c, said);
+	if (said->err->code == ERR_EXISTS && c->node.n_sends > 1)
+		api_answer(c, 204, NULL);
+	else
+		sandbox_fail(c, said);
 }
 
 static void sandbox_pause(struct api_call *c)
@@ -106,17 +105,15 @@ static void sandbox_pause(struct api_call *c)
 	struct node_request rq = { .verb = NODE_PAUSE };
 
 	sandbox_limit(c, &rq);
+	c->on_refused = on_not_paused;
 	if (sandbox_take_id(c) && api_body(c, &body) == 0 && take_memory(c, body, &rq.flags))
-		sandbox_ask(c, &rq, API_PAUSE_MS, on_paused);
+		sandbox_ask_or(c, &rq, API_PAUSE_MS, sandbox_on_no_content);
 }
 
 static void on_connected(struct api_call *c, struct node_answer *said)
 {
-	if (said->err)
-		sandbox_fail(c, said);
-	else
-		api_answer(c, said->reply->resumed ? 201 : 200,
-			   sandbox_json(&said->reply->sandbox, c->g->domain));
+	api_answer(c, said->reply->resumed ? 201 : 200,
+		   sandbox_json(&said->reply->sandbox, c->g->domain));
 }
 
 static void ask_to_run(struct api_call *c, enum node_verb verb, int64_t seconds, uint32_t flags)

@@ -158,10 +158,6 @@ static void on_part(struct api_call *c, struct node_answer *said)
 	struct err why;
 	bool any = false;
 
-	if (said->err) {
-		api_fail_err(c, said->err);
-		return;
-	}
 	for (; node_entry_next(&said->after, &s, &text); any = true) {
 		if (look_at(j, &s, text, &why) < 0) {
 			api_fail_err(c, &why);

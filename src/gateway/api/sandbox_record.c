@@ -103,13 +103,8 @@ static json_t *array_of(struct bytes text)
 
 static void on_metrics(struct api_call *c, struct node_answer *said)
 {
-	json_t *points;
+	json_t *points = array_of(said->after);
 
-	if (said->err) {
-		sandbox_fail(c, said);
-		return;
-	}
-	points = array_of(said->after);
 	if (points)
 		api_answer(c, 200, points);
 	else
@@ -155,12 +150,13 @@ static void ask_next(struct api_call *c)
 		api_answer(c, 200, json_pack("{s:O}", "sandboxes", j->found));
 		return;
 	}
+	c->on_refused = NULL; /* one that is gone is left out */
 	if (++j->n_parts > RECORD_IDS_MAX)
 		api_fail(c, 400, "at most %d sandboxes at once", RECORD_IDS_MAX);
 	else if (!bytes_to_str(one, c->params[0], sizeof(c->params[0])))
 		api_fail(c, 400, "Invalid sandbox ID");
 	else if (sandbox_take_id(c))
-		sandbox_ask(c, &j->rq, API_NODE_MS, on_latest);
+		sandbox_ask_or(c, &j->rq, API_NODE_MS, on_latest);
 }
 
 static void sandboxes_metrics(struct api_call *c)
@@ -259,14 +255,9 @@ static int add_logs(struct record_job *j, const json_t *part, struct err *err)
 static void on_logs(struct api_call *c, struct node_answer *said)
 {
 	struct record_job *j = job_of(c);
-	AUTO(json_decrefp) json_t *part = NULL;
+	AUTO(json_decrefp) json_t *part = array_of(said->after);
 	struct err why;
 
-	if (said->err) {
-		sandbox_fail(c, said);
-		return;
-	}
-	part = array_of(said->after);
 	if (!part)
 		api_fail(c, 500, "node's logs cannot be read");
 	else if (add_logs(j, part, &why) < 0)

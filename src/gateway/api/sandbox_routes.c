@@ -10,10 +10,7 @@ enum { IDEMPOTENCY_MAX = 255, IDEMPOTENCY_DIGITS = 48 };
 
 static void on_created(struct api_call *c, struct node_answer *said)
 {
-	if (said->err)
-		api_fail_reply(c, said);
-	else
-		api_answer(c, 201, sandbox_json(&said->reply->sandbox, c->g->domain));
+	api_answer(c, 201, sandbox_json(&said->reply->sandbox, c->g->domain));
 }
 
 /* Whatever it looks like, node keeps a hash of it, which is nobody else's. */
@@ -68,6 +65,7 @@ static void ask_create(struct api_call *c, struct node_request *rq, struct creat
 	rq->timeout_s = want->timeout_s;
 	rq->flags = flags_of(want);
 	sandbox_limit(c, rq);
+	c->on_refused = api_fail_reply;
 	secret_fill(c, rq, buf_view(&text), API_CREATE_MS, on_created);
 }
 
@@ -99,13 +97,8 @@ static void sandbox_create_v2(struct api_call *c)
 
 static void on_got(struct api_call *c, struct node_answer *said)
 {
-	AUTO(json_decrefp) json_t *text = NULL;
+	AUTO(json_decrefp) json_t *text = sandbox_text(said->after);
 
-	if (said->err) {
-		sandbox_fail(c, said);
-		return;
-	}
-	text = sandbox_text(said->after);
 	api_answer(c, 200, sandbox_detail_json(&said->reply->sandbox, text, c->g->domain));
 }
 
@@ -134,8 +127,9 @@ static void on_why(struct api_call *c, struct node_answer *said)
 
 static void admin_sandbox_why(struct api_call *c)
 {
+	c->on_refused = NULL; /* on_why() knows more */
 	if (sandbox_take_id(c))
-		sandbox_ask(c, &(struct node_request){ .verb = NODE_GET }, API_NODE_MS, on_why);
+		sandbox_ask_or(c, &(struct node_request){ .verb = NODE_GET }, API_NODE_MS, on_why);
 }
 
 const struct route sandbox_routes[] = {

@@ -47,7 +47,7 @@ static void on_found(struct api_call *c, const struct store_result *ret, const s
 		api_fail(c, 400, "the network and the secrets it names are larger than %d KiB",
 			 NODE_TEXT_MAX / 1024);
 	else
-		api_ask_node(c, &j->rq, buf_view(&text), j->deadline_ms, j->on_done);
+		api_ask_node_or(c, &j->rq, buf_view(&text), j->deadline_ms, j->on_done);
 }
 
 /* NULL: no memory, or too many. */
@@ -90,7 +90,7 @@ void secret_fill(struct api_call *c, const struct node_request *rq, struct bytes
 	if (names_any(text) && json_decode(text, NODE_TEXT_MAX, TEXT_DEPTH_MAX, &v, &err) == 0)
 		names = rule_secrets(v);
 	if (json_object_size(names) == 0) {
-		api_ask_node(c, rq, text, deadline_ms, on_done);
+		api_ask_node_or(c, rq, text, deadline_ms, on_done);
 		return;
 	}
 	ask.secret = question(c, names);

@@ -8,6 +8,7 @@
 
 #include "gateway/api/api.h"
 
-/* As api_ask_node(), with "sealed":{"name":"<base64>"} in the text where its rules name secrets. */
+/* As api_ask_node_or(), with "sealed":{"name":"<base64>"} in the text where its rules name secrets.
+ */
 void secret_fill(struct api_call *c, const struct node_request *rq, struct bytes text,
 		 uint64_t deadline_ms, api_node_fn *on_done);

@@ -152,11 +152,12 @@ static void tell_node(struct api_call *c, const char *sealed, api_node_fn *on_do
 	struct node_request rq = { .verb = NODE_SECRET };
 	struct err err;
 
+	c->on_refused = NULL;
 	snprintf(rq.team, sizeof(rq.team), "%s", c->team.id);
 	if (!text || json_encode(text, &out, &err) < 0)
 		api_fail(c, 503, "no memory");
 	else
-		api_ask_node(c, &rq, buf_view(&out), API_CREATE_MS, on_done);
+		api_ask_node_or(c, &rq, buf_view(&out), API_CREATE_MS, on_done);
 }
 
 /* --- a value ------------------------------------------------------------------------------ */
@@ -244,7 +245,8 @@ static void ask_seal_key(struct api_call *c)
 
 	c->outlives = true; /* what the store has, node is told of */
 	snprintf(rq.team, sizeof(rq.team), "%s", c->team.id);
-	api_ask_node(c, &rq, (struct bytes){ 0 }, API_NODE_MS, on_seal_key);
+	c->on_refused = NULL;
+	api_ask_node_or(c, &rq, (struct bytes){ 0 }, API_NODE_MS, on_seal_key);
 }
 
 /* Answered already when this fails. The value is nowhere else afterwards. */

@@ -46,10 +46,6 @@ static json_t *take_text(struct api_call *c, const struct node_answer *said)
 	json_t *v = NULL;
 	struct err why;
 
-	if (said->err) {
-		sandbox_fail(c, said);
-		return NULL;
-	}
 	if (json_decode(said->after, NODE_MESSAGE_MAX, SNAPSHOT_TEXT_DEPTH, &v, &why) < 0) {
 		api_fail(c, 500, "node's snapshots cannot be read");
 		return NULL;
@@ -228,7 +224,8 @@ static void ask_list(struct api_call *c, api_node_fn *on_done)
 		return;
 	c->seconds = rq.count++; /* of a page */
 	snprintf(rq.team, sizeof(rq.team), "%s", c->team.id);
-	api_ask_node(c, &rq, (struct bytes){ 0 }, API_NODE_MS, on_done);
+	c->on_refused = sandbox_fail;
+	api_ask_node_or(c, &rq, (struct bytes){ 0 }, API_NODE_MS, on_done);
 }
 
 static void snapshot_list(struct api_call *c)
@@ -243,14 +240,6 @@ static void admin_snapshot_list(struct api_call *c)
 
 /* --- delete ------------------------------------------------------------------------------- */
 
-static void on_deleted(struct api_call *c, struct node_answer *said)
-{
-	if (said->err)
-		api_fail_reply(c, said);
-	else
-		api_answer(c, 204, NULL);
-}
-
 void snapshot_delete(struct api_call *c)
 {
 	struct node_request rq = { .verb = NODE_SNAPSHOT_DELETE };
@@ -258,7 +247,7 @@ void snapshot_delete(struct api_call *c)
 	if (!take_ref(c, bytes_str(c->params[0]), &rq))
 		return;
 	snprintf(rq.team, sizeof(rq.team), "%s", c->team.id);
-	api_ask_node(c, &rq, (struct bytes){ 0 }, API_NODE_MS, on_deleted);
+	api_ask_node(c, &rq, (struct bytes){ 0 }, API_NODE_MS, sandbox_on_no_content);
 }
 
 /* --- fork --------------------------------------------------------------------------------- */
@@ -277,10 +266,6 @@ static void on_forked(struct api_call *c, struct node_answer *said)
 	struct node_forked f;
 	json_t *all;
 
-	if (said->err) {
-		sandbox_fail(c, said);
-		return;
-	}
 	all = json_array();
 	while (node_forked_next(&said->after, &f))
 		if (json_array_append_new(all, forked_json(c, &f)) < 0) {

@@ -24,10 +24,6 @@ static json_t *take_array(struct api_call *c, const struct node_answer *said)
 	json_t *v = NULL;
 	struct err why;
 
-	if (said->err) {
-		api_fail_err(c, said->err);
-		return NULL;
-	}
 	if (json_decode(said->after, TEMPLATES_TEXT_MAX, TEMPLATES_DEPTH_MAX, &v, &why) < 0 ||
 	    !json_is_array(v)) {
 		json_decref(v);
