@@ -1,6 +1,7 @@
 /* deferred.c - a list, taken as a whole whenever it is looked at. */
 #include "node/life/deferred.h"
 
+#include "base/list.h"
 #include "node/life/requests.h"
 #include "node/network/network_secrets.h"
 #include "node/node.h"
@@ -61,10 +62,8 @@ static struct deferred_request *take_all(struct sandbox *s)
 void deferred_serve(struct sandbox *s)
 {
 	struct node *n = s->node;
-	struct deferred_request *w = take_all(s), *next;
 
-	for (; w; w = next) {
-		next = w->next;
+	list_each(struct deferred_request, w, take_all(s)) {
 		requests_again(n, w->asked, &w->request, bytes_str(w->text ? w->text : ""));
 		wait_free(w);
 	}
@@ -72,10 +71,7 @@ void deferred_serve(struct sandbox *s)
 
 static void refuse(struct sandbox *s, bool all, enum node_verb verb, const struct err *why)
 {
-	struct deferred_request *w = take_all(s), *next;
-
-	for (; w; w = next) {
-		next = w->next;
+	list_each(struct deferred_request, w, take_all(s)) {
 		if (all || w->request.verb == verb) {
 			door_refuse(w->asked, why);
 			wait_free(w);
@@ -99,10 +95,8 @@ void deferred_resumed(struct sandbox *s)
 {
 	const struct node_reply r = { .sandbox = s->info, .resumed = 1 };
 	struct bytes text = s->text ? bytes_str(s->text) : (struct bytes){ 0 };
-	struct deferred_request *w = take_all(s), *next;
 
-	for (; w; w = next) {
-		next = w->next;
+	list_each(struct deferred_request, w, take_all(s)) {
 		if (w->request.verb == NODE_CONNECT || w->request.verb == NODE_RESUME) {
 			door_answer(w->asked, &r, text, NULL, 0);
 			wait_free(w);
@@ -121,10 +115,6 @@ void deferred_change_secret(struct sandbox *s, const struct secret_change *chang
 
 void deferred_forget(struct sandbox *s)
 {
-	struct deferred_request *w = take_all(s), *next;
-
-	for (; w; w = next) {
-		next = w->next;
+	list_each(struct deferred_request, w, take_all(s))
 		wait_free(w);
-	}
 }
