@@ -16,7 +16,7 @@
 #include "egress/names.h"
 #include "egress/fake_ip.h"
 #include "fuzz/script.h"
-#include "jail/fdmsg.h"
+#include "base/fdmsg.h"
 
 enum { PEERS = 6, PORT = 8080, STEPS_MAX = 100 };
 

@@ -2,7 +2,7 @@
  * descriptors of its verb, and safe to be used as it is. */
 #include "egress/request.h"
 #include "fuzz/sent.h"
-#include "jail/fdmsg.h"
+#include "base/fdmsg.h"
 
 static void must_be_usable(const struct egress_request *rq, size_t n_fds)
 {

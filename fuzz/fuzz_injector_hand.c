@@ -1,7 +1,7 @@
 /* fuzz_injector_hand.c - promises of what a worker takes from egress: two descriptors, a name that
  * is one, and as many bytes behind it as it says. */
 #include "fuzz/sent.h"
-#include "jail/fdmsg.h"
+#include "base/fdmsg.h"
 #include "injector/worker/hand.h"
 #include "wire/domain.h"
 

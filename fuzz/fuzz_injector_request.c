@@ -1,7 +1,7 @@
 /* fuzz_injector_request.c - promises of what the injector lets node ask: of the one length, with
  * just the descriptors of its verb, and safe to be used as it is. */
 #include "fuzz/sent.h"
-#include "jail/fdmsg.h"
+#include "base/fdmsg.h"
 #include "injector/request.h"
 
 static void must_be_usable(const struct injector_request *rq, size_t n_fds)

@@ -7,7 +7,7 @@
 #include "fuzz/script.h"
 #include "http/body.h"
 #include "http/http_rewrite.h"
-#include "jail/fdmsg.h"
+#include "base/fdmsg.h"
 #include "injector/worker/opened.h"
 #include "tls/authority.h"
 #include "wire/http1_field.h"

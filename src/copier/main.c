@@ -16,7 +16,7 @@
 #include "copier/syscalls.h"
 #include "copier/work.h"
 #include "jail/confine.h"
-#include "jail/fdmsg.h"
+#include "base/fdmsg.h"
 #include "jail/sanitized.h"
 
 enum { LIFE_SECONDS = 5 * 60 };

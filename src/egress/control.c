@@ -9,7 +9,7 @@
 #include "egress/doors.h"
 #include "egress/explain.h"
 #include "egress/request.h"
-#include "jail/fdmsg.h"
+#include "base/fdmsg.h"
 #include "net/control_socket.h"
 
 struct control {

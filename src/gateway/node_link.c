@@ -10,7 +10,7 @@
 #include "base/log.h"
 #include "base/random.h"
 #include "gateway/node_reply.h"
-#include "jail/fdmsg.h"
+#include "base/fdmsg.h"
 #include "net/addr.h"
 
 enum {

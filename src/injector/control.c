@@ -7,7 +7,7 @@
 #include <errno.h>
 
 #include "base/memory_file.h"
-#include "jail/fdmsg.h"
+#include "base/fdmsg.h"
 #include "net/control_socket.h"
 #include "injector/request.h"
 #include "injector/rules.h"

@@ -6,7 +6,7 @@
 #include <poll.h>
 #include <sys/socket.h>
 
-#include "jail/fdmsg.h"
+#include "base/fdmsg.h"
 #include "injector/forkserver/forks.h"
 #include "injector/forkserver/order.h"
 

@@ -2,7 +2,7 @@
 /* #parses: one message of a fixed size; from the child that will be QEMU, before it is */
 #include "jail/exec_once.h"
 
-#include "jail/fdmsg.h"
+#include "base/fdmsg.h"
 #include "jail/vmm_filter.h"
 
 int exec_once_ready(int sync, struct err *err)

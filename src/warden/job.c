@@ -9,7 +9,7 @@
 #include <sys/syscall.h>
 
 #include "base/clock.h"
-#include "jail/fdmsg.h"
+#include "base/fdmsg.h"
 
 static int by_number(const void *a, const void *b)
 {

@@ -8,7 +8,7 @@
  */
 #pragma once
 
-#include "jail/fdmsg.h"
+#include "base/fdmsg.h"
 #include "warden/cell.h"
 #include "jail/cgroup.h"
 #include "warden/job.h"

@@ -17,7 +17,7 @@
 #include "base/log.h"
 #include "egress/front.h"
 #include "egress/fake_ip.h"
-#include "jail/fdmsg.h"
+#include "base/fdmsg.h"
 #include "injector/protocol.h"
 #include "net/watch.h"
 

@@ -9,7 +9,7 @@
 #include <sys/un.h>
 
 #include "gateway/node_link.h"
-#include "jail/fdmsg.h"
+#include "base/fdmsg.h"
 
 enum { GUARD_MS = 60000, CALLS = 8, MS = 50000 };
 

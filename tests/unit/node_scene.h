@@ -10,7 +10,7 @@
 
 #include "base/clock.h"
 #include "base/folder.h"
-#include "jail/fdmsg.h"
+#include "base/fdmsg.h"
 #include "net/addr.h"
 #include "node/life/create_queue.h"
 #include "node/life/end.h"

@@ -17,7 +17,7 @@
 #include "base/memory_file.h"
 #include "egress/control.h"
 #include "egress/doors.h"
-#include "jail/fdmsg.h"
+#include "base/fdmsg.h"
 
 enum { PATIENCE_MS = 20000, SLOT = 7, OTHER = 1999 };
 

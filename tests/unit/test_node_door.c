@@ -9,7 +9,7 @@
 #include <sys/wait.h>
 
 #include "base/clock.h"
-#include "jail/fdmsg.h"
+#include "base/fdmsg.h"
 #include "net/timer.h"
 #include "node/door/gateway_door.h"
 #include "node/door/reply_queue.h"

@@ -6,7 +6,7 @@
 #include <fcntl.h>
 
 #include "base/memory_file.h"
-#include "jail/fdmsg.h"
+#include "base/fdmsg.h"
 #include "node/links/injector_client.h"
 
 enum { GUARD_MS = 20000, HEARD_MAX = 32 };

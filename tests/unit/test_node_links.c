@@ -5,7 +5,7 @@
 #include <errno.h>
 #include <fcntl.h>
 
-#include "jail/fdmsg.h"
+#include "base/fdmsg.h"
 #include "node/life/apply.h"
 #include "node/network/slots.h"
 

@@ -9,7 +9,7 @@
 #include <sys/un.h>
 
 #include "base/memory_file.h"
-#include "jail/fdmsg.h"
+#include "base/fdmsg.h"
 #include "node/network/network_secrets.h"
 #include "node/node.h"
 

@@ -6,7 +6,7 @@
 #include <fcntl.h>
 
 #include "base/memory_file.h"
-#include "jail/fdmsg.h"
+#include "base/fdmsg.h"
 #include "node/network/network_text.h"
 #include "node/node.h"
 

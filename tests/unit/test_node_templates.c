@@ -8,7 +8,7 @@
 #include <sys/stat.h>
 
 #include "base/folder.h"
-#include "jail/fdmsg.h"
+#include "base/fdmsg.h"
 #include "node/node.h"
 
 enum {

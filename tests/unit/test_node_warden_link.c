@@ -6,7 +6,7 @@
 #include <sys/socket.h>
 #include <sys/un.h>
 
-#include "jail/fdmsg.h"
+#include "base/fdmsg.h"
 #include "node/links/warden_link.h"
 
 enum { GUARD_MS = 20000, CALLS = 8, MS = 10000 };

@@ -16,7 +16,7 @@
 #include "base/log.h"
 #include "jail/confine.h"
 #include "jail/confine_calls.h"
-#include "jail/fdmsg.h"
+#include "base/fdmsg.h"
 #include "jail/sanitized.h"
 #include "injector/forkserver/newborn.h"
 #include "injector/forkserver/order.h"

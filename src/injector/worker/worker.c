@@ -6,7 +6,7 @@
 #include <fcntl.h>
 #include <sys/socket.h>
 
-#include "jail/fdmsg.h"
+#include "base/fdmsg.h"
 #include "net/watch.h"
 #include "injector/worker/hand.h"
 #include "injector/worker/opened.h"

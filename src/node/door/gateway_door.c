@@ -9,7 +9,7 @@
 #include <sys/un.h>
 
 #include "base/log.h"
-#include "jail/fdmsg.h"
+#include "base/fdmsg.h"
 #include "net/addr.h"
 #include "net/timer.h"
 #include "net/watch.h"

@@ -5,7 +5,7 @@
 #include <assert.h>
 #include <errno.h>
 
-#include "jail/fdmsg.h"
+#include "base/fdmsg.h"
 
 struct letter {
 	struct letter *next;

@@ -7,7 +7,7 @@
 #include <sys/socket.h>
 
 #include "base/log.h"
-#include "jail/fdmsg.h"
+#include "base/fdmsg.h"
 #include "net/addr.h"
 
 struct daemon_message { /* kept until it is answered */

@@ -6,7 +6,7 @@
 #include <errno.h>
 #include <sys/socket.h>
 
-#include "jail/fdmsg.h"
+#include "base/fdmsg.h"
 #include "net/addr.h"
 
 static_assert((int)FDMSG_FDS_MAX >= (int)WARDEN_FDS_MAX, "a message holds fewer than warden sends");

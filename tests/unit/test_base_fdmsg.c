@@ -1,4 +1,4 @@
-/* test_jail_fdmsg.c - messages with descriptors: whole, or refused with nothing left open. */
+/* test_base_fdmsg.c - messages with descriptors: whole, or refused with nothing left open. */
 #include "tests/unit/check.h"
 
 #include <errno.h>
@@ -7,7 +7,7 @@
 #include <sys/socket.h>
 
 #include "base/own.h"
-#include "jail/fdmsg.h"
+#include "base/fdmsg.h"
 
 struct message {
 	char text[16];

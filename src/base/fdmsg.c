@@ -1,7 +1,7 @@
 /* fdmsg.c - SCM_RIGHTS without its traps: truncation, stray descriptors, partial messages. */
 /* #parses: length and descriptors of a message; from node, or from warden's own children */
 /* #syscalls: sendmsg recvmsg close */
-#include "jail/fdmsg.h"
+#include "base/fdmsg.h"
 
 #include <assert.h>
 #include <errno.h>
