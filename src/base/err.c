@@ -80,6 +80,7 @@ const char *err_name(enum err_code code)
 		[ERR_NO_SPACE] = "no_space",
 		[ERR_NO_FILES] = "files_missing",
 		[ERR_BASE_LOST] = "base_lost",
+		[ERR_VERSION] = "version_mismatch",
 	};
 	static_assert(sizeof(names) / sizeof(names[0]) == ERR_CODES, "a code without a name");
 

@@ -23,6 +23,7 @@ enum err_code { /* stable: each maps to one Connect code and one exit status */
 		ERR_NO_FILES,    /* what was saved is not where it was; nothing was deleted */
 		ERR_BASE_LOST,   /* what was saved is there, the template it differs from is not:
 				    gone, damaged, or another */
+		ERR_VERSION,     /* the two sides speak no common version of their protocol */
 		ERR_CODES,
 };
 

@@ -114,6 +114,8 @@ static int refused(unsigned int status, const json_t *answer, struct err *err)
 	}
 	if (bytes_eq(reason, bytes_str(err_name(ERR_NO_FILES))))
 		code = ERR_NO_FILES;
+	if (bytes_eq(reason, bytes_str(err_name(ERR_VERSION))))
+		code = ERR_VERSION;
 	if (code == ERR_MISMATCH && bytes_eq(reason, BYTES_LIT("base_lost")))
 		code = ERR_BASE_LOST;
 	return err_set(err, code, 0, "gateway: %.*s (status %u)", (int)why.len,

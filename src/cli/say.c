@@ -33,6 +33,8 @@ static const char *fix_of(const struct err *err)
 	case ERR_BASE_LOST:
 		return "put the template back from a backup, then try again: hotcell templates "
 		       "says which; until then it stays as it is";
+	case ERR_VERSION:
+		return "restart the daemon whose build is older: hotcell status";
 	case ERR_NONE:
 	case ERR_EXISTS:
 	case ERR_INTERNAL:

@@ -22,7 +22,7 @@ TEMPLATE_FILES = ("kernel", "disk", "overlay", "memory", "state", "manifest")
 
 # enum err_code, by number
 CODES = ("ok", "invalid", "not_found", "exists", "denied", "exhausted", "mismatch", "timeout",
-         "unavailable", "internal", "no_space", "files_missing", "base_lost")
+         "unavailable", "internal", "no_space", "files_missing", "base_lost", "version_mismatch")
 
 
 class Verb(enum.IntEnum):

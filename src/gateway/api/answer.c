@@ -151,6 +151,7 @@ unsigned int api_status_of(enum err_code code)
 		return 429;
 	case ERR_UNAVAILABLE:
 	case ERR_NO_FILES:
+	case ERR_VERSION:
 		return 503;
 	case ERR_TIMEOUT:
 		return 504;
@@ -180,6 +181,9 @@ void api_fail_err(struct api_call *c, const struct err *err)
 		json_object_set_new(body, "reason", json_text(BYTES_LIT("files_missing")));
 	if (err->code == ERR_BASE_LOST)
 		json_object_set_new(body, "reason", json_text(BYTES_LIT("base_lost")));
+	/* and here: an operator restarts the older of two daemons */
+	if (err->code == ERR_VERSION)
+		json_object_set_new(body, "reason", json_text(BYTES_LIT("version_mismatch")));
 	api_answer(c, status, body);
 }
 
