@@ -183,7 +183,7 @@ static struct bytes an_answer(uint8_t which)
 /* egress hands over a connection; what the guest has said so far comes with it. */
 static void hand(struct peer *p, uint8_t how, struct bytes first)
 {
-	struct injector_hand m = { .version = INJECTOR_VERSION,
+	struct injector_hand m = { .version = INJECTOR_HAND_VERSION,
 				   .tls = how >> 7,
 				   .tag = (uint64_t)(p - w.peers) + 1,
 				   .bytes_per_s = how & 1 ? 3000 : 0,

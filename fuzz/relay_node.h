@@ -11,7 +11,8 @@
 #include "gateway/relay/relay_refuse.h"
 
 struct node_link {
-	struct node_call *calls;
+	struct link link; /* of which nothing is used */
+	struct link_call *calls;
 	struct timer answer;
 	unsigned int mood;
 	uint32_t generation, flags;
@@ -20,7 +21,7 @@ struct node_link {
 
 enum { MOOD_BARE = 9, MOOD_FILES, MOOD_OTHER, MOOD_ENDING, MOOD_SILENT, MOOD_FULL };
 
-static inline void unlink_call(struct node_call *c)
+static inline void unlink_call(struct link_call *c)
 {
 	*c->prev = c->next;
 	if (c->next)
@@ -28,13 +29,13 @@ static inline void unlink_call(struct node_call *c)
 	c->link = NULL;
 }
 
-void node_call_cancel(struct node_call *c)
+void link_cancel(struct link_call *c)
 {
 	if (c->link)
 		unlink_call(c);
 }
 
-static inline bool refuse_call(struct node_call *c, const struct node_reply *r, unsigned int mood)
+static inline bool refuse_call(struct link_call *c, const struct node_reply *r, unsigned int mood)
 {
 	static const enum err_code codes[] = { ERR_NONE,   ERR_NOT_FOUND, ERR_UNAVAILABLE,
 					       ERR_EXISTS, ERR_EXHAUSTED, ERR_MISMATCH,
@@ -44,14 +45,16 @@ static inline bool refuse_call(struct node_call *c, const struct node_reply *r, 
 	if (mood == 0 || mood >= COUNT(codes))
 		return false;
 	err_set(&err, codes[mood], 0, "no");
-	c->on_done(c, mood & 1 ? r : NULL, (struct bytes){ 0 }, NULL, 0, &err);
+	c->on_done(c, &(struct link_reply){
+			      .head = { mood & 1 ? (const uint8_t *)r : NULL, sizeof(*r) },
+			      .err = &err });
 	return true;
 }
 
-static inline void describe(const struct node_link *n, struct node_call *c,
+static inline void describe(const struct node_link *n, struct link_call *c,
 			    struct node_sandbox *ret)
 {
-	if (c->message.len == 0) { /* who signed? */
+	if (c->len == 0) { /* who signed? */
 		(void)snprintf(ret->id, sizeof(ret->id), "abc");
 		(void)snprintf(ret->access_token, sizeof(ret->access_token), "tok");
 	} else {
@@ -66,10 +69,10 @@ static inline void describe(const struct node_link *n, struct node_call *c,
 		(void)snprintf(ret->traffic_token, sizeof(ret->traffic_token), "sesame");
 }
 
-static inline void answer_call(struct node_link *n, struct node_call *c)
+static inline void answer_call(struct node_link *n, struct link_call *c)
 {
 	struct node_reply r = { .tag = c->tag };
-	size_t count = n->mood == MOOD_BARE ? 0 : c->message.len;
+	size_t count = n->mood == MOOD_BARE ? 0 : c->len;
 	int fds[NODE_FDS_MAX];
 
 	unlink_call(c);
@@ -80,7 +83,10 @@ static inline void answer_call(struct node_link *n, struct node_call *c)
 				 ? open("/dev/null", O_RDWR | O_CLOEXEC)
 				 : socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
 	describe(n, c, &r.sandbox);
-	c->on_done(c, &r, bytes_str(n->text ? n->text : ""), fds, count, NULL);
+	c->on_done(c, &(struct link_reply){ .head = { (const uint8_t *)&r, sizeof(r) },
+					    .after = bytes_str(n->text ? n->text : ""),
+					    .fds = fds,
+					    .n_fds = count });
 	for (size_t i = 0; i < count; i++)
 		if (fds[i] >= 0)
 			close(fds[i]);
@@ -94,18 +100,16 @@ static inline void on_answer(struct timer *t)
 		answer_call(n, n->calls);
 }
 
-int node_link_call(struct node_link *n, struct node_call *c, const struct node_request *rq,
-		   struct bytes text, uint64_t deadline_ms,
-		   void (*on_done)(struct node_call *c, const struct node_reply *reply,
-				   struct bytes after, int *fds, size_t n_fds,
-				   const struct err *err),
-		   struct err *err)
+int node_link_call(struct node_link *n, struct link_call *c, const struct node_request *rq,
+		   struct bytes text, uint64_t deadline_ms, link_done_fn *on_done, struct err *err)
 {
 	MUST(!c->link && deadline_ms > 0 && text.len <= NODE_MESSAGE_MAX);
 	if (n->mood == MOOD_FULL)
 		return err_set(err, ERR_EXHAUSTED, 0, "full");
-	*c = (struct node_call){ .on_done = on_done, .link = n, .tag = 7, .prev = &n->calls };
-	c->message.len = rq->verb == NODE_SIGNED ? 0 : rq->count;
+	*c = (struct link_call){
+		.on_done = on_done, .link = &n->link, .tag = 7, .prev = &n->calls
+	};
+	c->len = rq->verb == NODE_SIGNED ? 0 : rq->count;
 	c->next = n->calls;
 	if (c->next)
 		c->next->prev = &c->next;

@@ -14,12 +14,16 @@ static const char *who_is_missing(const json_t *node)
 
 static void look_server(const struct told *t, struct finding *f)
 {
+	const char *mismatch = json_string_value(json_array_get(t->mismatches, 0));
 	const char *missing = who_is_missing(t->node);
 
 	if (t->why)
 		finding_set(f, VERDICT_WARN,
 			    "start the daemons, or name the gateway's socket with --socket", "%s",
 			    t->why);
+	else if (mismatch)
+		finding_set(f, VERDICT_WARN, "hotcell status says which build each one is", "%s",
+			    mismatch);
 	else if (missing)
 		finding_set(f, VERDICT_WARN, "start it, and read its log", "%s does not answer",
 			    missing);

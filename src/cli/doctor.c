@@ -61,6 +61,7 @@ static void check_daemons(struct report *r)
 	if (cli_ask(r->cli, "GET", "/admin/status", NULL, &status, &err) < 0)
 		t.why = err.msg;
 	t.node = json_object_get(status, "node");
+	t.mismatches = json_object_get(status, "mismatches");
 	if (!json_is_object(t.node))
 		t.node = NULL;
 	for (size_t i = 0; i < n_daemon_checks; i++) {

@@ -22,8 +22,9 @@ extern const size_t n_host_checks;
 
 struct told { /* the daemons' answers, asked for once */
 	const struct cli *cli;
-	const json_t *node; /* its status; NULL: it cannot be asked */
-	const char *why;    /* not even the gateway can; NULL: it can */
+	const json_t *node;       /* its status; NULL: it cannot be asked */
+	const json_t *mismatches; /* of daemons of different versions, in words */
+	const char *why;          /* not even the gateway can; NULL: it can */
 };
 
 struct told_check {

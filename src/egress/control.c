@@ -204,7 +204,8 @@ static bool on_request(struct control_client *cl)
 int control_open(struct control **ret, const struct house *house, const char *path, uid_t node_uid,
 		 struct err *err)
 {
-	static const struct control_socket_ops ops = { on_request };
+	static const struct control_socket_ops ops = { EGRESS_VERSION_MIN, EGRESS_VERSION_MAX,
+						       on_request };
 	AUTO(auto_free) struct control *c = calloc(1, sizeof(*c));
 
 	if (!c)

@@ -81,7 +81,7 @@ static void tell(struct hand_over *w, const struct injector_over *over)
 
 static int send_it(struct hand_over *w, const struct handed *h, struct err *err)
 {
-	struct injector_hand m = { .version = INJECTOR_VERSION,
+	struct injector_hand m = { .version = INJECTOR_HAND_VERSION,
 				   .tls = h->kind == SANDBOX_EGRESS_TLS,
 				   .tag = h->tag,
 				   .bytes_per_s = w->sandbox_egress->house->limits.bytes_per_s,

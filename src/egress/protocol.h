@@ -6,7 +6,13 @@
 
 #include <stdint.h>
 
-enum { EGRESS_VERSION = 3, EGRESS_ID_MAX = 63, EGRESS_DOORS = 2, EGRESS_SLOTS_MAX = 2048 };
+enum {
+	EGRESS_VERSION_MIN = 4, /* of this protocol, for the hello (base/link_hello.h) */
+	EGRESS_VERSION_MAX = 4,
+	EGRESS_ID_MAX = 63,
+	EGRESS_DOORS = 2,
+	EGRESS_SLOTS_MAX = 2048,
+};
 
 enum egress_verb {
 	EGRESS_OPEN,  /* slot, two descriptors: its TCP listener and its UDP socket for names.
@@ -27,9 +33,8 @@ enum egress_verb {
 };
 
 struct egress_request {
-	uint32_t version;
-	uint32_t verb;
 	uint64_t tag;
+	uint32_t verb;
 	uint32_t slot;
 	char id[EGRESS_ID_MAX + 1];
 };

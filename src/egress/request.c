@@ -21,8 +21,8 @@ static const struct {
 
 int egress_request_check(const struct egress_request *rq, size_t n_fds, struct err *err)
 {
-	if (rq->version != EGRESS_VERSION || rq->verb >= EGRESS_VERBS)
-		return err_set(err, ERR_INVALID, 0, "unknown version or verb");
+	if (rq->verb >= EGRESS_VERBS)
+		return err_set(err, ERR_INVALID, 0, "unknown verb");
 	if (n_fds < verbs[rq->verb].n_fds || n_fds > verbs[rq->verb].n_fds + verbs[rq->verb].more)
 		return err_set(err, ERR_INVALID, 0, "%zu descriptors, expected %zu", n_fds,
 			       verbs[rq->verb].n_fds);

@@ -130,7 +130,7 @@ static void on_gone(struct workers *w, uint32_t slot)
 	const struct injector_reply r = { .slot = slot, .msg = "its worker ended" };
 
 	for (size_t i = 0; i < CONTROL_CLIENTS_MAX; i++)
-		if (c->socket.clients[i].of)
+		if (c->socket.clients[i].of && c->socket.clients[i].greeted)
 			(void)answer(&c->socket.clients[i], &r, -1);
 }
 
@@ -139,7 +139,8 @@ static void on_gone(struct workers *w, uint32_t slot)
 int control_open(struct control **ret, struct loop *l, const struct keys *k, struct forkserver *n,
 		 const char *path, uid_t node_uid, struct err *err)
 {
-	static const struct control_socket_ops ops = { on_request };
+	static const struct control_socket_ops ops = { INJECTOR_VERSION_MIN, INJECTOR_VERSION_MAX,
+						       on_request };
 	static const struct workers_ops of_workers = { on_gone };
 	AUTO(auto_free) struct control *c = calloc(1, sizeof(*c));
 

@@ -8,7 +8,9 @@
 #include <stdint.h>
 
 enum {
-	INJECTOR_VERSION = 2,
+	INJECTOR_VERSION_MIN = 3, /* of node to injector, for the hello (base/link_hello.h) */
+	INJECTOR_VERSION_MAX = 3,
+	INJECTOR_HAND_VERSION = 2, /* of egress to a worker, which say no hello */
 	INJECTOR_ID_MAX = 63,
 	INJECTOR_NAME_MAX = 253,
 	INJECTOR_FIRST_MAX = 96 * 1024, /* what the guest said before it was handed over */
@@ -32,9 +34,8 @@ enum injector_verb {
 };
 
 struct injector_request {
-	uint32_t version;
-	uint32_t verb;
 	uint64_t tag; /* not 0 */
+	uint32_t verb;
 	uint32_t slot;
 	char id[INJECTOR_ID_MAX + 1];
 	char team[INJECTOR_ID_MAX + 1];

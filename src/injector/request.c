@@ -27,8 +27,8 @@ static bool is_label(const char *text, size_t size)
 
 int injector_request_check(const struct injector_request *rq, size_t n_fds, struct err *err)
 {
-	if (rq->version != INJECTOR_VERSION || rq->verb >= INJECTOR_VERBS || rq->tag == 0)
-		return err_set(err, ERR_INVALID, 0, "unknown version or verb, or no tag");
+	if (rq->verb >= INJECTOR_VERBS || rq->tag == 0)
+		return err_set(err, ERR_INVALID, 0, "unknown verb, or no tag");
 	if (n_fds != verbs[rq->verb].n_fds)
 		return err_set(err, ERR_INVALID, 0, "%zu descriptors, expected %zu", n_fds,
 			       verbs[rq->verb].n_fds);

@@ -7,6 +7,7 @@
 #include <sys/socket.h>
 #include <sys/stat.h>
 
+#include "base/link_hello.h"
 #include "base/log.h"
 #include "net/addr.h"
 
@@ -27,6 +28,20 @@ void control_alone(struct control_client *c)
 	}
 }
 
+/* False: it has not said it yet, or was hung up on. */
+static bool greet(struct control_client *c)
+{
+	const struct control_socket_ops *ops = c->of->ops;
+	struct err err = { 0 };
+
+	c->greeted = c->greeted || link_hello_answer(c->sock, ops->min, ops->max, &err) == 0;
+	if (c->greeted || err.sys == EAGAIN)
+		return c->greeted;
+	log_debug("%s", err.msg);
+	control_hang_up(c);
+	return false;
+}
+
 static void on_ready(struct watch *w, unsigned int events)
 {
 	struct control_client *c = CONTAINER_OF(w, struct control_client, ready);
@@ -36,7 +51,7 @@ static void on_ready(struct watch *w, unsigned int events)
 		return;
 	}
 	for (int i = 0; i < CONTROL_BATCH; i++)
-		if (!c->of->ops->on_request(c))
+		if (!greet(c) || !c->of->ops->on_request(c))
 			return;
 }
 
@@ -68,6 +83,7 @@ static void admit(struct control_socket *s, int fd)
 			return;
 		}
 		c->sock = take_fd(&sock);
+		c->greeted = false;
 		c->of = s;
 		return;
 	}

@@ -1,8 +1,8 @@
 /* control_socket.h - where one daemon takes orders from another: a SOCK_SEQPACKET unix socket, for
  * root and one other user.
  *
- * It lets them in, a few, and says when one of them has sent something. What that is, and how it is
- * answered, is the owner's.
+ * It lets them in, a few, answers their hello (base/link_hello.h), and says when one of them has
+ * sent something. What that is, and how it is answered, is the owner's.
  */
 #pragma once
 
@@ -22,9 +22,11 @@ struct control_client {
 	struct control_socket *of; /* NULL: free */
 	int sock;                  /* non-blocking */
 	struct watch ready;
+	bool greeted; /* its hello was answered: nothing is sent to it before */
 };
 
 struct control_socket_ops {
+	uint32_t min, max; /* versions of the protocol */
 	/* Take one request and answer it. False: there is none, or its client was hung up on. */
 	bool (*on_request)(struct control_client *c);
 };

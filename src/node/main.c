@@ -57,7 +57,7 @@ static void on_warden_down(struct warden_client *k)
 	slots_warden_down(&node_of_warden(k)->slots);
 }
 
-static void on_egress_up(struct daemon_client *k)
+static void on_egress_up(struct link *k)
 {
 	struct node *n = CONTAINER_OF(k, struct node, egress);
 
@@ -65,7 +65,7 @@ static void on_egress_up(struct daemon_client *k)
 	creates_soon(n);
 }
 
-static void on_egress_down(struct daemon_client *k)
+static void on_egress_down(struct link *k)
 {
 	slots_egress_down(&CONTAINER_OF(k, struct node, egress)->slots);
 }
@@ -175,7 +175,9 @@ static int open_door(struct node *n, struct err *err)
 static void open_parts(struct node *n)
 {
 	static const struct warden_client_ops warden_ops = { on_warden_up, on_warden_down };
-	static const struct daemon_client_ops egress_ops = { on_egress_up, on_egress_down, NULL };
+	static const struct link_ops egress_ops = { .on_hello = egress_on_hello,
+						    .on_up = on_egress_up,
+						    .on_down = on_egress_down };
 	static const struct injector_client_ops injector_ops = { network_injector_up,
 								 network_worker_gone,
 								 on_authority };
@@ -189,14 +191,14 @@ static void open_parts(struct node *n)
 	};
 	warden_client_open(&n->warden, n->loop, n->set[SET_WARDEN_SOCKET].text, &n->sizes,
 			   &warden_ops);
-	egress_client_open(&n->egress, n->loop, n->set[SET_EGRESS_SOCKET].text, &egress_ops);
+	link_open(&n->egress, n->loop, n->set[SET_EGRESS_SOCKET].text, &egress_words, &egress_ops);
 	injector_client_open(&n->injector, n->loop, n->set[SET_INJECTOR_SOCKET].text,
 			     &injector_ops);
 	tidy_open(n);
 	slots_open(&n->slots, n->loop, &n->warden, &n->egress, n->set[SET_SLOTS].number);
 	n->slots.on_reopened = network_reopened;
 	creates_open(n);
-	n->base.trust.awaited = daemon_exists(&n->injector.link);
+	n->base.trust.awaited = link_exists(&n->injector.link);
 	base_open(n);
 	reconcile_open(n);
 	ended_open(n);
@@ -276,7 +278,7 @@ static void take_down(struct daemon *d)
 	turns_close(&n->resumes);
 	slots_close(&n->slots);
 	memory_watch_close(&n->memory);
-	daemon_client_close(&n->egress);
+	link_close(&n->egress);
 	injector_client_close(&n->injector);
 	warden_client_close(&n->warden);
 	journal_close(TAKE(n->journal));

@@ -42,7 +42,7 @@ struct node {
 	struct gateway_door *door;
 	struct door_user door_user;
 	struct warden_client warden;
-	struct daemon_client egress;
+	struct link egress;
 	struct injector_client injector;
 	struct slots slots;
 	struct memory_watch memory;
@@ -83,5 +83,16 @@ static inline struct node *node_of_warden(struct warden_client *k)
 
 static inline bool node_links_up(const struct node *n)
 {
-	return n->warden.up && n->egress.up;
+	return n->warden.link.up && n->egress.up;
+}
+
+/* Which of the two is missing, and why. */
+static inline void node_links_why(const struct node *n, struct err *err)
+{
+	const struct link *l = n->warden.link.up ? &n->egress : &n->warden.link;
+
+	if (l->mismatch)
+		link_why(l, err);
+	else
+		err_set(err, ERR_UNAVAILABLE, 0, "%s is not running on this host", l->words->name);
 }

@@ -13,7 +13,8 @@
 #include "node/verbs.h"
 
 enum {
-	NODE_VERSION = 5,
+	NODE_VERSION_MIN = 6, /* of this protocol, for the hello (base/link_hello.h) */
+	NODE_VERSION_MAX = 6,
 	NODE_ID_MAX = 63,       /* of a sandbox, a team, a template, an alias, a token */
 	NODE_TOKEN_LENGTH = 32, /* of a request: 165 bits */
 	NODE_TEXT_MAX = 48 * 1024,
@@ -30,9 +31,8 @@ struct node_limits {
 };
 
 struct node_request {
-	uint32_t version;
-	uint32_t verb;
 	uint64_t tag; /* not 0 */
+	uint32_t verb;
 	char team[NODE_ID_MAX + 1];
 	char id[NODE_ID_MAX + 1];
 	char template_id[NODE_ID_MAX + 1];

@@ -7,6 +7,7 @@
 #include <sys/stat.h>
 #include <sys/un.h>
 
+#include "base/link_hello.h"
 #include "base/log.h"
 #include "warden/verbs.h"
 
@@ -62,6 +63,7 @@ void clients_accept(struct warden *w)
 			return;
 		c->sock = take_fd(&sock);
 		c->generation++;
+		c->greeted = false;
 		return;
 	}
 	log_warn("a client was turned away: %d are connected", CLIENTS_MAX);
@@ -102,6 +104,13 @@ void clients_readable(struct warden *w, uint32_t index)
 
 	if (from->sock < 0)
 		return;
+	if (!from->greeted) {
+		from->greeted = link_hello_answer(from->sock, WARDEN_VERSION_MIN,
+						  WARDEN_VERSION_MAX, &err) == 0;
+		if (!from->greeted && err.sys != EAGAIN)
+			drop(w, from);
+		return;
+	}
 	if (fdmsg_recv(from->sock, &c.rq, sizeof(c.rq), c.fds, WARDEN_FDS_MAX, &c.n_fds, &err) <
 	    0) {
 		if (err.sys != EAGAIN)

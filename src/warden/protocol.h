@@ -9,7 +9,8 @@
 #include <stdint.h>
 
 enum {
-	WARDEN_VERSION = 3,
+	WARDEN_VERSION_MIN = 4, /* of this protocol, for the hello (base/link_hello.h) */
+	WARDEN_VERSION_MAX = 4,
 	WARDEN_ID_MAX = 63,
 	WARDEN_FDS_MAX = 16, /* descriptors in one message */
 	WARDEN_LIST_MAX = 16,
@@ -79,8 +80,8 @@ struct warden_sizes {
 };
 
 struct warden_request {
-	uint32_t version, verb;
 	uint64_t tag;
+	uint32_t verb;
 	char id[WARDEN_ID_MAX + 1];
 	char template_id[WARDEN_ID_MAX + 1];
 	char installation[WARDEN_ID_MAX + 1]; /* whose it is. "": of none, and may ask for all */

@@ -312,8 +312,8 @@ static int check_call(struct warden *w, const struct call *c, struct err *err)
 	if (!w->serving)
 		return err_set(err, ERR_UNAVAILABLE, EAGAIN,
 			       "warden is cleaning up after a restart");
-	if (rq->version != WARDEN_VERSION || rq->verb >= WARDEN_VERBS)
-		return err_set(err, ERR_INVALID, 0, "unknown version or verb");
+	if (rq->verb >= WARDEN_VERBS)
+		return err_set(err, ERR_INVALID, 0, "unknown verb");
 	needs = verbs[rq->verb].needs;
 	least = verbs[rq->verb].n_fds;
 	if (c->n_fds < least || c->n_fds > (verbs[rq->verb].n_fds_max ?: least))

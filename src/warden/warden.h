@@ -27,6 +27,7 @@ enum event_kind { EVENT_LISTEN, EVENT_CLIENT, EVENT_TASK, EVENT_CELL, EVENT_CHIL
 struct client {
 	int sock; /* -1: free */
 	uint32_t generation;
+	bool greeted; /* its hello was answered */
 };
 
 enum slot_state { SLOT_FREE, SLOT_MAKING, SLOT_READY, SLOT_USED };

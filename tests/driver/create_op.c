@@ -20,7 +20,7 @@ struct create_op {
 	struct driver *d;
 	struct warden_sizes sizes;
 	struct template_wait wait;
-	struct warden_call call, socket;
+	struct link_call call, socket;
 	struct restore_user restore_user;
 	struct sandbox *s;
 	char id[WARDEN_ID_MAX + 1]; /* of the sandbox */
@@ -33,8 +33,8 @@ struct create_op {
 
 static void create_free(struct create_op *c)
 {
-	warden_call_cancel(&c->call);
-	warden_call_cancel(&c->socket);
+	link_cancel(&c->call);
+	link_cancel(&c->socket);
 	free(c);
 }
 
@@ -46,10 +46,9 @@ static void tell_failure(struct create_op *c)
 	create_free(c);
 }
 
-static void on_taken_back(struct warden_call *call, const struct warden_reply *reply, int *fds,
-			  size_t n_fds, const struct err *err)
+static void on_taken_back(struct link_call *call, const struct link_reply *r)
 {
-	(void)reply, (void)fds, (void)n_fds, (void)err;
+	(void)r;
 	tell_failure(CONTAINER_OF(call, struct create_op, call));
 }
 
@@ -60,8 +59,8 @@ static void create_fail(struct create_op *c, const struct err *why)
 	struct err err;
 
 	c->why = *why;
-	warden_call_cancel(&c->call);
-	warden_call_cancel(&c->socket);
+	link_cancel(&c->call);
+	link_cancel(&c->socket);
 	snprintf(rq.id, sizeof(rq.id), "%s", c->started ? c->id : "");
 	if (c->s) {
 		rq.slot = c->s->slot;
@@ -125,20 +124,19 @@ static void on_restored(struct restore_user *u, const struct agent_clock *clock,
 
 /* --- restoring ---------------------------------------------------------------------------- */
 
-static void on_socket(struct warden_call *call, const struct warden_reply *reply, int *fds,
-		      size_t n_fds, const struct err *failed)
+static void on_socket(struct link_call *call, const struct link_reply *r)
 {
+	const struct err *failed = r->err;
 	struct create_op *c = CONTAINER_OF(call, struct create_op, socket);
 	struct err err;
 
-	(void)reply;
 	if (failed) {
 		restore_fail(&c->s->restore, failed);
-	} else if (n_fds != 1) {
-		err_set(&err, ERR_INTERNAL, 0, "warden sent %zu sockets", n_fds);
+	} else if (r->n_fds != 1) {
+		err_set(&err, ERR_INTERNAL, 0, "warden sent %zu sockets", r->n_fds);
 		restore_fail(&c->s->restore, &err);
 	} else {
-		restore_socket(&c->s->restore, take_fd(&fds[0]));
+		restore_socket(&c->s->restore, take_fd(&r->fds[0]));
 	}
 }
 
@@ -188,13 +186,12 @@ static int begin_restore(struct create_op *c, struct err *err)
 	return restore_start(&c->s->restore, &c->s->machine, c->d->loop, &spec, err);
 }
 
-static void on_started(struct warden_call *call, const struct warden_reply *reply, int *fds,
-		       size_t n_fds, const struct err *failed)
+static void on_started(struct link_call *call, const struct link_reply *r)
 {
+	const struct err *failed = r->err;
 	struct create_op *c = CONTAINER_OF(call, struct create_op, call);
 	struct err err;
 
-	(void)fds, (void)n_fds;
 	if (failed) {
 		/* warden took it back by itself, unless it never answered */
 		c->started = failed->code == ERR_TIMEOUT;
@@ -204,7 +201,7 @@ static void on_started(struct warden_call *call, const struct warden_reply *repl
 		return;
 	}
 	steps_add(&c->s->machine.steps, "started");
-	c->s->pid = (int32_t)reply->count;
+	c->s->pid = (int32_t)warden_reply_of(r)->count;
 	if (begin_restore(c, &err) < 0)
 		create_fail(c, &err);
 }
@@ -254,17 +251,16 @@ static void ask_start(struct create_op *c)
 		create_fail(c, &err);
 }
 
-static void on_slot(struct warden_call *call, const struct warden_reply *reply, int *fds,
-		    size_t n_fds, const struct err *err)
+static void on_slot(struct link_call *call, const struct link_reply *r)
 {
+	const struct err *err = r->err;
 	struct create_op *c = CONTAINER_OF(call, struct create_op, call);
 
-	(void)fds, (void)n_fds;
 	if (err) {
 		create_fail(c, err);
 		return;
 	}
-	c->s->slot = reply->slot;
+	c->s->slot = warden_reply_of(r)->slot;
 	ask_start(c);
 }
 
@@ -384,22 +380,21 @@ void run_cont(struct op *o)
 /* --- the list ----------------------------------------------------------------------------- */
 
 struct list_op {
-	struct warden_call call;
+	struct link_call call;
 	struct op *op;
 	struct warden_request rq;
 	json_t *cells;
 };
 
-static void on_list(struct warden_call *call, const struct warden_reply *reply, int *fds,
-		    size_t n_fds, const struct err *failed)
+static void on_list(struct link_call *call, const struct link_reply *r)
 {
+	const struct err *failed = r->err;
 	static const char *const states[] = { "starting", "running", "stopping", "exited" };
 	struct list_op *v = CONTAINER_OF(call, struct list_op, call);
 	struct err err = failed ? *failed : (struct err){ 0 };
 
-	(void)fds, (void)n_fds;
-	for (size_t i = 0; !failed && i < reply->count && i < WARDEN_LIST_MAX; i++) {
-		const struct warden_cell *cell = &reply->cells[i];
+	for (size_t i = 0; !failed && i < warden_reply_of(r)->count && i < WARDEN_LIST_MAX; i++) {
+		const struct warden_cell *cell = &warden_reply_of(r)->cells[i];
 
 		json_array_append_new(
 			v->cells, json_pack("{s:s#, s:s, s:I, s:i, s:I, s:b}", "sandbox", cell->id,
@@ -410,7 +405,7 @@ static void on_list(struct warden_call *call, const struct warden_reply *reply, 
 					    sandbox_find(v->op->d, cell->id) != NULL));
 		memcpy(v->rq.id, cell->id, sizeof(v->rq.id));
 	}
-	if (!failed && reply->count == WARDEN_LIST_MAX &&
+	if (!failed && warden_reply_of(r)->count == WARDEN_LIST_MAX &&
 	    driver_ask(v->op->d, &v->call, &v->rq, NULL, 0, on_list, &err) == 0)
 		return;
 	if (err.code != ERR_NONE)

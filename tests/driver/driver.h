@@ -22,7 +22,6 @@ enum {
 	DRIVER_PATH_MAX = 512,
 	DRIVER_WARDEN_MS = 60 * 1000,
 	DRIVER_AGENT_MS = 30 * 1000,
-	DRIVER_GREET_MS = 20,
 };
 
 struct known_template;
@@ -31,11 +30,9 @@ struct sandbox;
 struct driver {
 	struct loop *loop;
 	const char *warden_path, *state_dir;
-	struct warden_link *warden; /* NULL: gone */
-	struct warden_link_user warden_user;
-	struct warden_call greeting;
-	struct timer greet_later;
-	struct op *reconnecting; /* waits for the old link to end */
+	struct warden_client warden;
+	bool ready;              /* the first line was said */
+	struct op *reconnecting; /* waits for a new connection */
 	struct stream *in, *out; /* out NULL: the standard output is a file */
 	struct stream_user in_user, out_user;
 	struct buf line, unsent;
@@ -68,13 +65,9 @@ void lines_close(struct driver *d);
 void lines_op_ended(struct driver *d); /* maybe it was the last */
 
 /* warden_ops.c */
-int driver_connect(struct driver *d, struct err *err) NODISCARD;
-void driver_greet(struct driver *d); /* the ready line, then the input is read */
-int driver_ask(struct driver *d, struct warden_call *c, const struct warden_request *rq,
-	       const int *fds, size_t n_fds,
-	       void (*on_done)(struct warden_call *c, const struct warden_reply *reply, int *fds,
-			       size_t n_fds, const struct err *err),
-	       struct err *err) NODISCARD;
+void driver_connect(struct driver *d); /* the ready line, then the input is read */
+int driver_ask(struct driver *d, struct link_call *c, const struct warden_request *rq,
+	       const int *fds, size_t n_fds, link_done_fn *on_done, struct err *err) NODISCARD;
 json_t *facts_json(const struct warden_facts *f);
 /* vcpus, memory_mib, overhead_mib, cpu_percent, pids_max of args; absent ones keep *ret's. */
 int sizes_of(const json_t *args, struct warden_sizes *ret, struct err *err) NODISCARD;
@@ -120,7 +113,7 @@ void templates_forget(struct driver *d, const char *id);           /* NULL: all 
 /* reach.c: a connection to the agent of any sandbox. */
 struct reach {
 	struct driver *d;
-	struct warden_call call;
+	struct link_call call;
 	struct agent_dial dial;
 	void (*on_done)(struct reach *r, struct stream *s, const struct err *err);
 };

@@ -36,8 +36,7 @@ static int set_up(struct driver *d, struct err *err)
 {
 	if (loop_open(&d->loop, err) < 0)
 		return -1;
-	if (addr_ip(AGENT_ADDRESS, AGENT_PORT, &d->agent, err) < 0 || driver_connect(d, err) < 0 ||
-	    lines_open(d, err) < 0)
+	if (addr_ip(AGENT_ADDRESS, AGENT_PORT, &d->agent, err) < 0 || lines_open(d, err) < 0)
 		return -1;
 	return 0;
 }
@@ -47,7 +46,7 @@ static void take_down(struct driver *d)
 	lines_close(d);
 	sandboxes_drop_all(d);
 	templates_forget(d, NULL);
-	warden_link_close(d->warden);
+	warden_client_close(&d->warden);
 	loop_free(d->loop);
 }
 
@@ -65,7 +64,7 @@ int main(int argc, char **argv)
 		log_error("%s", err.msg);
 		return 1;
 	}
-	driver_greet(&d);
+	driver_connect(&d);
 	loop_run(d.loop);
 	take_down(&d);
 	return 0;

@@ -18,7 +18,7 @@ struct pause_op {
 	struct op *op;
 	struct driver *d;
 	struct sandbox *s;
-	struct warden_call call, socket;
+	struct link_call call, socket;
 	struct save save;
 	struct save_user save_user;
 	struct thaw thaw;
@@ -33,13 +33,12 @@ struct pause_op {
 	char qmp_path[DRIVER_PATH_MAX];
 };
 
-typedef void answer_fn(struct warden_call *c, const struct warden_reply *reply, int *fds,
-		       size_t n_fds, const struct err *err);
+typedef void answer_fn(struct link_call *c, const struct link_reply *r);
 
 static void pause_free(struct pause_op *p)
 {
-	warden_call_cancel(&p->call);
-	warden_call_cancel(&p->socket);
+	link_cancel(&p->call);
+	link_cancel(&p->socket);
 	watch_close(&p->answered);
 	timer_stop(&p->waited);
 	auto_close(&p->control);
@@ -116,12 +115,11 @@ static void start_copier(struct pause_op *p, uint32_t flags, answer_fn *on_start
 
 /* --- the end of a pause ------------------------------------------------------------------- */
 
-static void on_stopped(struct warden_call *call, const struct warden_reply *reply, int *fds,
-		       size_t n_fds, const struct err *err)
+static void on_stopped(struct link_call *call, const struct link_reply *r)
 {
+	const struct err *err = r->err;
 	struct pause_op *p = CONTAINER_OF(call, struct pause_op, call);
 
-	(void)reply, (void)fds, (void)n_fds;
 	if (err)
 		pause_fail(p, err);
 	else
@@ -141,14 +139,13 @@ static void on_thawed(struct thaw *t, const struct err *err)
 		pause_ok(p);
 }
 
-static void on_thaw_socket(struct warden_call *call, const struct warden_reply *reply, int *fds,
-			   size_t n_fds, const struct err *failed)
+static void on_thaw_socket(struct link_call *call, const struct link_reply *r)
 {
+	const struct err *failed = r->err;
 	struct pause_op *p = CONTAINER_OF(call, struct pause_op, call);
 	struct err err;
 
-	(void)reply;
-	if (failed || n_fds != 1) {
+	if (failed || r->n_fds != 1) {
 		err_set(&err, ERR_INTERNAL, 0, "no socket from warden");
 		pause_fail(p, &err);
 		return;
@@ -156,7 +153,7 @@ static void on_thaw_socket(struct warden_call *call, const struct warden_reply *
 	p->s->identity.resume = true;
 	agent_identity_refresh(&p->s->identity);
 	if (thaw_start(&p->thaw,
-		       &(struct thaw_spec){ &p->s->machine, &p->d->agent, take_fd(&fds[0]),
+		       &(struct thaw_spec){ &p->s->machine, &p->d->agent, take_fd(&r->fds[0]),
 					    &p->s->identity },
 		       on_thawed, &err) < 0)
 		pause_fail(p, &err);
@@ -217,9 +214,9 @@ static void on_saved(struct save_user *u, const struct save_result *r, const str
 		stop(p);
 }
 
-static void on_socket(struct warden_call *call, const struct warden_reply *reply, int *fds,
-		      size_t n_fds, const struct err *failed)
+static void on_socket(struct link_call *call, const struct link_reply *r)
 {
+	const struct err *failed = r->err;
 	static const struct save_user_ops ops = { on_copied, on_saved };
 	struct pause_op *p = CONTAINER_OF(call, struct pause_op, call);
 	const struct save_spec spec = { .user = &p->save_user,
@@ -229,15 +226,14 @@ static void on_socket(struct warden_call *call, const struct warden_reply *reply
 					.disk_only = p->disk_only };
 	struct err err;
 
-	(void)reply;
-	if (failed || n_fds != 1) {
+	if (failed || r->n_fds != 1) {
 		err_set(&err, ERR_INTERNAL, 0, "no socket from warden");
 		pause_fail(p, failed ? failed : &err);
 		return;
 	}
 	steps_begin(&p->s->machine.steps);
 	p->save_user.ops = &ops;
-	if (save_start(&p->save, &p->s->machine, &spec, take_fd(&fds[0]), &err) < 0)
+	if (save_start(&p->save, &p->s->machine, &spec, take_fd(&r->fds[0]), &err) < 0)
 		pause_fail(p, &err);
 	else if (!p->disk_only)
 		save_copier(&p->save, take_fd(&p->control));
@@ -250,12 +246,11 @@ static void ask_socket(struct pause_op *p)
 	ask(p, &rq, NULL, 0, on_socket);
 }
 
-static void on_copier(struct warden_call *call, const struct warden_reply *reply, int *fds,
-		      size_t n_fds, const struct err *err)
+static void on_copier(struct link_call *call, const struct link_reply *r)
 {
+	const struct err *err = r->err;
 	struct pause_op *p = CONTAINER_OF(call, struct pause_op, call);
 
-	(void)reply, (void)fds, (void)n_fds;
 	if (err)
 		pause_fail(p, err);
 	else
@@ -326,18 +321,17 @@ static void on_restored(struct restore_user *u, const struct agent_clock *clock,
 	pause_ok(p);
 }
 
-static void on_restore_socket(struct warden_call *call, const struct warden_reply *reply, int *fds,
-			      size_t n_fds, const struct err *failed)
+static void on_restore_socket(struct link_call *call, const struct link_reply *r)
 {
+	const struct err *failed = r->err;
 	struct pause_op *p = CONTAINER_OF(call, struct pause_op, socket);
 	struct err err;
 
-	(void)reply;
 	err_set(&err, ERR_INTERNAL, 0, "no socket from warden");
-	if (failed || n_fds != 1)
+	if (failed || r->n_fds != 1)
 		restore_fail(&p->s->restore, failed ? failed : &err);
 	else
-		restore_socket(&p->s->restore, take_fd(&fds[0]));
+		restore_socket(&p->s->restore, take_fd(&r->fds[0]));
 }
 
 static void want_socket(struct restore_user *u)
@@ -370,14 +364,13 @@ static void on_applied(struct watch *w, unsigned int events)
 	restore_fail(&p->s->restore, &err);
 }
 
-static void on_apply(struct warden_call *call, const struct warden_reply *reply, int *fds,
-		     size_t n_fds, const struct err *failed)
+static void on_apply(struct link_call *call, const struct link_reply *r)
 {
+	const struct err *failed = r->err;
 	const struct copier_request rq = { .version = COPIER_VERSION, .verb = COPIER_APPLY };
 	struct pause_op *p = CONTAINER_OF(call, struct pause_op, call);
 	struct err err;
 
-	(void)reply, (void)fds, (void)n_fds;
 	err_set(&err, ERR_UNAVAILABLE, 0, "the copier cannot be asked");
 	if (failed)
 		restore_fail(&p->s->restore, failed);
@@ -407,9 +400,9 @@ static void on_waiting(struct restore_user *u)
 	timer_start(&p->waited, (uint64_t)p->wait_ms);
 }
 
-static void on_started(struct warden_call *call, const struct warden_reply *reply, int *fds,
-		       size_t n_fds, const struct err *failed)
+static void on_started(struct link_call *call, const struct link_reply *r)
 {
+	const struct err *failed = r->err;
 	static const struct restore_user_ops ops = { .want_apply = want_apply,
 						     .want_socket = want_socket,
 						     .on_done = on_restored,
@@ -425,13 +418,12 @@ static void on_started(struct warden_call *call, const struct warden_reply *repl
 					   .boot = p->boot };
 	struct err err;
 
-	(void)fds, (void)n_fds;
 	if (failed) {
 		pause_fail(p, failed);
 		return;
 	}
 	steps_add(&p->s->machine.steps, "started");
-	p->s->pid = (int32_t)reply->count;
+	p->s->pid = (int32_t)warden_reply_of(r)->count;
 	p->s->identity.resume = !p->boot;
 	agent_identity_refresh(&p->s->identity);
 	snprintf(p->qmp_path, sizeof(p->qmp_path), "%s/" WARDEN_QMP_PATH, p->d->state_dir,
@@ -441,21 +433,20 @@ static void on_started(struct warden_call *call, const struct warden_reply *repl
 		pause_fail(p, &err);
 }
 
-static void on_slot(struct warden_call *call, const struct warden_reply *reply, int *fds,
-		    size_t n_fds, const struct err *err)
+static void on_slot(struct link_call *call, const struct link_reply *r)
 {
+	const struct err *err = r->err;
 	struct pause_op *p = CONTAINER_OF(call, struct pause_op, call);
 	struct warden_request rq = { .verb = WARDEN_RESTORE,
 				     .sizes = p->s->sizes,
 				     .flags = p->boot ? WARDEN_BOOT : 0 };
 	int given[2];
 
-	(void)fds, (void)n_fds;
 	if (err) {
 		pause_fail(p, err);
 		return;
 	}
-	p->s->slot = rq.slot = reply->slot;
+	p->s->slot = rq.slot = warden_reply_of(r)->slot;
 	snprintf(rq.template_id, sizeof(rq.template_id), "%s", p->s->template_id);
 	given[WARDEN_FD_OVERLAY] = fcntl(p->s->overlay, F_DUPFD_CLOEXEC, 0);
 	given[WARDEN_FD_STATE] = take_fd(&p->state);

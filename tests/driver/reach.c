@@ -8,21 +8,19 @@ static void on_dialled(struct agent_dial *d, struct stream *s, const struct err 
 	r->on_done(r, s, err);
 }
 
-static void on_socket(struct warden_call *c, const struct warden_reply *reply, int *fds,
-		      size_t n_fds, const struct err *failed)
+static void on_socket(struct link_call *c, const struct link_reply *got)
 {
 	struct reach *r = CONTAINER_OF(c, struct reach, call);
 	struct err err;
 
-	(void)reply;
-	if (failed) {
-		r->on_done(r, NULL, failed);
+	if (got->err) {
+		r->on_done(r, NULL, got->err);
 		return;
 	}
-	if (n_fds != 1)
-		err_set(&err, ERR_INTERNAL, 0, "warden sent %zu sockets", n_fds);
+	if (got->n_fds != 1)
+		err_set(&err, ERR_INTERNAL, 0, "warden sent %zu sockets", got->n_fds);
 	else if (agent_dial_start(&r->dial,
-				  &(struct agent_dial_spec){ r->d->loop, take_fd(&fds[0]),
+				  &(struct agent_dial_spec){ r->d->loop, take_fd(&got->fds[0]),
 							     &r->d->agent, AGENT_DIAL_UP_MS,
 							     DRIVER_AGENT_MS },
 				  on_dialled, &err) == 0)

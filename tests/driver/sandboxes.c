@@ -126,16 +126,15 @@ void run_status(struct op *o)
 /* --- stop --------------------------------------------------------------------------------- */
 
 struct stop_op {
-	struct warden_call call;
+	struct link_call call;
 	struct op *op;
 };
 
-static void on_stopped(struct warden_call *c, const struct warden_reply *reply, int *fds,
-		       size_t n_fds, const struct err *err)
+static void on_stopped(struct link_call *c, const struct link_reply *r)
 {
+	const struct err *err = r->err;
 	struct stop_op *v = CONTAINER_OF(c, struct stop_op, call);
 
-	(void)reply, (void)fds, (void)n_fds;
 	if (err)
 		op_fail(v->op, err);
 	else

@@ -17,6 +17,11 @@ struct template_op {
 	struct template_build_spec spec;
 };
 
+static void on_free(struct timer *timer)
+{
+	free(CONTAINER_OF(timer, struct template_op, begin));
+}
+
 static void template_op_free(struct template_op *t)
 {
 	timer_stop(&t->begin);
@@ -24,7 +29,9 @@ static void template_op_free(struct template_op *t)
 	warden_client_close(&t->warden);
 	auto_close(&t->spec.kernel);
 	auto_close(&t->spec.disk);
-	free(t);
+	/* its link may be in the middle of telling us */
+	timer_init(&t->begin, t->spec.loop, on_free);
+	timer_start(&t->begin, 0);
 }
 
 static void template_fail(struct template_op *t, const struct err *why)
@@ -121,9 +128,7 @@ void run_template(struct op *o)
 						.agent = d->agent,
 						.kernel = -1,
 						.disk = -1 };
-	if (!d->warden)
-		err_set(&err, ERR_UNAVAILABLE, 0, "warden is gone");
-	if (!d->warden || parse(t, &err) < 0) {
+	if (parse(t, &err) < 0) {
 		template_fail(t, &err);
 		return;
 	}

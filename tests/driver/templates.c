@@ -12,7 +12,7 @@ struct known_template {
 	char id[WARDEN_ID_MAX + 1];
 	struct manifest manifest;
 	bool good;
-	struct warden_call facts;
+	struct link_call facts;
 	struct template_watcher watcher;
 	struct template_job *job;
 	struct template_wait *waiting;
@@ -60,7 +60,7 @@ static void settle(struct known_template *t, enum manifest_reason reason, const 
 	if (why) {
 		err_wrap(&err, "template %s", t->id);
 		unlist(t);
-		warden_call_cancel(&t->facts);
+		link_cancel(&t->facts);
 		template_job_cancel(t->job);
 		free(t);
 	}
@@ -134,9 +134,9 @@ static int verify(struct known_template *t, struct err *err)
 		err);
 }
 
-static void on_facts(struct warden_call *c, const struct warden_reply *reply, int *fds,
-		     size_t n_fds, const struct err *failed)
+static void on_facts(struct link_call *c, const struct link_reply *r)
 {
+	const struct err *failed = r->err;
 	struct known_template *t = CONTAINER_OF(c, struct known_template, facts);
 	const struct manifest_facts *made = &t->manifest.made_with;
 	const struct warden_sizes sizes = { .vcpus = made->vcpus, .memory_mib = made->memory_mib };
@@ -144,12 +144,11 @@ static void on_facts(struct warden_call *c, const struct warden_reply *reply, in
 	struct manifest_facts here;
 	struct err err;
 
-	(void)fds, (void)n_fds;
 	if (failed) {
 		settle(t, reason, failed);
 		return;
 	}
-	template_facts(&reply->facts, &sizes, &here);
+	template_facts(&warden_reply_of(r)->facts, &sizes, &here);
 	if (manifest_check(&t->manifest, &here, &reason, &err) < 0 || verify(t, &err) < 0)
 		settle(t, reason, &err);
 }

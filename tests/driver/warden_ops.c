@@ -6,27 +6,25 @@
 
 #include "base/log.h"
 
-static void reconnect(struct op *o)
+static void on_up(struct warden_client *k)
 {
-	struct driver *d = o->d;
-	struct err err;
+	struct driver *d = CONTAINER_OF(k, struct driver, warden);
+
+	if (d->reconnecting)
+		run_facts(TAKE(d->reconnecting));
+	if (d->ready)
+		return;
+	d->ready = true;
+	lines_say(d, json_pack("{s:b, s:o}", "ready", 1, "warden", facts_json(&k->facts)));
+	lines_begin(d);
+}
+
+static void on_down(struct warden_client *k)
+{
+	struct driver *d = CONTAINER_OF(k, struct driver, warden);
 
 	d->n_slots = 0;
 	templates_forget(d, NULL);
-	if (driver_connect(d, &err) < 0)
-		op_fail(o, &err);
-	else
-		run_facts(o);
-}
-
-static void on_gone(struct warden_link_user *u, const struct err *err)
-{
-	struct driver *d = CONTAINER_OF(u, struct driver, warden_user);
-
-	log_warn("%s", err->msg);
-	warden_link_close(TAKE(d->warden));
-	if (d->reconnecting)
-		reconnect(TAKE(d->reconnecting));
 }
 
 /* Whether the old connection is known to be dead or not, another one is made. */
@@ -38,34 +36,25 @@ void run_reconnect(struct op *o)
 	if (d->reconnecting) {
 		err_set(&err, ERR_EXISTS, 0, "another reconnect is under way");
 		op_fail(o, &err);
-	} else if (d->warden) {
-		d->reconnecting = o;
-		warden_link_hang_up(d->warden);
-	} else {
-		reconnect(o);
+		return;
 	}
+	d->reconnecting = o;
+	link_hang_up(&d->warden.link);
 }
 
-int driver_connect(struct driver *d, struct err *err)
+void driver_connect(struct driver *d)
 {
-	static const struct warden_link_ops ops = { on_gone };
+	static const struct warden_client_ops ops = { on_up, on_down };
 
-	d->warden_user.ops = &ops;
-	return warden_link_open(d->loop, d->warden_path, &d->warden_user, &d->warden, err);
+	warden_client_open(&d->warden, d->loop, d->warden_path, &DEFAULT_SIZES, &ops);
 }
 
-int driver_ask(struct driver *d, struct warden_call *c, const struct warden_request *rq,
-	       const int *fds, size_t n_fds,
-	       void (*on_done)(struct warden_call *c, const struct warden_reply *reply, int *fds,
-			       size_t n_fds, const struct err *err),
-	       struct err *err)
+int driver_ask(struct driver *d, struct link_call *c, const struct warden_request *rq,
+	       const int *fds, size_t n_fds, link_done_fn *on_done, struct err *err)
 {
-	if (d->warden)
-		return warden_link_call(d->warden, c, rq, fds, n_fds, DRIVER_WARDEN_MS, on_done,
-					err);
-	for (size_t i = 0; i < n_fds; i++)
-		close(fds[i]);
-	return err_set(err, ERR_UNAVAILABLE, 0, "warden is gone");
+	const struct warden_asked what = { rq, fds, n_fds, DRIVER_WARDEN_MS };
+
+	return warden_once_fds(&d->warden, c, &what, on_done, err);
 }
 
 json_t *facts_json(const struct warden_facts *f)
@@ -119,43 +108,6 @@ json_t *steps_json(const struct steps *s)
 	return v;
 }
 
-/* --- the first line ----------------------------------------------------------------------- */
-
-static void greet_again(struct timer *t)
-{
-	driver_greet(CONTAINER_OF(t, struct driver, greet_later));
-}
-
-static void on_greeted(struct warden_call *c, const struct warden_reply *reply, int *fds,
-		       size_t n_fds, const struct err *err)
-{
-	struct driver *d = CONTAINER_OF(c, struct driver, greeting);
-
-	(void)fds, (void)n_fds;
-	if (err && err->sys == EAGAIN) { /* warden still cleans up after its predecessor */
-		timer_init(&d->greet_later, d->loop, greet_again);
-		timer_start(&d->greet_later, DRIVER_GREET_MS);
-		return;
-	}
-	if (err) {
-		log_error("warden: %s", err->msg);
-		exit(1);
-	}
-	lines_say(d, json_pack("{s:b, s:o}", "ready", 1, "warden", facts_json(&reply->facts)));
-	lines_begin(d);
-}
-
-void driver_greet(struct driver *d)
-{
-	const struct warden_request rq = { .verb = WARDEN_FACTS, .sizes = DEFAULT_SIZES };
-	struct err err;
-
-	if (driver_ask(d, &d->greeting, &rq, NULL, 0, on_greeted, &err) < 0) {
-		log_error("warden: %s", err.msg);
-		exit(1);
-	}
-}
-
 void run_ping(struct op *o)
 {
 	op_ok(o, NULL);
@@ -164,26 +116,25 @@ void run_ping(struct op *o)
 /* --- one verb ----------------------------------------------------------------------------- */
 
 struct verb_op {
-	struct warden_call call;
+	struct link_call call;
 	struct op *op;
 	json_t *(*answer)(struct driver *d, const struct warden_reply *reply, size_t n_fds);
 	bool raw; /* an error of warden's is an answer */
 };
 
-static void on_verb(struct warden_call *c, const struct warden_reply *reply, int *fds, size_t n_fds,
-		    const struct err *err)
+static void on_verb(struct link_call *c, const struct link_reply *r)
 {
+	const struct err *err = r->err;
 	struct verb_op *v = CONTAINER_OF(c, struct verb_op, call);
 	struct op *o = v->op;
 
-	(void)fds;
 	if (err && v->raw && err->code != ERR_UNAVAILABLE && err->code != ERR_TIMEOUT)
 		op_ok(o, json_pack("{s:s, s:i, s:o}", "reply_code", err_name(err->code), "errno",
 				   err->sys, "message", json_text(bytes_str(err->msg))));
 	else if (err)
 		op_fail(o, err);
 	else
-		op_ok(o, v->answer(o->d, reply, n_fds));
+		op_ok(o, v->answer(o->d, warden_reply_of(r), r->n_fds));
 	free(v);
 }
 

@@ -17,11 +17,12 @@ import socket
 import subprocess
 import tempfile
 
+import link_hello
 import refused_calls
 from protocol import CODES
 from warden import build_dir, wait_for
 
-VERSION = 3
+VERSION = 4
 ID_MAX = 63
 OPEN, CLOSE, NAME, COUNT, RULE, LOG, KNOWN, EXPLAIN, RESET = range(9)
 ANSWER_SECONDS = 30
@@ -29,7 +30,7 @@ END_SECONDS = 10
 
 
 class Request(ctypes.Structure):
-    _fields_ = [("version", ctypes.c_uint32), ("verb", ctypes.c_uint32), ("tag", ctypes.c_uint64),
+    _fields_ = [("tag", ctypes.c_uint64), ("verb", ctypes.c_uint32),
                 ("slot", ctypes.c_uint32), ("id", ctypes.c_char * (ID_MAX + 1))]
 
 
@@ -108,6 +109,7 @@ class Egress:
         sock.settimeout(ANSWER_SECONDS)
         try:
             sock.connect(str(self.settings["socket"]))
+            link_hello.say(sock, VERSION)
         except (FileNotFoundError, ConnectionRefusedError):
             sock.close()
             return False
@@ -137,7 +139,7 @@ class Egress:
 
     def call(self, verb, slot=0, name=b"", fds=()):
         self.tag += 1
-        rq = Request(version=VERSION, verb=verb, tag=self.tag, slot=slot, id=name)
+        rq = Request(verb=verb, tag=self.tag, slot=slot, id=name)
         socket.send_fds(self.sock, [bytes(rq)], list(fds))
         data, self.answered, _, _ = socket.recv_fds(self.sock, ctypes.sizeof(Reply) + 1, 1)
         assert len(data) == ctypes.sizeof(Reply), f"a reply of {len(data)} bytes"

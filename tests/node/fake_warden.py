@@ -11,6 +11,7 @@ import os
 import socket
 import threading
 
+import link_hello
 import protocol as p
 
 
@@ -20,6 +21,7 @@ class FakeWarden:
         self.cells, self.owners, self.stopped = {}, {}, []
         self.looks = 0  # how often node has been through the whole list
         self.listener, self.callers = None, []
+        self.version = p.VERSION
 
     def __enter__(self):
         self.listener = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
@@ -52,6 +54,7 @@ class FakeWarden:
 
     def serve_one(self, caller):
         with contextlib.suppress(OSError):
+            link_hello.answer(caller, self.version)
             while raw := self.receive(caller):
                 caller.send(bytes(self.answer(p.Request.from_buffer_copy(raw))))
 

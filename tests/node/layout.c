@@ -21,7 +21,6 @@ struct row {
 
 static const struct row rows[] = {
 	SIZE(node_request),
-	FIELD(node_request, version),
 	FIELD(node_request, verb),
 	FIELD(node_request, tag),
 	FIELD(node_request, team),
@@ -84,7 +83,8 @@ static const struct row rows[] = {
 	SIZE(node_entry),
 	FIELD(node_entry, sandbox),
 	FIELD(node_entry, text_len),
-	VALUE(NODE_VERSION),
+	VALUE(NODE_VERSION_MIN),
+	VALUE(NODE_VERSION_MAX),
 	VALUE(NODE_MESSAGE_MAX),
 	VALUE(NODE_FDS_MAX),
 	VALUE(NODE_CREATE),

@@ -17,7 +17,7 @@ import time
 
 import refused_calls
 from fake_warden import FakeWarden
-from node_client import NodeClient, value
+from node_client import Gone, NodeClient, value
 from warden import build_dir, wait_for
 
 NODE_UID = 64321  # nobody's
@@ -80,7 +80,7 @@ class LoneNode:
 
     def attempt(self):
         assert self.process.poll() is None, f"node ended: {self.log()[-2000:]}"
-        with contextlib.suppress(OSError):
+        with contextlib.suppress(OSError, Gone):
             return NodeClient(self.base / "node.sock")
 
     def kill(self):

@@ -174,7 +174,7 @@ class NodeHost:
     def connect(self, seconds=30):
         def attempt():
             assert self.process.poll() is None, f"node ended: {self.log()[-2000:]}"
-            with contextlib.suppress(OSError):
+            with contextlib.suppress(OSError, Gone):
                 return NodeClient(self.socket_path)
 
         self.client = wait_for(attempt, "node listens", seconds)

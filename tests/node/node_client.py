@@ -5,6 +5,7 @@
         c.kill("team-1", box.id)
 """
 
+import contextlib
 import dataclasses
 import functools
 import json
@@ -12,6 +13,7 @@ import socket
 import subprocess
 import time
 
+import link_hello
 from warden import build_dir
 
 ANSWER_SECONDS = 120
@@ -122,8 +124,20 @@ class NodeClient:
     def __init__(self, path):
         self.sock = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         self.sock.connect(str(path))
+        self.greet()
         self.tag = 0
         self.sent, self.early, self.events = {}, {}, []
+
+    def greet(self):
+        self.sock.settimeout(ANSWER_SECONDS)
+        try:
+            link_hello.say(self.sock, value("NODE_VERSION_MAX"))
+        except (BrokenPipeError, ConnectionResetError) as e:
+            self.sock.close()
+            raise Gone from e
+        finally:
+            with contextlib.suppress(OSError):
+                self.sock.settimeout(None)
 
     def __enter__(self):
         return self
@@ -137,7 +151,7 @@ class NodeClient:
     def send(self, verb, text=b"", **values):
         self.tag += 1
         self.sent[self.tag] = time.monotonic()
-        head = pack("node_request", version=value("NODE_VERSION"), verb=value("NODE_" + verb),
+        head = pack("node_request", verb=value("NODE_" + verb),
                     tag=self.tag, text_len=len(text), **values)
         try:
             self.sock.send(head + text)

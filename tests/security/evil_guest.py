@@ -43,6 +43,8 @@ async def serve_honest(reader, writer):
 class FakeNode:
     def __init__(self, path):
         sys.path[:0] = [str(HERE.parent / "node"), str(HERE.parent / "warden")]
+        global link_hello
+        import link_hello
         import node_client  # with the layout of this build
         self.nc = node_client
         self.listening = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
@@ -68,6 +70,10 @@ class FakeNode:
         raw = b""
         with contextlib.suppress(ConnectionResetError):
             raw = s.recv(self.nc.value("NODE_MESSAGE_MAX"))
+        if raw.startswith(link_hello.MAGIC):
+            version = self.nc.value("NODE_VERSION_MAX")
+            s.send(link_hello.pack(version, version))
+            return
         if not raw:
             asyncio.get_running_loop().remove_reader(s)
             self.gateways.remove(s)

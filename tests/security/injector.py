@@ -15,12 +15,13 @@ import tempfile
 import threading
 import time
 
+import link_hello
 import refused_calls
 
 BUILD = pathlib.Path(os.environ["HOTCELL_BUILD"])
-VERSION = 2
+VERSION, HAND_VERSION = 3, 2
 START, STOP, RESET, FACTS = range(4)
-REQUEST = struct.Struct("=IIQI64s64s4x")
+REQUEST = struct.Struct("=QII64s64s")
 REPLY = struct.Struct("=QII128s")
 HAND = struct.Struct("=IIQQII254s2x")
 OVER = struct.Struct("=QQQII128s")
@@ -90,6 +91,7 @@ class Injector:
             self.client.settimeout(PATIENCE)
             try:
                 self.client.connect(str(self.settings["socket"]))
+                link_hello.say(self.client, VERSION)
                 return
             except OSError:
                 self.client.close()
@@ -102,7 +104,7 @@ class Injector:
 
     def ask(self, verb, slot=0, sandbox="sandbox", team="team", fds=()):
         self.tag += 1
-        send_with(self.client, REQUEST.pack(VERSION, verb, self.tag, slot, sandbox.encode(), team.encode()), fds)
+        send_with(self.client, REQUEST.pack(self.tag, verb, slot, sandbox.encode(), team.encode()), fds)
         while True:
             message, got = receive_with(self.client, REPLY.size)
             tag, code, about, text = REPLY.unpack(message)
@@ -187,7 +189,7 @@ class Channel:
         first = ours.recv(16384)
         with self.lock:
             self.tag += 1
-            send_with(self.sock, HAND.pack(VERSION, tls, self.tag, self.bytes_per_s, port, len(first), name.encode()) + first,
+            send_with(self.sock, HAND.pack(HAND_VERSION, tls, self.tag, self.bytes_per_s, port, len(first), name.encode()) + first,
                       [ours.fileno(), to.fileno()])
         ours.close()
         to.close()

@@ -211,7 +211,7 @@ def test_the_injector_does_not_listen_to_its_user(place):
         finally:
             os.seteuid(0)
         try:
-            s.send(injector.REQUEST.pack(injector.VERSION, injector.FACTS, 1, 0, b"sandbox", b"team"))
+            s.send(injector.REQUEST.pack(1, injector.FACTS, 0, b"sandbox", b"team"))
             assert s.recv(4096) == b""
         except (BrokenPipeError, ConnectionResetError):
             pass

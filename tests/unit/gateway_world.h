@@ -41,8 +41,9 @@ struct script {
 };
 
 struct node_link {
+	struct link link; /* of which nothing is used */
 	struct loop *l;
-	struct node_call *calls; /* not answered yet */
+	struct link_call *calls; /* not answered yet */
 	struct timer answer;
 	enum node_mood mood;
 	uint32_t generation, state;
@@ -75,7 +76,7 @@ struct world {
 
 /* The node. */
 
-static inline void call_unlink(struct node_call *c)
+static inline void call_unlink(struct link_call *c)
 {
 	*c->prev = c->next;
 	if (c->next)
@@ -83,7 +84,7 @@ static inline void call_unlink(struct node_call *c)
 	c->link = NULL;
 }
 
-void node_call_cancel(struct node_call *c)
+void link_cancel(struct link_call *c)
 {
 	if (c->link)
 		call_unlink(c);
@@ -115,11 +116,11 @@ static inline enum err_code node_minds(struct node_link *n)
 	return ERR_NONE;
 }
 
-static inline void node_answer(struct node_link *n, struct node_call *c)
+static inline void node_answer(struct node_link *n, struct link_call *c)
 {
 	struct node_reply reply = { .tag = c->tag };
-	bool is_signed = c->message.len == 0; /* nobody asks for no sockets */
-	size_t count = n->mood == NODE_BARE ? 0 : (size_t)c->message.len;
+	bool is_signed = c->len == 0; /* nobody asks for no sockets */
+	size_t count = n->mood == NODE_BARE ? 0 : c->len;
 	enum err_code code = node_minds(n);
 	int fds[NODE_FDS_MAX];
 	struct err err;
@@ -127,7 +128,7 @@ static inline void node_answer(struct node_link *n, struct node_call *c)
 	call_unlink(c);
 	if (code) {
 		err_set(&err, code, 0, "no");
-		c->on_done(c, NULL, (struct bytes){ 0 }, NULL, 0, &err);
+		c->on_done(c, &(struct link_reply){ .err = &err });
 		return;
 	}
 	for (size_t i = 0; i < count; i++) {
@@ -147,7 +148,10 @@ static inline void node_answer(struct node_link *n, struct node_call *c)
 	if (n->traffic_token)
 		(void)snprintf(reply.sandbox.traffic_token, sizeof(reply.sandbox.traffic_token),
 			       "%s", n->traffic_token);
-	c->on_done(c, &reply, bytes_str(n->text ? n->text : ""), fds, count, NULL);
+	c->on_done(c, &(struct link_reply){ .head = { (const uint8_t *)&reply, sizeof(reply) },
+					    .after = bytes_str(n->text ? n->text : ""),
+					    .fds = fds,
+					    .n_fds = count });
 	for (size_t i = 0; i < count; i++)
 		if (fds[i] >= 0)
 			close(fds[i]);
@@ -161,12 +165,8 @@ static inline void node_on_answer(struct timer *t)
 		node_answer(n, n->calls);
 }
 
-int node_link_call(struct node_link *n, struct node_call *c, const struct node_request *rq,
-		   struct bytes text, uint64_t deadline_ms,
-		   void (*on_done)(struct node_call *c, const struct node_reply *reply,
-				   struct bytes after, int *fds, size_t n_fds,
-				   const struct err *err),
-		   struct err *err)
+int node_link_call(struct node_link *n, struct link_call *c, const struct node_request *rq,
+		   struct bytes text, uint64_t deadline_ms, link_done_fn *on_done, struct err *err)
 {
 	if (rq->verb == NODE_SIGNED) {
 		assert_true(text.len > 0);
@@ -183,8 +183,8 @@ int node_link_call(struct node_link *n, struct node_call *c, const struct node_r
 	n->n_calls++;
 	if (n->mood == NODE_FULL)
 		return err_set(err, ERR_EXHAUSTED, 0, "too many calls");
-	*c = (struct node_call){ .on_done = on_done, .link = n, .tag = n->n_calls };
-	c->message.len = rq->count;
+	*c = (struct link_call){ .on_done = on_done, .link = &n->link, .tag = n->n_calls };
+	c->len = rq->count;
 	c->next = n->calls;
 	c->prev = &n->calls;
 	if (c->next)

@@ -10,6 +10,7 @@
 
 #include "base/clock.h"
 #include "base/folder.h"
+#include "base/link_hello.h"
 #include "base/fdmsg.h"
 #include "net/addr.h"
 #include "node/life/create_queue.h"
@@ -38,11 +39,15 @@ static inline void on_guard(struct timer *t)
 static inline int knock(void)
 {
 	int sock = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+	struct link_hello hello = link_hello_make(NODE_VERSION_MIN, NODE_VERSION_MAX);
 	struct addr at;
 	struct err err;
 
 	assert_int_equal(addr_unix(s.path, &at, &err), 0);
 	assert_int_equal(connect(sock, (const struct sockaddr *)&at.at, at.len), 0);
+	assert_int_equal(send(sock, &hello, sizeof(hello), 0), sizeof(hello));
+	while (recv(sock, &hello, sizeof(hello), 0) < 0)
+		assert_true(loop_turn(s.n->loop));
 	return sock;
 }
 
@@ -85,7 +90,7 @@ static inline void scene_open(void)
 	n->sizes = (struct warden_sizes){ .vcpus = 2, .memory_mib = 512 };
 	n->base.disk_mib = 1000;
 	n->base.state = BASE_BUILDING; /* nothing is started */
-	n->warden.up = n->egress.up = true;
+	n->warden.link.up = n->egress.up = true;
 	n->egress.path = n->injector.link.path = ""; /* there is none */
 	keep_free(0);
 	open_journal();
@@ -123,11 +128,9 @@ static inline void scene_end(void)
 
 static inline struct node_request request(const char *key, const char *name)
 {
-	struct node_request rq = { .version = NODE_VERSION,
-				   .verb = NODE_CREATE,
-				   .team = "team",
-				   .template_id = "base",
-				   .timeout_s = 60 };
+	struct node_request rq = {
+		.verb = NODE_CREATE, .team = "team", .template_id = "base", .timeout_s = 60
+	};
 
 	snprintf(rq.key_id, sizeof(rq.key_id), "%s", key);
 	snprintf(rq.idempotency, sizeof(rq.idempotency), "%s", name);

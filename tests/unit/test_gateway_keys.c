@@ -348,6 +348,7 @@ static void teams_have_limits(void **state)
 static void how_it_is(void **state)
 {
 	struct mock *m = *state;
+	const json_t *versions;
 
 	assert_int_equal(mock_ask(m, "GET", "/admin/health", NULL, ""), 200);
 	assert_string_equal(mock_text(m, "node"), "up");
@@ -355,6 +356,10 @@ static void how_it_is(void **state)
 	assert_int_equal(
 		json_integer_value(json_object_get(json_object_get(m->json, "node"), "sandboxes")),
 		3);
+	versions = json_object_get(m->json, "versions");
+	assert_string_equal(json_string_value(json_object_get(versions, "gateway")), link_build);
+	assert_string_equal(json_string_value(json_object_get(versions, "node")), link_build);
+	assert_int_equal(json_array_size(json_object_get(m->json, "mismatches")), 0);
 	m->refuse = ERR_UNAVAILABLE;
 	assert_int_equal(mock_ask(m, "GET", "/admin/health", NULL, ""), 503);
 	assert_string_equal(mock_text(m, "status"), "degraded");

@@ -116,7 +116,7 @@ static void what_ends_without_an_answer_is_given_up(void **state)
 		expect_given_up(rq.token);
 		ask(1, row->verb);
 		hear(&rq);
-		node_call_cancel(&s.calls[1].call);
+		link_cancel(&s.calls[1].call);
 		expect_given_up(rq.token);
 		ask(2, row->verb);
 		for (size_t i = 0; i < NODE_SENDS_MAX; i++) {
@@ -132,7 +132,7 @@ static void what_ends_without_an_answer_is_given_up(void **state)
 		ask(3, row->verb); /* answered, and cancelled after: nothing to say */
 		reply(&(struct node_reply){ .tag = hear(&rq) });
 		run_until(&s.n_done, 3);
-		node_call_cancel(&s.calls[3].call);
+		link_cancel(&s.calls[3].call);
 		ask(4, NODE_GET);
 		reply(&(struct node_reply){ .tag = hear(&rq) });
 		assert_int_equal(rq.verb, NODE_GET);
@@ -153,9 +153,9 @@ static void a_node_that_is_away_hears_of_it_later(void **state)
 	memcpy(token, rq.token, sizeof(token));
 	node_dies();
 	run_until(&s.n_down, 1);
-	node_call_cancel(&s.calls[0].call);
+	link_cancel(&s.calls[0].call);
 	ask(1, NODE_CREATE); /* never sent: there is nothing to give up */
-	node_call_cancel(&s.calls[1].call);
+	link_cancel(&s.calls[1].call);
 	node_starts();
 	node_accepts();
 	expect_given_up(token);
@@ -165,7 +165,7 @@ static void a_node_that_is_away_hears_of_it_later(void **state)
 	run_until(&s.n_done, 1);
 	ask(3, NODE_CREATE);
 	hear(&rq);
-	node_call_cancel(&s.calls[3].call); /* it is closed with this under way */
+	link_cancel(&s.calls[3].call); /* it is closed with this under way */
 	scene_end();
 }
 

@@ -10,6 +10,7 @@
 
 #include "base/clock.h"
 #include "base/fdmsg.h"
+#include "base/link_hello.h"
 #include "net/timer.h"
 #include "node/door/gateway_door.h"
 #include "node/door/reply_queue.h"
@@ -30,7 +31,7 @@ static struct scene {
 } s;
 
 static const struct node_request GOOD = {
-	.version = NODE_VERSION, .verb = NODE_GET, .tag = 7, .team = "t", .id = "sandbox-1"
+	.verb = NODE_GET, .tag = 7, .team = "t", .id = "sandbox-1"
 };
 
 static void on_guard(struct timer *t)
@@ -84,13 +85,33 @@ static void scene_end(void)
 	loop_free(s.loop);
 }
 
-static int knock(void)
+static int knock_silently(void)
 {
 	struct sockaddr_un at = { .sun_family = AF_UNIX };
 	int sock = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
 
 	memcpy(at.sun_path, s.path, sizeof(s.path));
 	assert_int_equal(connect(sock, (struct sockaddr *)&at, sizeof(at)), 0);
+	return sock;
+}
+
+static ssize_t greet(int sock, struct link_hello hello)
+{
+	struct link_hello answer;
+	ssize_t n;
+
+	assert_int_equal(send(sock, &hello, sizeof(hello), 0), sizeof(hello));
+	while ((n = recv(sock, &answer, sizeof(answer), 0)) < 0 && errno == EAGAIN)
+		assert_true(loop_turn(s.loop));
+	return n;
+}
+
+static int knock(void)
+{
+	int sock = knock_silently();
+
+	assert_int_equal(greet(sock, link_hello_make(NODE_VERSION_MIN, NODE_VERSION_MAX)),
+			 sizeof(struct link_hello));
 	return sock;
 }
 
@@ -212,18 +233,8 @@ static void strangeness_is_refused_with_a_reason(void **state)
 		struct bytes text;
 		const char *why;
 	} rows[] = {
-		{ "version",
-		  { .version = NODE_VERSION + 1, .tag = 7, .id = "x" },
-		  { 0 },
-		  "version" },
-		{ "verb",
-		  { .version = NODE_VERSION, .verb = NODE_VERBS, .tag = 7 },
-		  { 0 },
-		  "verb" },
-		{ "verb far away",
-		  { .version = NODE_VERSION, .verb = UINT32_MAX, .tag = 7 },
-		  { 0 },
-		  "verb" },
+		{ "verb", { .verb = NODE_VERBS, .tag = 7 }, { 0 }, "verb" },
+		{ "verb far away", { .verb = UINT32_MAX, .tag = 7 }, { 0 }, "verb" },
 		{ "an id without end", (fill(long_id.id, 64), long_id), { 0 }, "id does not end" },
 		{ "a team without end",
 		  (fill(long_team.team, 64), long_team),
@@ -233,44 +244,31 @@ static void strangeness_is_refused_with_a_reason(void **state)
 		  (fill(long_template.template_id, 64), long_template),
 		  { 0 },
 		  "template does not end" },
-		{ "no id",
-		  { .version = NODE_VERSION, .verb = NODE_KILL, .tag = 7 },
-		  { 0 },
-		  "id is missing" },
+		{ "no id", { .verb = NODE_KILL, .tag = 7 }, { 0 }, "id is missing" },
 		{ "an id with a newline",
-		  { .version = NODE_VERSION, .verb = NODE_GET, .tag = 7, .id = "a\nb" },
+		  { .verb = NODE_GET, .tag = 7, .id = "a\nb" },
 		  { 0 },
 		  "strange" },
 		{ "no template",
-		  { .version = NODE_VERSION, .verb = NODE_CREATE, .tag = 7, .team = "t" },
+		  { .verb = NODE_CREATE, .tag = 7, .team = "t" },
 		  { 0 },
 		  "template is missing" },
-		{ "flags",
-		  { .version = NODE_VERSION, .tag = 7, .verb = NODE_LIST, .flags = 1u << 30 },
-		  { 0 },
-		  "flags" },
-		{ "no sockets",
-		  { .version = NODE_VERSION, .tag = 7, .verb = NODE_SOCKETS, .id = "x" },
-		  { 0 },
-		  "count" },
+		{ "flags", { .tag = 7, .verb = NODE_LIST, .flags = 1u << 30 }, { 0 }, "flags" },
+		{ "no sockets", { .tag = 7, .verb = NODE_SOCKETS, .id = "x" }, { 0 }, "count" },
 		{ "many sockets",
-		  { .version = NODE_VERSION,
-		    .tag = 7,
-		    .verb = NODE_SOCKETS,
-		    .id = "x",
-		    .count = 5 },
+		  { .tag = 7, .verb = NODE_SOCKETS, .id = "x", .count = 5 },
 		  { 0 },
 		  "count" },
 		{ "less text than said",
-		  { .version = NODE_VERSION, .tag = 7, .verb = NODE_LIST, .text_len = 6 },
+		  { .tag = 7, .verb = NODE_LIST, .text_len = 6 },
 		  BYTES_LIT("hello"),
 		  "text" },
 		{ "more text than said",
-		  { .version = NODE_VERSION, .tag = 7, .verb = NODE_LIST, .text_len = 4 },
+		  { .tag = 7, .verb = NODE_LIST, .text_len = 4 },
 		  BYTES_LIT("hello"),
 		  "text" },
 		{ "a NUL in the text",
-		  { .version = NODE_VERSION, .tag = 7, .verb = NODE_LIST, .text_len = 5 },
+		  { .tag = 7, .verb = NODE_LIST, .text_len = 5 },
 		  BYTES_LIT("he\0lo"),
 		  "NUL" },
 	};
@@ -525,7 +523,7 @@ static void strangers_are_turned_away(void **state)
 
 			if (setresuid(54321, 54321, 54321) < 0)
 				_exit(2);
-			sock = knock();
+			sock = knock_silently();
 			fcntl(sock, F_SETFL, 0);
 			n = recv(sock, &byte, 1, 0);
 			_exit(n <= 0 ? 0 : 1);
@@ -535,10 +533,34 @@ static void strangers_are_turned_away(void **state)
 		assert_int_equal(status, 0);
 	} else {
 		scene_open_for(geteuid() + 1);
-		sock = knock();
+		sock = knock_silently();
 		assert_int_equal(hear(sock, &r, NULL, 0, NULL, NULL), 0);
 		close(sock);
 	}
+	scene_end();
+}
+
+/* Who says no hello, or that of another version, is not heard; events are not for them either. */
+static void a_hello_comes_first(void **state)
+{
+	struct node_reply r;
+	int sock;
+
+	(void)state;
+	scene_open();
+	sock = knock_silently();
+	assert_true(loop_turn(s.loop));
+	door_tell_gone(s.door, "abc", 1);
+	assert_int_equal(recv(sock, &r, sizeof(r), 0), -1);
+	ask(sock, &GOOD, (struct bytes){ 0 });
+	assert_int_equal(hear(sock, &r, NULL, 0, NULL, NULL), 0);
+	close(sock);
+	sock = knock_silently(); /* it is told what is spoken here, and that is all */
+	assert_int_equal(greet(sock, link_hello_make(NODE_VERSION_MAX + 1, NODE_VERSION_MAX + 2)),
+			 sizeof(struct link_hello));
+	assert_int_equal(hear(sock, &r, NULL, 0, NULL, NULL), 0);
+	close(sock);
+	assert_int_equal(s.n, 0);
 	scene_end();
 }
 
@@ -555,7 +577,7 @@ static void no_more_than_so_many_gateways(void **state)
 		ask(socks[i], &GOOD, (struct bytes){ 0 });
 		assert_true(hear(socks[i], &r, NULL, 0, NULL, NULL) > 0);
 	}
-	socks[DOOR_GATEWAYS_MAX] = knock();
+	socks[DOOR_GATEWAYS_MAX] = knock_silently();
 	assert_int_equal(hear(socks[DOOR_GATEWAYS_MAX], &r, NULL, 0, NULL, NULL), 0);
 	close(socks[0]);
 	assert_true(loop_turn(s.loop));
@@ -599,7 +621,7 @@ static void a_path_left_behind_is_taken_over_a_live_one_is_not(void **state)
 	scene_open();
 	assert_int_equal(door_open(s.loop, s.path, 0, getegid(), &s.user, &second, &err), -1);
 	assert_non_null(strstr(err.msg, s.path));
-	close(knock());
+	close(knock_silently());
 	scene_end();
 }
 
@@ -627,6 +649,7 @@ int main(void)
 		CASE(a_gateway_that_never_reads_is_dropped_alone),
 		CASE(with_many_unanswered_it_may_ask_no_more),
 		CASE(strangers_are_turned_away),
+		CASE(a_hello_comes_first),
 		CASE(no_more_than_so_many_gateways),
 		CASE(it_may_be_closed_from_a_request),
 		CASE(a_path_left_behind_is_taken_over_a_live_one_is_not),

@@ -23,7 +23,7 @@ static struct scene {
 	int ups, gone, authorities, done;
 	uint32_t gone_slot;
 	char authority[64];
-	struct daemon_call call;
+	struct link_call call;
 	struct err answer;
 	int came;
 } s;
@@ -64,7 +64,6 @@ static void on_asked(struct watch *w, unsigned int events)
 			played_daemon_hang_up(&s.injector);
 		return;
 	}
-	assert_int_equal(rq.version, INJECTOR_VERSION);
 	assert_true(rq.tag != 0);
 	assert_int_equal(n, rq.verb == INJECTOR_START);
 	auto_close(&fd);
@@ -100,11 +99,12 @@ static void on_authority(struct injector_client *k, struct bytes pem)
 	assert_true(bytes_to_str(pem, s.authority, sizeof(s.authority)));
 }
 
-static void on_done(struct daemon_call *c, const struct err *err)
+static void on_done(struct link_call *c, const struct link_reply *r)
 {
+	(void)c;
 	s.done++;
-	s.answer = err ? *err : (struct err){ 0 };
-	s.came = take_fd(c->came);
+	s.answer = r->err ? *r->err : (struct err){ 0 };
+	s.came = link_reply_take_fd(r);
 }
 
 static void scene_open(bool exists)
@@ -117,7 +117,7 @@ static void scene_open(bool exists)
 	assert_int_equal(loop_open(&s.loop, &err), 0);
 	timer_init(&s.guard, s.loop, on_guard);
 	timer_start(&s.guard, GUARD_MS);
-	played_daemon_open(&s.injector, s.loop, "injector", on_asked);
+	played_daemon_open(&s.injector, s.loop, "injector", INJECTOR_VERSION_MAX, on_asked);
 	injector_client_open(&s.keep, s.loop, exists ? s.injector.path : "", &ops);
 }
 

@@ -25,14 +25,14 @@ static struct scene {
 	struct timer guard;
 	struct peer warden, egress;
 	struct warden_client wk;
-	struct daemon_client ek;
+	struct link ek;
 	struct slots slots;
 	uint32_t next_slot;
 	int ups[2], downs[2];
 	struct slot_wait waits[WAITS];
 	uint32_t got[WAITS];
 	size_t n_got;
-	struct warden_ask ask;
+	struct link_call ask;
 	int answered;
 	struct err answer;
 } s;
@@ -138,14 +138,14 @@ static void warden_down(struct warden_client *k)
 	slots_warden_down(&s.slots);
 }
 
-static void egress_up(struct daemon_client *k)
+static void egress_up(struct link *k)
 {
 	(void)k;
 	s.ups[1]++;
 	slots_links_changed(&s.slots);
 }
 
-static void egress_down(struct daemon_client *k)
+static void egress_down(struct link *k)
 {
 	(void)k;
 	s.downs[1]++;
@@ -155,7 +155,9 @@ static void egress_down(struct daemon_client *k)
 static void scene_open(size_t wanted, bool with_egress)
 {
 	static const struct warden_client_ops warden_ops = { warden_up, warden_down };
-	static const struct daemon_client_ops egress_ops = { egress_up, egress_down };
+	static const struct link_ops egress_ops = { .on_hello = egress_on_hello,
+						    .on_up = egress_up,
+						    .on_down = egress_down };
 	const struct warden_sizes sizes = { 1, 64, 64, 0, 64 };
 	struct err err;
 
@@ -163,19 +165,21 @@ static void scene_open(size_t wanted, bool with_egress)
 	assert_int_equal(loop_open(&s.loop, &err), 0);
 	timer_init(&s.guard, s.loop, on_guard);
 	timer_start(&s.guard, GUARD_MS);
-	played_daemon_open(&s.warden.it, s.loop, "links-warden", on_warden_asked);
-	played_daemon_open(&s.egress.it, s.loop, "links-egress", on_egress_asked);
+	played_daemon_open(&s.warden.it, s.loop, "links-warden", WARDEN_VERSION_MAX,
+			   on_warden_asked);
+	played_daemon_open(&s.egress.it, s.loop, "links-egress", EGRESS_VERSION_MAX,
+			   on_egress_asked);
 	warden_client_open(&s.wk, s.loop, s.warden.it.path, &sizes, &warden_ops);
-	egress_client_open(&s.ek, s.loop, with_egress ? s.egress.it.path : "", &egress_ops);
+	link_open(&s.ek, s.loop, with_egress ? s.egress.it.path : "", &egress_words, &egress_ops);
 	slots_open(&s.slots, s.loop, &s.wk, &s.ek, wanted);
 }
 
 static void scene_end(void)
 {
 	timer_stop(&s.guard);
-	warden_ask_cancel(&s.ask);
+	link_cancel(&s.ask);
 	slots_close(&s.slots);
-	daemon_client_close(&s.ek);
+	link_close(&s.ek);
 	warden_client_close(&s.wk);
 	played_daemon_close(&s.warden.it);
 	played_daemon_close(&s.egress.it);
@@ -192,10 +196,10 @@ static void on_slot(struct slot_wait *w, uint32_t slot)
 	s.got[s.n_got++] = slot;
 }
 
-static void on_answer(struct warden_ask *a, const struct warden_reply *reply, int *fds,
-		      size_t n_fds, const struct err *err)
+static void on_answer(struct link_call *a, const struct link_reply *r)
 {
-	(void)a, (void)reply, (void)fds, (void)n_fds;
+	const struct err *err = r->err;
+	(void)a;
 	s.answered++;
 	if (err)
 		s.answer = *err;

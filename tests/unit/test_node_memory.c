@@ -96,7 +96,7 @@ static void what_is_not_measured_yet_counts_together(void **state)
 
 static void no_more_is_promised_than_the_setting_says(void **state)
 {
-	const struct node_request status = { .version = NODE_VERSION, .verb = NODE_STATUS };
+	const struct node_request status = { .verb = NODE_STATUS };
 	char text[HEARD_MAX];
 	struct sandbox *b;
 

@@ -23,7 +23,8 @@ static void open_scene(struct mock_qemu *q)
 
 	scene_open();
 	snprintf(s.n->set[SET_STATE_DIR].text, sizeof(s.n->set[SET_STATE_DIR].text), "%s", s.dir);
-	s.n->reconcile.ask.keep = &s.n->warden; /* a look is under way: nobody begins another */
+	s.n->reconcile.ask.link =
+		&s.n->warden.link; /* a look is under way: nobody begins another */
 	box = box_new();
 	box_runs(box);
 	make_folder("vms");
@@ -37,7 +38,7 @@ static void open_scene(struct mock_qemu *q)
 static void close_scene(struct mock_qemu *q)
 {
 	mock_qemu_end(q);
-	s.n->reconcile.ask.keep = NULL;
+	s.n->reconcile.ask.link = NULL;
 	scene_end();
 }
 

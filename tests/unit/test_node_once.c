@@ -35,7 +35,7 @@ static void link_ends(void)
 {
 	close(s.sock);
 	s.sock = knock();
-	send_it((struct node_request){ .version = NODE_VERSION, .verb = NODE_STATUS }, "");
+	send_it((struct node_request){ .verb = NODE_STATUS }, "");
 	assert_int_equal(hear().code, ERR_NONE); /* what came before was seen */
 }
 
@@ -47,13 +47,13 @@ static void run_until_gone(size_t left)
 
 static void expect_quiet(void)
 {
-	send_it((struct node_request){ .version = NODE_VERSION, .verb = NODE_STATUS }, "");
+	send_it((struct node_request){ .verb = NODE_STATUS }, "");
 	assert_int_equal(hear().tag, s.tag);
 }
 
 static void give_up_of(const char *token)
 {
-	struct node_request rq = { .version = NODE_VERSION, .verb = NODE_GIVE_UP };
+	struct node_request rq = { .verb = NODE_GIVE_UP };
 
 	snprintf(rq.token, sizeof(rq.token), "%s", token);
 	send_it(rq, "");

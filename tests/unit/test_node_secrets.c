@@ -115,7 +115,7 @@ static void injector_asked(struct watch *w, unsigned int events)
 
 /* --- the scene ---------------------------------------------------------------------------- */
 
-static void nothing(struct daemon_client *k)
+static void nothing(struct link *k)
 {
 	(void)k;
 }
@@ -127,7 +127,9 @@ static void nothing_opened(struct injector_client *k)
 
 static void scene_open(void)
 {
-	static const struct daemon_client_ops ops = { nothing, nothing, NULL };
+	static const struct link_ops ops = { .on_hello = egress_on_hello,
+					     .on_up = nothing,
+					     .on_down = nothing };
 	static const struct injector_client_ops injector_ops = { nothing_opened,
 								 network_worker_gone, NULL };
 	struct err err;
@@ -136,13 +138,14 @@ static void scene_open(void)
 	assert_int_equal(loop_open(&s.loop, &err), 0);
 	timer_init(&s.guard, s.loop, on_guard);
 	timer_start(&s.guard, GUARD_MS);
-	played_daemon_open(&s.egress, s.loop, "secrets-egress", egress_asked);
-	played_daemon_open(&s.injector, s.loop, "secrets-injector", injector_asked);
+	played_daemon_open(&s.egress, s.loop, "secrets-egress", EGRESS_VERSION_MAX, egress_asked);
+	played_daemon_open(&s.injector, s.loop, "secrets-injector", INJECTOR_VERSION_MAX,
+			   injector_asked);
 	s.node = calloc(1, sizeof(*s.node));
 	s.sandbox = calloc(1, sizeof(*s.sandbox));
 	assert_true(s.node && s.sandbox);
 	s.node->loop = s.loop;
-	egress_client_open(&s.node->egress, s.loop, s.egress.path, &ops);
+	link_open(&s.node->egress, s.loop, s.egress.path, &egress_words, &ops);
 	injector_client_open(&s.node->injector, s.loop, s.injector.path, &injector_ops);
 	s.sandbox->node = s.node;
 	s.sandbox->slot = SLOT;
@@ -156,7 +159,7 @@ static void scene_end(void)
 {
 	timer_stop(&s.guard);
 	injector_client_close(&s.node->injector);
-	daemon_client_close(&s.node->egress);
+	link_close(&s.node->egress);
 	table_remove(&s.node->table, s.sandbox);
 	free(s.sandbox);
 	free(s.node);
@@ -182,6 +185,7 @@ static void on_request(struct door_user *u, struct door_asked *a, const struct n
 
 static void open_door(void)
 {
+	struct link_hello hello = link_hello_make(NODE_VERSION_MIN, NODE_VERSION_MAX);
 	static const struct door_user_ops ops = { on_request };
 	struct sockaddr_un at = { .sun_family = AF_UNIX };
 	struct err err;
@@ -198,6 +202,8 @@ static void open_door(void)
 	memcpy(at.sun_path, s.door_path, sizeof(s.door_path));
 	s.gateway = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
 	assert_int_equal(connect(s.gateway, (struct sockaddr *)&at, sizeof(at)), 0);
+	assert_int_equal(send(s.gateway, &hello, sizeof(hello), 0), sizeof(hello));
+	UNTIL(recv(s.gateway, &hello, sizeof(hello), MSG_DONTWAIT) > 0);
 }
 
 static void close_door(void)
@@ -218,8 +224,7 @@ static void close_door(void)
 
 static void say_secret(const char *text)
 {
-	struct node_request rq = { .version = NODE_VERSION,
-				   .verb = NODE_SECRET,
+	struct node_request rq = { .verb = NODE_SECRET,
 				   .tag = s.n_asked + 1,
 				   .team = "team",
 				   .text_len = (uint32_t)strlen(text) };

@@ -97,7 +97,7 @@ static void on_injector_asked(struct watch *w, unsigned int events)
 
 /* --- the scene ---------------------------------------------------------------------------- */
 
-static void nothing(struct daemon_client *k)
+static void nothing(struct link *k)
 {
 	(void)k;
 }
@@ -109,7 +109,9 @@ static void nothing_either(struct injector_client *k)
 
 static int set_up(void **state)
 {
-	static const struct daemon_client_ops egress_ops = { nothing, nothing, NULL };
+	static const struct link_ops egress_ops = { .on_hello = egress_on_hello,
+						    .on_up = nothing,
+						    .on_down = nothing };
 	static const struct injector_client_ops injector_ops = { nothing_either,
 								 network_worker_gone, NULL };
 	struct err err;
@@ -121,9 +123,11 @@ static int set_up(void **state)
 	assert_int_equal(loop_open(&s.n->loop, &err), 0);
 	timer_init(&s.guard, s.n->loop, on_guard);
 	timer_start(&s.guard, GUARD_MS);
-	played_daemon_open(&s.egress.it, s.n->loop, "telling-egress", on_egress_asked);
-	played_daemon_open(&s.injector.it, s.n->loop, "telling-injector", on_injector_asked);
-	egress_client_open(&s.n->egress, s.n->loop, s.egress.it.path, &egress_ops);
+	played_daemon_open(&s.egress.it, s.n->loop, "telling-egress", EGRESS_VERSION_MAX,
+			   on_egress_asked);
+	played_daemon_open(&s.injector.it, s.n->loop, "telling-injector", INJECTOR_VERSION_MAX,
+			   on_injector_asked);
+	link_open(&s.n->egress, s.n->loop, s.egress.it.path, &egress_words, &egress_ops);
 	injector_client_open(&s.n->injector, s.n->loop, s.injector.it.path, &injector_ops);
 	s.box->node = s.n;
 	s.box->slot = SLOT;
@@ -140,7 +144,7 @@ static int tear_down(void **state)
 	(void)state;
 	timer_stop(&s.guard);
 	network_done(s.box);
-	daemon_client_close(&s.n->egress);
+	link_close(&s.n->egress);
 	injector_client_close(&s.n->injector);
 	played_daemon_close(&s.egress.it);
 	played_daemon_close(&s.injector.it);

@@ -194,7 +194,7 @@ static const char *named(const char *build)
 
 static void run_until_up(void)
 {
-	while (!s.n->warden.up)
+	while (!s.n->warden.link.up)
 		assert_true(loop_turn(s.n->loop));
 }
 
@@ -252,7 +252,7 @@ static int scene_start(void **state)
 	if (files_open(n->loop, s.dir, s.dir, 0, &n->files, &err) < 0)
 		fail_msg("%s", err.msg);
 	creates_open(n);
-	played_daemon_open(&s.warden, n->loop, "templates-warden", on_asked);
+	played_daemon_open(&s.warden, n->loop, "templates-warden", WARDEN_VERSION_MAX, on_asked);
 	warden_client_open(&n->warden, n->loop, s.warden.path, &n->sizes, &ops);
 	base_open(n);
 	run_until_up();
@@ -384,7 +384,7 @@ static void the_newest_whole_one_of_its_inputs_is_used(void **state)
 
 static void run_until_dropped(size_t n)
 {
-	while (heard(WARDEN_TEMPLATE_DROP, NULL) < n || s.n->base.drop.keep)
+	while (heard(WARDEN_TEMPLATE_DROP, NULL) < n || s.n->base.drop.link)
 		assert_true(loop_turn(s.n->loop));
 }
 
@@ -402,13 +402,13 @@ static void what_nothing_differs_from_goes(void **state)
 	make_folder("sandboxes/nobodys"); /* its row may come back: what does it need? */
 	turn_again();
 	assert_int_equal(settle(), BASE_READY);
-	assert_null(s.n->base.drop.keep);
+	assert_null(s.n->base.drop.link);
 	remove_folder("sandboxes/nobodys");
 	make_folder("lost");
 	make_folder("lost/20261116-i1");
 	turn_again();
 	assert_int_equal(settle(), BASE_READY);
-	assert_null(s.n->base.drop.keep);
+	assert_null(s.n->base.drop.link);
 	remove_folder("lost/20261116-i1");
 	turn_again();
 	assert_int_equal(settle(), BASE_READY);

@@ -12,7 +12,9 @@ import os
 import socket
 import time
 
-VERSION = 3
+import link_hello
+
+VERSION = 4
 ID_MAX = 63
 FDS_MAX = 16
 LIST_MAX = 16
@@ -62,9 +64,8 @@ class Sizes(ctypes.Structure):
 
 
 class Request(ctypes.Structure):
-    _fields_ = [("version", ctypes.c_uint32),
+    _fields_ = [("tag", ctypes.c_uint64),
                 ("verb", ctypes.c_uint32),
-                ("tag", ctypes.c_uint64),
                 ("id", ctypes.c_char * (ID_MAX + 1)),
                 ("template_id", ctypes.c_char * (ID_MAX + 1)),
                 ("installation", ctypes.c_char * (ID_MAX + 1)),
@@ -144,14 +145,13 @@ class Answer:
             os.close(self.fds.pop())
 
 
-def request(verb, tag=0, vm="", template="", installation="", sizes=None, slot=0, count=0, flags=0,
-            version=VERSION):
+def request(verb, tag=0, vm="", template="", installation="", sizes=None, slot=0, count=0, flags=0):
     """One request as bytes. Ids may be str or bytes, and are put in as they are."""
     def text(value):
         raw = value.encode() if isinstance(value, str) else value
         return raw[:ID_MAX + 1].ljust(ID_MAX + 1, b"\0")
 
-    message = Request(version=version, verb=verb, tag=tag, sizes=sizes or Sizes(), slot=slot,
+    message = Request(verb=verb, tag=tag, sizes=sizes or Sizes(), slot=slot,
                       count=count, flags=flags)
     for name, value in (("id", vm), ("template_id", template), ("installation", installation)):  # exact bytes, NULs included
         ctypes.memmove(ctypes.addressof(message) + getattr(Request, name).offset, text(value),
@@ -169,9 +169,19 @@ class Client:
         self.early = {}
         try:
             self.sock.connect(str(path))
-        except OSError:
+            self.greet()
+        except (OSError, Gone):
             self.sock.close()
             raise
+
+    def greet(self):
+        self.sock.settimeout(ANSWER_SECONDS)
+        try:
+            link_hello.say(self.sock, VERSION)
+        except (BrokenPipeError, ConnectionResetError) as e:
+            raise Gone("the connection is closed") from e
+        finally:
+            self.sock.settimeout(None)
 
     def close(self):
         for answer in self.early.values():

@@ -37,7 +37,7 @@ def test_sizes_and_offsets(layout, name):
 def test_constants(layout):
     verbs = {f"WARDEN_{verb.name}": verb.value for verb in protocol.Verb}
     states = {f"WARDEN_{state.name}": state.value for state in protocol.State}
-    limits = {"WARDEN_VERSION": protocol.VERSION, "WARDEN_ID_MAX": protocol.ID_MAX,
+    limits = {"WARDEN_VERSION_MIN": protocol.VERSION, "WARDEN_VERSION_MAX": protocol.VERSION, "WARDEN_ID_MAX": protocol.ID_MAX,
               "WARDEN_FDS_MAX": protocol.FDS_MAX, "WARDEN_LIST_MAX": protocol.LIST_MAX,
               "WARDEN_VERBS": len(protocol.Verb)}
     assert {**verbs, **states, **limits} == {key: value for key, value in layout.items()

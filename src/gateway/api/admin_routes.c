@@ -180,26 +180,59 @@ static void admin_key_add(struct api_call *c)
 	find_team(c, on_team_to_add);
 }
 
+/* Of all daemons: what node says of those it asks goes beside the gateway's own. */
+static void add_versions(json_t *status, json_t *node, const struct link *l)
+{
+	json_t *versions = json_object(), *mismatches = json_array();
+	struct err err;
+
+	json_object_set_new(versions, "gateway", json_text(bytes_str(link_build)));
+	json_object_set_new(versions, "node",
+			    l->peer.build[0] ? json_text(bytes_str(l->peer.build)) : json_null());
+	if (l->mismatch) {
+		link_why(l, &err);
+		json_array_append_new(mismatches, json_text(bytes_str(err.msg)));
+	}
+	json_object_update(versions, json_object_get(node, "versions"));
+	json_array_extend(mismatches, json_object_get(node, "mismatches"));
+	json_object_del(node, "versions");
+	json_object_del(node, "mismatches");
+	json_object_set_new(status, "versions", versions);
+	json_object_set_new(status, "mismatches", mismatches);
+}
+
+/* `node` is taken; NULL: it says nothing. */
+static void answer_status(struct api_call *c, json_t *node)
+{
+	const struct api *a = c->g->api;
+	json_t *status = json_pack("{s:{s:I, s:I}, s:o}", "gateway", "connections",
+				   (json_int_t)(a->public ? a->public->n_conns : 0), "calls",
+				   (json_int_t)a->n_calls, "node", node ?: json_null());
+
+	add_versions(status, json_object_get(status, "node"), node_link_state(c->g->node));
+	api_answer(c, 200, status);
+}
+
 static void on_status(struct api_call *c, struct node_answer *said)
 {
-	struct api *a = c->g->api;
 	json_t *node = NULL;
 	struct err why;
 
 	if (said->err || json_decode(said->after, NODE_TEXT_MAX, STATUS_DEPTH_MAX, &node, &why) < 0)
-		node = json_null();
-	api_answer(c, 200,
-		   json_pack("{s:{s:I, s:I}, s:o}", "gateway", "connections",
-			     (json_int_t)(a->public ? a->public->n_conns : 0), "calls",
-			     (json_int_t)a->n_calls, "node", node));
+		node = NULL;
+	answer_status(c, node);
 }
 
 static void admin_status(struct api_call *c)
 {
 	const struct node_request rq = { .verb = NODE_STATUS };
+	struct err err;
 
+	c->on_node = on_status;
 	c->on_refused = NULL;
-	api_ask_node_or(c, &rq, (struct bytes){ 0 }, HEALTH_MS, on_status);
+	if (node_link_call(c->g->node, &c->node, &rq, (struct bytes){ 0 }, HEALTH_MS, api_on_node,
+			   &err) < 0)
+		answer_status(c, NULL);
 }
 
 static void on_lost(struct api_call *c, struct node_answer *said)

@@ -35,7 +35,7 @@ void api_call_free(struct api_call *c)
 {
 	struct api *a = c->g->api;
 
-	node_call_cancel(&c->node);
+	link_cancel(&c->node);
 	store_forget(&c->store);
 	if (c->job)
 		c->job->free(c->job);
@@ -244,15 +244,12 @@ void api_ask_store_any(struct api_call *c, const struct store_request *rq,
 		api_fail(c, 503, "%s", err.msg);
 }
 
-void api_on_node(struct node_call *call, const struct node_reply *reply, struct bytes after,
-		 int *fds, size_t n_fds, const struct err *err)
+void api_on_node(struct link_call *call, const struct link_reply *r)
 {
 	struct api_call *c = CONTAINER_OF(call, struct api_call, node);
-	struct node_answer said = { reply, after, err };
+	struct node_answer said = { node_reply_of(r), r->after, r->err };
 
-	(void)fds;
-	(void)n_fds;
-	if (err && c->on_refused)
+	if (r->err && c->on_refused)
 		c->on_refused(c, &said);
 	else
 		c->on_node(c, &said);

@@ -69,7 +69,7 @@ struct api_call {
 	uint32_t seconds;       /* of a refresh; of a list of snapshots how many at most */
 	bool outlives;          /* its client: what node answers is dealt with all the same */
 	struct buf body;
-	struct node_call node;
+	struct link_call node;
 	api_node_fn *on_node;
 	api_refused_fn *on_refused; /* gets answers that are errors; NULL: on_node does */
 	struct store_call store;
@@ -109,7 +109,6 @@ void api_ask_node(struct api_call *c, const struct node_request *rq, struct byte
 void api_ask_node_or(struct api_call *c, const struct node_request *rq, struct bytes text,
 		     uint64_t deadline_ms, api_node_fn *on_done);
 /* For those who ask by themselves: c->on_node and c->on_store_any are told. */
-void api_on_node(struct node_call *call, const struct node_reply *reply, struct bytes after,
-		 int *fds, size_t n_fds, const struct err *err);
+void api_on_node(struct link_call *call, const struct link_reply *r);
 void api_on_store_any(struct store_call *call, const struct store_result *ret,
 		      const struct err *err);

@@ -62,12 +62,12 @@ static void fail(struct api_call *c, const struct err *err)
 	case ERR_NONE:
 	case ERR_DENIED:
 	case ERR_MISMATCH:
+	case ERR_VERSION:
 	case ERR_UNAVAILABLE:
 	case ERR_INTERNAL:
 	case ERR_NO_SPACE:
 	case ERR_NO_FILES:
 	case ERR_BASE_LOST:
-	case ERR_VERSION:
 	case ERR_CODES:
 		log_warn("secrets: %s", err->msg);
 		api_fail(c, 502, "Secrets backend error");

@@ -95,7 +95,7 @@ static void guest_free(struct guest *g)
 	assert(!is_used(g) && g->hold == 0);
 	unlearn(g);
 	idle_remove(g);
-	node_call_cancel(&g->call);
+	link_cancel(&g->call);
 	timer_stop(&g->failed);
 	list_remove(g);
 	g->cache->n_guests--;
@@ -182,8 +182,7 @@ static void on_failed(struct timer *t)
 	settle(g);
 }
 
-static void on_sockets(struct node_call *call, const struct node_reply *reply, struct bytes after,
-		       int *fds, size_t n_fds, const struct err *err);
+static void on_sockets(struct link_call *call, const struct link_reply *r);
 
 /* In the name of who waits for longest. */
 static void ask_as(struct guest *g, const struct guest_user *u, struct node_request *rq)
@@ -289,9 +288,10 @@ static void refused(struct guest *g, const struct err *err)
 	g->hold--;
 }
 
-static void on_sockets(struct node_call *call, const struct node_reply *reply, struct bytes after,
-		       int *fds, size_t n_fds, const struct err *err)
+static void on_sockets(struct link_call *call, const struct link_reply *r)
 {
+	const struct err *err = r->err;
+	const struct node_reply *reply = node_reply_of(r);
 	struct guest *g = CONTAINER_OF(call, struct guest, call);
 	struct err none;
 
@@ -302,10 +302,10 @@ static void on_sockets(struct node_call *call, const struct node_reply *reply, s
 	} else if (reply->sandbox.state != NODE_RUNNING) {
 		err_set(&none, ERR_NOT_FOUND, 0, "sandbox %s is ending", g->id);
 		refused(g, &none);
-	} else if (n_fds == 0 || strncmp(reply->sandbox.id, g->id, sizeof(g->id)) != 0) {
+	} else if (r->n_fds == 0 || strncmp(reply->sandbox.id, g->id, sizeof(g->id)) != 0) {
 		err_set(&none, ERR_UNAVAILABLE, 0, "no sockets of sandbox %s", g->id);
 		refused(g, &none);
-	} else if (learn(g, &reply->sandbox, after, fds, n_fds, &none) < 0) {
+	} else if (learn(g, &reply->sandbox, r->after, r->fds, r->n_fds, &none) < 0) {
 		refused(g, &none);
 	} else {
 		hand_out(g);

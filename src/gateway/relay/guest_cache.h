@@ -56,7 +56,7 @@ struct guest { /* one sandbox */
 	size_t n_pool;
 	struct guest_users waiting, busy;
 	size_t n_users; /* in both */
-	struct node_call call;
+	struct link_call call;
 	bool asked; /* call is under way, */
 	bool wakes; /* and is for somebody who waits */
 	bool asked_to_agent;

@@ -21,7 +21,7 @@ struct signed_file {
 	struct gateway *g;
 	struct http_handler handler;
 	struct http_request *rq;
-	struct node_call call;
+	struct link_call call;
 	bool expired;       /* then it resumes nothing */
 	bool named;         /* by the client; it is paused: */
 	struct dispatch to; /* there */
@@ -58,13 +58,13 @@ static void refuse_err(struct http_request *rq, const struct err *err)
 		refuse(rq, 503, "the sandboxes cannot be asked");
 }
 
-static void on_found(struct node_call *c, const struct node_reply *reply, struct bytes after,
-		     int *fds, size_t n_fds, const struct err *err)
+static void on_found(struct link_call *c, const struct link_reply *r)
 {
+	const struct err *err = r->err;
+	const struct node_reply *reply = node_reply_of(r);
 	struct signed_file *f = CONTAINER_OF(c, struct signed_file, call);
 	struct dispatch *to = &f->to;
 
-	(void)after, (void)fds, (void)n_fds;
 	if (err && f->named) {
 		relay_refuse(f->rq, to, true, REFUSE_TOKEN);
 	} else if (err) {
@@ -85,7 +85,7 @@ static void on_gone(struct http_handler *h, const struct err *err)
 	struct signed_file *f = CONTAINER_OF(h, struct signed_file, handler);
 
 	(void)err;
-	node_call_cancel(&f->call);
+	link_cancel(&f->call);
 	free(f);
 }
 

@@ -8,6 +8,7 @@
 #include <sys/stat.h>
 #include <sys/un.h>
 
+#include "base/link_hello.h"
 #include "base/log.h"
 #include "base/fdmsg.h"
 #include "net/addr.h"
@@ -34,6 +35,7 @@ struct caller { /* one gateway */
 	struct door_asked *asked;
 	size_t n_asked;
 	bool busy, gone; /* in on_ready; freed at its end */
+	bool greeted;    /* its hello was answered: nothing is sent to it before */
 	struct caller *next, **prev;
 };
 
@@ -212,7 +214,8 @@ void door_tell_gone(struct gateway_door *d, const char *id, uint32_t generation)
 	r.sandbox.generation = generation;
 	for (struct caller *c = d->callers; c; c = next) {
 		next = c->next;
-		tell(c, &r, (struct bytes){ 0 }, NULL, 0);
+		if (c->greeted)
+			tell(c, &r, (struct bytes){ 0 }, NULL, 0);
 	}
 }
 
@@ -243,6 +246,19 @@ static void take_request(struct caller *c, struct bytes in)
 	c->door->user->ops->on_request(c->door->user, a, &rq, text);
 }
 
+/* False: it has not said it yet, or was dropped. */
+static bool greet(struct caller *c)
+{
+	struct err err = { 0 };
+
+	c->greeted = link_hello_answer(c->sock, NODE_VERSION_MIN, NODE_VERSION_MAX, &err) == 0;
+	if (c->greeted || err.sys == EAGAIN || err.sys == EINTR)
+		return c->greeted;
+	log_debug("a gateway was dropped: %s", err.msg);
+	drop(c);
+	return false;
+}
+
 /* False when there is nothing more now, or the gateway is gone. */
 static bool receive_one(struct caller *c)
 {
@@ -250,6 +266,8 @@ static bool receive_one(struct caller *c)
 	struct err err = { 0 };
 	size_t len = 0, n = 0;
 
+	if (!c->greeted)
+		return greet(c);
 	if (fdmsg_recv_some(c->sock, d->in, 1, sizeof(d->in), &len, NULL, 0, &n, &err) < 0) {
 		if (err.sys == EAGAIN || err.sys == EINTR)
 			return false;

@@ -100,9 +100,6 @@ int request_check(struct bytes in, struct node_request *ret, struct bytes *ret_t
 	if (in.len < sizeof(*ret))
 		return err_set(err, ERR_INVALID, 0, "%zu bytes are no request", in.len);
 	memcpy(ret, in.ptr, sizeof(*ret));
-	if (ret->version != NODE_VERSION)
-		return err_set(err, ERR_INVALID, 0, "version %u, this node speaks %d", ret->version,
-			       NODE_VERSION);
 	if (ret->tag == 0)
 		return err_set(err, ERR_INVALID, 0, "a request without a tag");
 	if (ret->verb >= NODE_VERBS)

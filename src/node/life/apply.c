@@ -9,7 +9,7 @@
 
 void apply_cancel(struct apply *a)
 {
-	warden_call_cancel(&a->call);
+	link_cancel(&a->call);
 	copier_link_close(&a->copier);
 }
 
@@ -32,12 +32,11 @@ static void on_answer(struct copier_link *l, enum copier_verb asked, const struc
 		finish(a, r, err);
 }
 
-static void on_started(struct warden_call *c, const struct warden_reply *reply, int *fds,
-		       size_t n_fds, const struct err *failed)
+static void on_started(struct link_call *c, const struct link_reply *r)
 {
+	const struct err *failed = r->err;
 	struct apply *a = CONTAINER_OF(c, struct apply, call);
 
-	(void)reply, (void)fds, (void)n_fds;
 	a->started = true;
 	if (failed)
 		finish(a, NULL, failed);
@@ -78,8 +77,9 @@ int apply_start(struct apply *a, struct loop *l, struct warden_client *w,
 		return -1;
 	}
 	snprintf(rq.id, sizeof(rq.id), "%s", spec->id);
-	if (warden_once_fds(w, &a->call, &rq, fds, COUNT(fds), WARDEN_CALL_MS, on_started, err) <
-	    0) {
+	if (warden_once_fds(w, &a->call,
+			    &(struct warden_asked){ &rq, fds, COUNT(fds), WARDEN_CALL_MS },
+			    on_started, err) < 0) {
 		apply_cancel(a);
 		return -1;
 	}

@@ -11,7 +11,7 @@ typedef void apply_done_fn(struct apply *a, const struct copier_reply *ret, cons
 struct apply { /* embedded by the owner; all zero: nothing under way */
 	/* Once, from the loop. What the copier says is a claim, as it runs with the VM's rights. */
 	apply_done_fn *on_done;
-	struct warden_call call;
+	struct link_call call;
 	struct copier_link copier;
 	bool started;     /* warden has answered */
 	struct err ended; /* it is gone, before that */

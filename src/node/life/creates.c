@@ -97,8 +97,8 @@ static uint64_t gone_since(const struct create *c)
 	const struct node *n = c->node;
 	uint64_t since = 0;
 
-	if (!n->warden.up)
-		since = n->warden.down_since_ms;
+	if (!n->warden.link.up)
+		since = n->warden.link.down_since_ms;
 	else if (!n->egress.up)
 		since = n->egress.down_since_ms;
 	else
@@ -123,8 +123,7 @@ static void on_impatient(struct timer *t)
 	if (!c->prev) /* it has its sandbox, which has limits of its own */
 		return;
 	if (gone && now - gone >= CREATE_LINK_MS) {
-		err_set(&err, ERR_UNAVAILABLE, 0, "%s is not running on this host",
-			c->node->warden.up ? "egress" : "warden");
+		node_links_why(c->node, &err);
 		refuse(c, &err);
 	} else if (now - c->since_ms >= CREATE_WAIT_MS) {
 		err_set(&err, ERR_TIMEOUT, 0, "no sandbox in %d seconds", CREATE_WAIT_MS / 1000);
@@ -248,7 +247,7 @@ void creates_failed(struct sandbox *s, const struct err *why)
 	}
 	if (c && !is_wanted(c))
 		drop_unwanted(c);
-	else if (c && n->warden.up)
+	else if (c && n->warden.link.up)
 		blame(c, why);
 	else if (!c)
 		n->creates.pool_rests_until_ms = loop_now_ms(n->loop) + CREATE_POOL_REST_MS;

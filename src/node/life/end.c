@@ -56,8 +56,8 @@ static void stop_all(struct sandbox *s)
 		close(take_fd(&s->disk));
 	files_opened_close(&s->below);
 	slots_cancel(&s->slot_wait);
-	warden_call_cancel(&s->call);
-	warden_ask_cancel(&s->ask);
+	link_cancel(&s->call);
+	link_cancel(&s->ask);
 	guest_sockets_cancel(&s->socket);
 	network_cancel(s);
 	restore_cancel(&s->restore);

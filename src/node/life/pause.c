@@ -33,7 +33,7 @@ struct pausing {
 	uint64_t link_until_ms;
 	struct files_call files;
 	int control; /* our end of the copier's socket; -1: none */
-	struct warden_call call;
+	struct link_call call;
 	struct guest_sockets sockets;
 	struct save save;
 	struct save_user save_user;
@@ -74,7 +74,7 @@ static void over(struct pausing *p)
 	turn_leave(&p->turn);
 	timer_stop(&p->link);
 	files_cancel(&p->files);
-	warden_call_cancel(&p->call);
+	link_cancel(&p->call);
 	guest_sockets_cancel(&p->sockets);
 	save_cancel(&p->save);
 	thaw_cancel(&p->thaw);
@@ -496,12 +496,11 @@ static void ask_sockets(struct pausing *p)
 
 /* --- before it: files, a monitor, a copier ------------------------------------------------ */
 
-static void on_copier(struct warden_call *c, const struct warden_reply *reply, int *fds,
-		      size_t n_fds, const struct err *err)
+static void on_copier(struct link_call *c, const struct link_reply *r)
 {
+	const struct err *err = r->err;
 	struct pausing *p = CONTAINER_OF(c, struct pausing, call);
 
-	(void)reply, (void)fds, (void)n_fds;
 	if (err) {
 		fail(p, err);
 		return;
@@ -530,8 +529,9 @@ static void start_copier(struct pausing *p, struct files_opened *got)
 	fds[COPIER_FD_MEMORY] = take_fd(&got->memory);
 	fds[COPIER_FD_STATE] = take_fd(&got->state);
 	memcpy(rq.id, p->sandbox->info.id, sizeof(rq.id));
-	if (warden_once_fds(&p->sandbox->node->warden, &p->call, &rq, fds, COPIER_FDS,
-			    WARDEN_CALL_MS, on_copier, &err) < 0)
+	if (warden_once_fds(&p->sandbox->node->warden, &p->call,
+			    &(struct warden_asked){ &rq, fds, COPIER_FDS, WARDEN_CALL_MS },
+			    on_copier, &err) < 0)
 		fail(p, &err);
 	else
 		ask_sockets(p); /* beside it: a guest freezes slower than a copier starts */
@@ -596,7 +596,7 @@ static void wait_for_warden(struct timer *t)
 	if (p->sandbox->copying) { /* an earlier copy of its disk is not whole yet */
 		p->link_until_ms = loop_now_ms(n->loop) + PAUSE_LINK_MS;
 		timer_start(&p->link, PAUSE_LOOK_MS);
-	} else if (n->warden.up) {
+	} else if (n->warden.link.up) {
 		want_monitor(p);
 	} else if (loop_now_ms(n->loop) >= p->link_until_ms) {
 		err_set(&err, ERR_UNAVAILABLE, 0, "warden is not running on this host");

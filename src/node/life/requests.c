@@ -306,12 +306,35 @@ static json_t *status_json(const struct node *n)
 		(json_int_t)n->set[SET_SANDBOXES_MAX].number, "waiting", (json_int_t)n->creates.n,
 		"ending", (json_int_t)n->table.in_state[SANDBOX_ENDING], "emulated",
 		(int)f->emulated, "accel", json_text(bytes_str(f->accel)), "qemu",
-		json_text(bytes_str(f->vmm_version)), "warden", (int)n->warden.up, "egress",
+		json_text(bytes_str(f->vmm_version)), "warden", (int)n->warden.link.up, "egress",
 		(int)n->egress.up, "injector",
-		(int)(n->injector.link.up && daemon_exists(&n->injector.link)), "slotsReady",
+		(int)(n->injector.link.up && link_exists(&n->injector.link)), "slotsReady",
 		(json_int_t)n->slots.n_ready, "pooledIDs", pooled_json(n), "quarantined",
 		(json_int_t)n->quarantine.n, "quarantine", quarantine_json(n), "templatesLost",
 		base_lost_ids(n));
+}
+
+/* Which build each daemon is that node asks, and what keeps them from understanding each other. */
+static int add_versions(const struct node *n, json_t *status)
+{
+	const struct link *const links[] = { &n->warden.link, &n->egress, &n->injector.link };
+	static const char *const names[] = { "warden", "egress", "injector" };
+	json_t *versions = json_object(), *mismatches = json_array();
+	int failed = json_object_set_new(versions, "node", json_text(bytes_str(link_build)));
+	struct err err;
+
+	for (size_t i = 0; i < COUNT(links); i++) {
+		const char *build = links[i]->peer.build;
+
+		failed |= json_object_set_new(versions, names[i],
+					      build[0] ? json_text(bytes_str(build)) : json_null());
+		if (links[i]->mismatch)
+			link_why(links[i], &err);
+		if (links[i]->mismatch)
+			failed |= json_array_append_new(mismatches, json_text(bytes_str(err.msg)));
+	}
+	return failed | json_object_set_new(status, "versions", versions) |
+	       json_object_set_new(status, "mismatches", mismatches);
 }
 
 static void verb_status(struct node *n, struct door_asked *a, const struct node_request *rq,
@@ -323,7 +346,7 @@ static void verb_status(struct node *n, struct door_asked *a, const struct node_
 
 	(void)rq, (void)text;
 	lost_status(n, v);
-	if (!v || add_memory(n, v) != 0 || absence_describe(n, v) < 0)
+	if (!v || add_memory(n, v) != 0 || add_versions(n, v) != 0 || absence_describe(n, v) < 0)
 		refuse_memory(a);
 	else if (json_encode(v, &out, &err) < 0)
 		door_refuse(a, &err);

@@ -148,8 +148,8 @@ void resume_failed(struct sandbox *s, const struct err *why)
 
 	files_cancel(&s->files);
 	slots_cancel(&s->slot_wait);
-	warden_call_cancel(&s->call);
-	warden_ask_cancel(&s->ask);
+	link_cancel(&s->call);
+	link_cancel(&s->ask);
 	guest_sockets_cancel(&s->socket);
 	restore_cancel(&s->restore);
 	network_cancel(s);
@@ -471,8 +471,7 @@ static void wait_for_links(struct timer *t)
 	if (node_links_up(n)) {
 		load_files(r);
 	} else if (loop_now_ms(n->loop) >= r->links_until_ms) {
-		err_set(&err, ERR_UNAVAILABLE, 0, "%s is not running on this host",
-			n->warden.up ? "egress" : "warden");
+		node_links_why(n, &err);
 		fail(r, &err);
 	} else {
 		timer_start(&r->late, RESUME_LOOK_MS);

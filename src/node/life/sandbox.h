@@ -78,8 +78,8 @@ struct sandbox {
 	int disk;                  /* until warden has it; -1: none */
 	struct files_opened below; /* of its snapshot, the same */
 	struct slot_wait slot_wait;
-	struct warden_call call;
-	struct warden_ask ask; /* vm_stop.c */
+	struct link_call call;
+	struct link_call ask; /* vm_stop.c */
 	struct guest_sockets socket;
 	struct network network;
 	struct machine machine;

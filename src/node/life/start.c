@@ -138,13 +138,12 @@ static int begin_restore(struct sandbox *s, struct err *err)
 	return restore_start(&s->restore, &s->machine, s->node->loop, &spec, err);
 }
 
-static void on_started(struct warden_call *c, const struct warden_reply *reply, int *fds,
-		       size_t n_fds, const struct err *failed)
+static void on_started(struct link_call *c, const struct link_reply *r)
 {
+	const struct err *failed = r->err;
 	struct sandbox *s = CONTAINER_OF(c, struct sandbox, call);
 	struct err err;
 
-	(void)reply, (void)fds, (void)n_fds;
 	if (failed) {
 		fail(s, failed);
 		return;
@@ -189,7 +188,8 @@ static void launch(struct sandbox *s)
 	snprintf(rq.id, sizeof(rq.id), "%s", s->info.id);
 	snprintf(rq.template_id, sizeof(rq.template_id), "%s", s->base_id);
 	sandbox_enter(&s->node->table, s, SANDBOX_STARTING);
-	if (warden_once_fds(&s->node->warden, &s->call, &rq, fds, n, WARDEN_CALL_MS, on_started,
+	if (warden_once_fds(&s->node->warden, &s->call,
+			    &(struct warden_asked){ &rq, fds, n, WARDEN_CALL_MS }, on_started,
 			    &err) < 0)
 		fail(s, &err);
 	else

@@ -11,12 +11,11 @@ static void on_again(struct timer *t)
 	ask(CONTAINER_OF(t, struct sandbox, timer));
 }
 
-static void on_answer(struct warden_ask *a, const struct warden_reply *reply, int *fds,
-		      size_t n_fds, const struct err *err)
+static void on_answer(struct link_call *a, const struct link_reply *r)
 {
+	const struct err *err = r->err;
 	struct sandbox *s = CONTAINER_OF(a, struct sandbox, ask);
 
-	(void)reply, (void)fds, (void)n_fds;
 	if (err && err->code == ERR_DENIED) { /* another installation's: not ours to stop */
 		log_warn("stop %s: %s; it is left alone", s->info.id, err->msg);
 	} else if (err && err->code != ERR_NOT_FOUND) {

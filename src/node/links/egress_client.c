@@ -5,65 +5,70 @@
 #include <stdio.h>
 
 #include "base/log.h"
+#include "node/links/reset.h"
 
-static_assert(offsetof(struct egress_request, tag) == offsetof(struct daemon_request, tag) &&
-		      offsetof(struct egress_request, slot) ==
-			      offsetof(struct daemon_request, slot) &&
-		      offsetof(struct egress_reply, code) == offsetof(struct daemon_reply, code),
+static_assert(offsetof(struct egress_request, verb) == offsetof(struct link_head, what) &&
+		      offsetof(struct egress_reply, code) == offsetof(struct link_head, what),
 	      "they begin as all do");
-static_assert((int)EGRESS_DOORS <= (int)DAEMON_FDS_MAX, "doors fit a message");
 
-void egress_client_open(struct daemon_client *k, struct loop *l, const char *path,
-			const struct daemon_client_ops *ops)
-{
-	static const struct daemon_words words = {
-		.name = "egress",
-		.request = sizeof(struct egress_request),
-		.reply = sizeof(struct egress_reply),
-		.msg = offsetof(struct egress_reply, msg),
-		.msg_size = sizeof(((struct egress_reply *)0)->msg),
-		.hello = { .version = EGRESS_VERSION, .verb = EGRESS_RESET },
-	};
-
-	daemon_client_open(k, l, path, &words, ops);
-}
+const struct link_words egress_words = {
+	.name = "egress",
+	.own_name = "node",
+	.min = EGRESS_VERSION_MIN,
+	.max = EGRESS_VERSION_MAX,
+	.request_max = sizeof(struct egress_request),
+	.reply_min = sizeof(struct egress_reply),
+	.reply_max = sizeof(struct egress_reply),
+	.msg = offsetof(struct egress_reply, msg),
+	.msg_size = sizeof(((struct egress_reply *)0)->msg),
+	.named = true,
+	.calls_max = DAEMON_CALLS_MAX,
+	.fds_max = 1,
+	.batch = DAEMON_BATCH,
+	.silence_ms = DAEMON_SILENCE_MS,
+};
 
 static struct bytes bytes_of(const struct egress_request *rq)
 {
 	return (struct bytes){ (const uint8_t *)rq, sizeof(*rq) };
 }
 
-int egress_ask(struct daemon_client *k, struct daemon_call *c, const struct egress_asked *what,
-	       void (*on_done)(struct daemon_call *c, const struct err *err), struct err *err)
+void egress_on_hello(struct link *l)
 {
-	const struct egress_request rq = { .version = EGRESS_VERSION,
-					   .verb = what->verb,
-					   .slot = what->slot };
-	struct daemon_asked asked = { .request = bytes_of(&rq), .n_fds = what->n_fds };
+	const struct egress_request rq = { .verb = EGRESS_RESET };
 
-	memcpy(asked.fds, what->fds, sizeof(asked.fds));
-	return daemon_ask(k, c, &asked, on_done, err);
+	reset_ask(l, bytes_of(&rq));
 }
 
-static void tell(struct daemon_client *k, const struct egress_request *rq)
+int egress_ask(struct link *l, struct link_call *c, const struct egress_asked *what,
+	       link_done_fn *on_done, struct err *err)
 {
-	const struct daemon_asked asked = { .request = bytes_of(rq) };
+	const struct egress_request rq = { .verb = what->verb, .slot = what->slot };
+	const struct link_ask ask = { .request = bytes_of(&rq),
+				      .fds = what->fds,
+				      .n_fds = what->n_fds };
+
+	return link_ask(l, c, &ask, on_done, err);
+}
+
+static void tell(struct link *l, const struct egress_request *rq)
+{
+	const struct link_ask ask = { .request = bytes_of(rq) };
 	struct err err;
 
-	if (k->up && daemon_exists(k) && daemon_ask(k, NULL, &asked, NULL, &err) < 0)
+	if (l->up && link_exists(l) && link_ask(l, NULL, &ask, NULL, &err) < 0)
 		log_error("%s", err.msg);
 }
 
-void egress_close_doors(struct daemon_client *k, uint32_t slot)
+void egress_close_doors(struct link *l, uint32_t slot)
 {
-	tell(k, &(struct egress_request){
-			.version = EGRESS_VERSION, .verb = EGRESS_CLOSE, .slot = slot });
+	tell(l, &(struct egress_request){ .verb = EGRESS_CLOSE, .slot = slot });
 }
 
-void egress_name(struct daemon_client *k, uint32_t slot, const char *id)
+void egress_name(struct link *l, uint32_t slot, const char *id)
 {
-	struct egress_request rq = { .version = EGRESS_VERSION, .verb = EGRESS_NAME, .slot = slot };
+	struct egress_request rq = { .verb = EGRESS_NAME, .slot = slot };
 
 	snprintf(rq.id, sizeof(rq.id), "%s", id);
-	tell(k, &rq);
+	tell(l, &rq);
 }

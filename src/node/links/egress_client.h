@@ -2,23 +2,22 @@
 #pragma once
 
 #include "egress/protocol.h"
-#include "node/links/daemon_client.h"
+#include "net/link.h"
 
-void egress_client_open(struct daemon_client *k, struct loop *l, const char *path,
-			const struct daemon_client_ops *ops);
+extern const struct link_words egress_words;
+void egress_on_hello(struct link *l); /* for struct link_ops: it is to forget all */
 
 struct egress_asked { /* with the descriptors of that verb, which are taken in any case */
 	enum egress_verb verb;
 	uint32_t slot;
-	int fds[DAEMON_FDS_MAX];
+	int fds[EGRESS_DOORS];
 	size_t n_fds;
 };
 
 /* Fails when egress is not up. */
-int egress_ask(struct daemon_client *k, struct daemon_call *c, const struct egress_asked *what,
-	       void (*on_done)(struct daemon_call *c, const struct err *err),
-	       struct err *err) NODISCARD;
+int egress_ask(struct link *l, struct link_call *c, const struct egress_asked *what,
+	       link_done_fn *on_done, struct err *err) NODISCARD;
 
 /* No answer is waited for; nothing happens when it is not up. */
-void egress_close_doors(struct daemon_client *k, uint32_t slot);
-void egress_name(struct daemon_client *k, uint32_t slot, const char *id);
+void egress_close_doors(struct link *l, uint32_t slot);
+void egress_name(struct link *l, uint32_t slot, const char *id);

@@ -1,19 +1,19 @@
 /* guest_sockets.c - one request, and a look at how many came. */
 #include "node/links/guest_sockets.h"
 
-static void on_answer(struct warden_ask *a, const struct warden_reply *reply, int *fds,
-		      size_t n_fds, const struct err *failed)
+static void on_answer(struct link_call *a, const struct link_reply *r)
 {
+	const struct err *failed = r->err;
 	struct guest_sockets *g = CONTAINER_OF(a, struct guest_sockets, ask);
+	uint32_t asked = warden_request_of(r)->count;
 	struct err err;
 
-	(void)reply;
-	if (!failed && n_fds != a->request.count) {
-		err_set(&err, ERR_INTERNAL, 0, "warden sent %zu sockets instead of %u", n_fds,
-			a->request.count);
+	if (!failed && r->n_fds != asked) {
+		err_set(&err, ERR_INTERNAL, 0, "warden sent %zu sockets instead of %u", r->n_fds,
+			asked);
 		failed = &err;
 	}
-	g->on_done(g, fds, failed);
+	g->on_done(g, r->fds, failed);
 }
 
 void guest_sockets_ask(struct guest_sockets *g, struct warden_client *k, const char *id,
@@ -29,5 +29,5 @@ void guest_sockets_ask(struct guest_sockets *g, struct warden_client *k, const c
 
 void guest_sockets_cancel(struct guest_sockets *g)
 {
-	warden_ask_cancel(&g->ask);
+	link_cancel(&g->ask);
 }

@@ -6,7 +6,7 @@
 struct guest_sockets { /* embedded by the caller; all zero: nothing under way */
 	/* Once, from the loop. The callee takes what it wants of fds, the rest is closed. */
 	void (*on_done)(struct guest_sockets *g, int *fds, const struct err *err);
-	struct warden_ask ask;
+	struct link_call ask;
 };
 
 /* For the VM `id`, waiting for warden as long as warden_again() does. */

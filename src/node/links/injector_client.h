@@ -3,15 +3,15 @@
  */
 #pragma once
 
-#include "node/links/daemon_client.h"
 #include "injector/protocol.h"
+#include "net/link.h"
 
 enum { INJECTOR_FACTS_MAX = 64 * 1024 };
 
 struct injector_client {
-	struct daemon_client link;
+	struct link link;
 	const struct injector_client_ops *ops;
-	struct daemon_call facts;
+	struct link_call facts;
 	char *seal_key; /* base64; NULL: not known yet */
 };
 
@@ -32,9 +32,8 @@ struct injector_sandbox {
 	const char *id, *team;
 };
 
-/* `rules`, a descriptor, is taken in any case. c->came is the worker's end. */
-int injector_start(struct injector_client *k, struct daemon_call *c,
-		   const struct injector_sandbox *of, int rules,
-		   void (*on_done)(struct daemon_call *c, const struct err *err),
+/* `rules`, a descriptor, is taken in any case. The reply's is the worker's end. */
+int injector_start(struct injector_client *k, struct link_call *c,
+		   const struct injector_sandbox *of, int rules, link_done_fn *on_done,
 		   struct err *err) NODISCARD;
 void injector_stop(struct injector_client *k, uint32_t slot); /* no answer is waited for */

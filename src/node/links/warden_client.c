@@ -1,242 +1,152 @@
-/* warden_client.c - connect, say hello, and do it again when warden is gone. */
+/* warden_client.c - warden's words: its facts first, then what is asked in the installation's name.
+ */
 #include "node/links/warden_client.h"
 
 #include <assert.h>
-#include <errno.h>
+#include <limits.h>
+#include <stdio.h>
 
 #include "base/log.h"
 
-/* As warden_link_call(), in the name of the installation. */
-static int call(struct warden_client *k, struct warden_call *c, const struct warden_request *rq,
-		const int *fds, size_t n_fds, uint64_t deadline_ms,
-		void (*on_done)(struct warden_call *c, const struct warden_reply *reply, int *fds,
-				size_t n_fds, const struct err *err),
-		struct err *err)
+enum { WARDEN_REPLIES_BATCH = 16 };
+
+static_assert(offsetof(struct warden_request, verb) == offsetof(struct link_head, what) &&
+		      offsetof(struct warden_reply, code) == offsetof(struct link_head, what),
+	      "they begin as all do");
+static_assert((int)FDMSG_FDS_MAX >= (int)WARDEN_FDS_MAX, "a message holds fewer than warden sends");
+
+static struct warden_client *of_link(struct link *l)
+{
+	return CONTAINER_OF(l, struct warden_client, link);
+}
+
+const struct warden_reply *warden_reply_of(const struct link_reply *r)
+{
+	const void *at = r->head.ptr; /* aligned: a message has memory of its own */
+
+	return at;
+}
+
+const struct warden_request *warden_request_of(const struct link_reply *r)
+{
+	const void *at = r->request.ptr; /* the same */
+
+	return at;
+}
+
+/* In the name of the installation. */
+static int ask(struct warden_client *k, struct link_call *c, const struct warden_request *rq,
+	       struct link_ask what, link_done_fn *on_done, struct err *err)
 {
 	struct warden_request ours = *rq;
 
 	snprintf(ours.installation, sizeof(ours.installation), "%s", k->installation ?: "");
-	return warden_link_call(k->link, c, &ours, fds, n_fds, deadline_ms, on_done, err);
+	what.request = (struct bytes){ (const uint8_t *)&ours, sizeof(ours) };
+	return link_ask(&k->link, c, &what, on_done, err);
 }
 
-static void connect_now(struct warden_client *k);
-static void send_waiting(struct warden_client *k);
-
-static void went_down(struct warden_client *k)
+static void on_facts(struct link_call *c, const struct link_reply *r)
 {
-	if (!k->up)
+	struct warden_client *k = CONTAINER_OF(c, struct warden_client, first);
+	const struct warden_reply *reply = warden_reply_of(r);
+
+	if (r->err) {
+		log_warn("warden: %s", r->err->msg);
+		link_hang_up(&k->link);
 		return;
-	k->up = false;
-	k->down_since_ms = loop_now_ms(k->loop);
-	k->ops->on_down(k);
-}
-
-static void on_gone(struct warden_link_user *u, const struct err *err)
-{
-	struct warden_client *k = CONTAINER_OF(u, struct warden_client, user);
-
-	log_warn("%s", err->msg);
-	warden_link_close(TAKE(k->link));
-	timer_start(&k->retry, WARDEN_RETRY_MS);
-	went_down(k);
-}
-
-static void hello(struct warden_client *k);
-
-static void on_hello(struct warden_call *c, const struct warden_reply *reply, int *fds,
-		     size_t n_fds, const struct err *err)
-{
-	struct warden_client *k = CONTAINER_OF(c, struct warden_client, hello);
-
-	(void)fds, (void)n_fds;
-	if (err && err->sys == EAGAIN) {
-		timer_start(&k->retry, WARDEN_BUSY_MS);
-	} else if (err) {
-		log_warn("warden: %s", err->msg);
-		warden_link_hang_up(k->link); /* on_gone follows */
-	} else {
-		k->facts_number += memcmp(&k->facts, &reply->facts, sizeof(k->facts)) != 0;
-		k->facts = reply->facts;
-		k->up = true;
-		k->told = false;
-		log_info("warden is up: %s, %s", k->facts.accel, k->facts.vmm_version);
-		k->ops->on_up(k);
-		send_waiting(k);
 	}
+	k->facts_number += memcmp(&k->facts, &reply->facts, sizeof(k->facts)) != 0;
+	k->facts = reply->facts;
+	log_info("warden has %s, %s", k->facts.accel, k->facts.vmm_version);
+	link_up(&k->link);
 }
 
-static void hello(struct warden_client *k)
+static void on_hello(struct link *l)
 {
+	struct warden_client *k = of_link(l);
 	const struct warden_request rq = { .verb = WARDEN_FACTS, .sizes = k->sizes };
+	const struct link_ask first = { .answer_ms = WARDEN_CALL_MS,
+					.busy_ms = WARDEN_BUSY_MS,
+					.first = true };
 	struct err err;
 
-	if (call(k, &k->hello, &rq, NULL, 0, WARDEN_CALL_MS, on_hello, &err) < 0)
-		warden_link_hang_up(k->link);
+	if (ask(k, &k->first, &rq, first, on_facts, &err) < 0)
+		link_hang_up(l);
 }
 
-static void connect_now(struct warden_client *k)
+static void on_up(struct link *l)
 {
-	static const struct warden_link_ops ops = { on_gone };
-	struct err err;
-
-	k->user.ops = &ops;
-	if (warden_link_open(k->loop, k->path, &k->user, &k->link, &err) == 0) {
-		hello(k);
-		return;
-	}
-	if (!k->told)
-		log_warn("%s; tried again every %d ms", err.msg, WARDEN_RETRY_MS);
-	k->told = true;
-	timer_start(&k->retry, WARDEN_RETRY_MS);
+	of_link(l)->ops->on_up(of_link(l));
 }
 
-static void on_retry(struct timer *t)
+static void on_down(struct link *l)
 {
-	struct warden_client *k = CONTAINER_OF(t, struct warden_client, retry);
-
-	if (!k->link)
-		connect_now(k);
-	else if (!k->up)
-		hello(k);
-	else
-		send_waiting(k);
+	of_link(l)->ops->on_down(of_link(l));
 }
 
 void warden_client_open(struct warden_client *k, struct loop *l, const char *path,
 			const struct warden_sizes *sizes, const struct warden_client_ops *ops)
 {
-	*k = (struct warden_client){ .ops = ops, .loop = l, .path = path, .sizes = *sizes };
-	k->last = &k->waiting;
-	k->down_since_ms = loop_now_ms(l);
-	timer_init(&k->retry, l, on_retry);
-	timer_start(&k->retry, 0);
+	static const struct link_words words = {
+		.name = "warden",
+		.own_name = "node",
+		.min = WARDEN_VERSION_MIN,
+		.max = WARDEN_VERSION_MAX,
+		.request_max = sizeof(struct warden_request),
+		.reply_min = sizeof(struct warden_reply),
+		.reply_max = sizeof(struct warden_reply),
+		.msg = offsetof(struct warden_reply, msg),
+		.msg_size = sizeof(((struct warden_reply *)0)->msg),
+		.sys = offsetof(struct warden_reply, sys),
+		.calls_max = WARDEN_CALLS_MAX,
+		.sent_max = WARDEN_SENT_MAX,
+		.fds_max = WARDEN_FDS_MAX,
+		.batch = WARDEN_REPLIES_BATCH,
+	};
+	static const struct link_ops link_ops = { .on_hello = on_hello,
+						  .on_up = on_up,
+						  .on_down = on_down };
+
+	*k = (struct warden_client){ .ops = ops, .sizes = *sizes };
+	link_open(&k->link, l, path, &words, &link_ops);
 }
 
 void warden_client_close(struct warden_client *k)
 {
-	while (k->waiting)
-		warden_ask_cancel(k->waiting);
-	timer_stop(&k->retry);
-	warden_link_close(TAKE(k->link));
-	k->up = false;
+	link_close(&k->link);
 }
 
-int warden_once_fds(struct warden_client *k, struct warden_call *c, const struct warden_request *rq,
-		    const int *fds, size_t n_fds, uint64_t deadline_ms,
-		    void (*on_done)(struct warden_call *c, const struct warden_reply *reply,
-				    int *fds, size_t n_fds, const struct err *err),
-		    struct err *err)
+int warden_once_fds(struct warden_client *k, struct link_call *c, const struct warden_asked *what,
+		    link_done_fn *on_done, struct err *err)
 {
-	if (k->up)
-		return call(k, c, rq, fds, n_fds, deadline_ms, on_done, err);
-	for (size_t i = 0; i < n_fds; i++)
-		close(fds[i]);
-	return err_set(err, ERR_UNAVAILABLE, 0, "warden is gone");
+	const struct link_ask once = { .fds = what->fds,
+				       .n_fds = what->n_fds,
+				       .deadline_ms = what->deadline_ms };
+
+	return ask(k, c, what->request, once, on_done, err);
 }
 
-int warden_once(struct warden_client *k, struct warden_call *c, const struct warden_request *rq,
-		void (*on_done)(struct warden_call *c, const struct warden_reply *reply, int *fds,
-				size_t n_fds, const struct err *err),
-		struct err *err)
+int warden_once(struct warden_client *k, struct link_call *c, const struct warden_request *rq,
+		link_done_fn *on_done, struct err *err)
 {
-	return warden_once_fds(k, c, rq, NULL, 0, WARDEN_CALL_MS, on_done, err);
+	const struct warden_asked what = { .request = rq, .deadline_ms = WARDEN_CALL_MS };
+
+	return warden_once_fds(k, c, &what, on_done, err);
 }
 
-/* --- asked until answered ----------------------------------------------------------------- */
-
-static void wait_for_warden(struct warden_ask *a)
+void warden_again(struct warden_client *k, struct link_call *c, const struct warden_request *rq,
+		  uint64_t wait_ms, link_done_fn *on_done)
 {
-	struct warden_client *k = a->keep;
-
-	a->next = NULL;
-	a->prev = k->last;
-	*k->last = a;
-	k->last = &a->next;
-}
-
-static void wait_no_more(struct warden_ask *a)
-{
-	if (!a->prev)
-		return;
-	*a->prev = a->next;
-	if (a->next)
-		a->next->prev = a->prev;
-	else
-		a->keep->last = a->prev;
-	a->prev = NULL;
-}
-
-void warden_ask_cancel(struct warden_ask *a)
-{
-	if (!a->keep)
-		return;
-	wait_no_more(a);
-	timer_stop(&a->late);
-	warden_call_cancel(&a->call);
-	a->keep = NULL;
-}
-
-static void on_answer(struct warden_call *c, const struct warden_reply *reply, int *fds,
-		      size_t n_fds, const struct err *err)
-{
-	struct warden_ask *a = CONTAINER_OF(c, struct warden_ask, call);
-	struct warden_client *k = a->keep;
-
-	if (err && err->code == ERR_UNAVAILABLE) {
-		wait_for_warden(a);
-		if (k->up)
-			timer_start(&k->retry, WARDEN_BUSY_MS);
-		return;
-	}
-	warden_ask_cancel(a);
-	a->on_done(a, reply, fds, n_fds, err);
-}
-
-static void on_late(struct timer *t)
-{
-	struct warden_ask *a = CONTAINER_OF(t, struct warden_ask, late);
+	const struct link_ask again = { .deadline_ms = wait_ms,
+					.wait_ms = LINK_EVER,
+					.answer_ms = WARDEN_CALL_MS,
+					.busy_ms = WARDEN_BUSY_MS,
+					.sends_max = UINT_MAX };
 	struct err err;
 
-	err_set(&err, ERR_UNAVAILABLE, 0, "warden is gone");
-	warden_ask_cancel(a);
-	a->on_done(a, NULL, NULL, 0, &err);
-}
-
-static void send_ask(struct warden_ask *a)
-{
-	struct warden_client *k = a->keep;
-	struct err err;
-
-	if (k->up && call(k, &a->call, &a->request, NULL, 0, WARDEN_CALL_MS, on_answer, &err) == 0)
+	if (ask(k, c, rq, again, on_done, &err) == 0)
 		return;
-	wait_for_warden(a);
-	if (k->up) /* too many questions at once */
-		timer_start(&k->retry, WARDEN_BUSY_MS);
-}
-
-static void send_waiting(struct warden_client *k)
-{
-	struct warden_ask *a = k->waiting, *next;
-
-	/* taken as a whole: what still cannot be sent waits again */
-	k->waiting = NULL;
-	k->last = &k->waiting;
-	for (; a; a = next) {
-		next = a->next;
-		a->prev = NULL;
-		send_ask(a);
-	}
-}
-
-void warden_again(struct warden_client *k, struct warden_ask *a, const struct warden_request *rq,
-		  uint64_t wait_ms,
-		  void (*on_done)(struct warden_ask *a, const struct warden_reply *reply, int *fds,
-				  size_t n_fds, const struct err *err))
-{
-	assert(!a->keep);
-	*a = (struct warden_ask){ .on_done = on_done, .keep = k, .request = *rq };
-	timer_init(&a->late, k->loop, on_late);
-	if (wait_ms > 0)
-		timer_start(&a->late, wait_ms);
-	send_ask(a);
+	/* there is no memory for a message; the next node goes on with what this one leaves */
+	log_error("warden: %s", err.msg);
+	abort();
 }

@@ -5,13 +5,15 @@
  */
 #pragma once
 
-#include "node/links/warden_link.h"
+#include "net/link.h"
+#include "warden/protocol.h"
 
 enum {
-	WARDEN_RETRY_MS = 100,      /* between two attempts to connect */
 	WARDEN_BUSY_MS = 20,        /* it cleans up after its predecessor: asked again */
 	WARDEN_CALL_MS = 60 * 1000, /* longer than any of its jobs but those of templates */
 	WARDEN_TEMPLATE_MS = 16 * 60 * 1000,
+	WARDEN_CALLS_MAX = 4096, /* requests without a reply yet, */
+	WARDEN_SENT_MAX = 1024,  /* and of these with warden */
 };
 
 struct warden_client;
@@ -20,53 +22,38 @@ struct warden_client_ops {
 	void (*on_down)(struct warden_client *k); /* what it had not bound to a VM is lost */
 };
 
-struct warden_ask { /* embedded by the caller; all zero: nothing under way */
-	/* Once, from the loop; as of struct warden_call. */
-	void (*on_done)(struct warden_ask *a, const struct warden_reply *reply, int *fds,
-			size_t n_fds, const struct err *err);
-	struct warden_client *keep; /* NULL: not under way */
-	struct warden_call call;
-	struct warden_request request;
-	struct timer late;
-	struct warden_ask *next, **prev; /* among those who wait for warden */
-};
-
 struct warden_client {
+	struct link link;
 	const struct warden_client_ops *ops;
-	struct loop *loop;
-	const char *path;
 	const char *installation;  /* goes with all that is asked; NULL: none */
 	struct warden_sizes sizes; /* whose facts are wanted */
-	struct warden_link *link;  /* NULL: not connected */
-	struct warden_link_user user;
-	struct warden_call hello;
-	struct timer retry;
+	struct link_call first;
 	struct warden_facts facts;
 	uint64_t facts_number; /* another one when they have changed */
-	bool up, told;         /* `told`: of why it cannot be reached */
-	uint64_t down_since_ms;
-	struct warden_ask *waiting, **last;
 };
 
 void warden_client_open(struct warden_client *k, struct loop *l, const char *path,
 			const struct warden_sizes *sizes, const struct warden_client_ops *ops);
-void warden_client_close(struct warden_client *k);
+void warden_client_close(struct warden_client *k); /* as link_close() */
 
-/* As warden_link_call(). Fails when warden is not up. */
-int warden_once_fds(struct warden_client *k, struct warden_call *c, const struct warden_request *rq,
-		    const int *fds, size_t n_fds, uint64_t deadline_ms,
-		    void (*on_done)(struct warden_call *c, const struct warden_reply *reply,
-				    int *fds, size_t n_fds, const struct err *err),
-		    struct err *err) NODISCARD;
+/* NULL: none came. */
+const struct warden_reply *warden_reply_of(const struct link_reply *r);
+const struct warden_request *warden_request_of(const struct link_reply *r); /* what was asked */
+
+struct warden_asked {
+	const struct warden_request *request;
+	const int *fds; /* taken in any case */
+	size_t n_fds;
+	uint64_t deadline_ms; /* then ERR_TIMEOUT; warden may still do what was asked */
+};
+
+/* Asked once. Fails when warden is not up. */
+int warden_once_fds(struct warden_client *k, struct link_call *c, const struct warden_asked *what,
+		    link_done_fn *on_done, struct err *err) NODISCARD;
 /* The same without descriptors, within WARDEN_CALL_MS. */
-int warden_once(struct warden_client *k, struct warden_call *c, const struct warden_request *rq,
-		void (*on_done)(struct warden_call *c, const struct warden_reply *reply, int *fds,
-				size_t n_fds, const struct err *err),
-		struct err *err) NODISCARD;
+int warden_once(struct warden_client *k, struct link_call *c, const struct warden_request *rq,
+		link_done_fn *on_done, struct err *err) NODISCARD;
 
 /* Asked until warden answered, at most wait_ms (0: however long). */
-void warden_again(struct warden_client *k, struct warden_ask *a, const struct warden_request *rq,
-		  uint64_t wait_ms,
-		  void (*on_done)(struct warden_ask *a, const struct warden_reply *reply, int *fds,
-				  size_t n_fds, const struct err *err));
-void warden_ask_cancel(struct warden_ask *a); /* fine when over */
+void warden_again(struct warden_client *k, struct link_call *c, const struct warden_request *rq,
+		  uint64_t wait_ms, link_done_fn *on_done);

@@ -27,7 +27,7 @@ int network_allow(const struct node *n, const char *text, struct err *err)
 {
 	AUTO(buf_done) struct buf opened = BUF_MAX(NETWORK_RULES_MAX);
 
-	if (daemon_exists(&n->injector.link))
+	if (link_exists(&n->injector.link))
 		return 0;
 	if (network_text_opened(text, &opened, err) < 0)
 		return -1;
@@ -71,7 +71,7 @@ void network_retell(struct sandbox *s)
 	struct network_telling *t = &s->network.telling;
 	struct err err;
 
-	if (s->slot == WARDEN_NO_SLOT || !daemon_exists(&s->node->egress) || !s->node->egress.up)
+	if (s->slot == WARDEN_NO_SLOT || !link_exists(&s->node->egress) || !s->node->egress.up)
 		return;
 	network_telling_cancel(t);
 	timer_stop(&s->network.again);
@@ -100,7 +100,7 @@ void network_wait(struct sandbox *s, network_rules_fn *on_rules)
 void network_cancel(struct sandbox *s)
 {
 	network_telling_cancel(&s->network.telling);
-	daemon_call_cancel(&s->network.learn);
+	link_cancel(&s->network.learn);
 	timer_stop(&s->network.again);
 	s->network.on_rules = NULL;
 	s->network.on_learned = NULL;
@@ -175,13 +175,14 @@ static int keep_known(struct sandbox *s, int fd, struct err *err)
 	return 0;
 }
 
-static void on_known(struct daemon_call *c, const struct err *failed)
+static void on_known(struct link_call *c, const struct link_reply *r)
 {
+	const struct err *failed = r->err;
 	struct sandbox *s = CONTAINER_OF(c, struct sandbox, network.learn);
 	network_learned_fn *on_learned = TAKE(s->network.on_learned);
 	struct err err;
 
-	if (failed || keep_known(s, *c->came, &err) < 0)
+	if (failed || keep_known(s, link_reply_fd(r), &err) < 0)
 		log_warn("%s: what it knows of names: %s", s->info.id,
 			 failed ? failed->msg : err.msg);
 	if (s->copying)
@@ -195,15 +196,15 @@ void network_learn(struct sandbox *s, network_learned_fn *on_learned)
 	const struct egress_asked what = { .verb = EGRESS_KNOWN, .slot = s->slot };
 	struct err err;
 
-	daemon_call_cancel(&s->network.learn);
+	link_cancel(&s->network.learn);
 	s->network.on_learned = NULL;
 	if (egress_ask(&s->node->egress, &s->network.learn, &what, on_known, &err) == 0)
 		s->network.on_learned = on_learned;
-	else if (daemon_exists(&s->node->egress))
+	else if (link_exists(&s->node->egress))
 		log_warn("%s: what it knows of names: %s", s->info.id, err.msg);
 }
 
 bool network_learns(const struct sandbox *s)
 {
-	return s->network.learn.message;
+	return s->network.learn.link;
 }

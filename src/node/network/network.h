@@ -29,7 +29,7 @@ struct network { /* of a sandbox; all zero: nothing told */
 	network_rules_fn *on_rules;
 	struct err refused; /* by egress: its rules make no sense. ERR_NONE: they were not */
 	uint64_t changes;   /* of its rules, or of a secret they name */
-	struct daemon_call learn;
+	struct link_call learn;
 	network_learned_fn *on_learned; /* NULL: nobody waits */
 	char *known; /* what it knew of names when it was saved last; NULL: nothing */
 };

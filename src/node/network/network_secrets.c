@@ -280,8 +280,8 @@ void secrets_key_ask(struct node *n, struct door_asked *a, const struct node_req
 	(void)rq, (void)text;
 	if (!n->injector.seal_key) {
 		err_set(&err, ERR_UNAVAILABLE, 0,
-			daemon_exists(&n->injector.link) ? "the injector is not there yet"
-							 : "this server runs without the injector");
+			link_exists(&n->injector.link) ? "the injector is not there yet"
+						       : "this server runs without the injector");
 		door_refuse(a, &err);
 		return;
 	}

@@ -20,8 +20,9 @@ static int make_rules(const struct sandbox *s, const char *text, struct err *err
 
 /* --- egress ------------------------------------------------------------------------------- */
 
-static void on_ruled(struct daemon_call *c, const struct err *err)
+static void on_ruled(struct link_call *c, const struct link_reply *r)
 {
+	const struct err *err = r->err;
 	struct network_telling *t = CONTAINER_OF(c, struct network_telling, rule);
 
 	t->on_done(t, err);
@@ -64,8 +65,9 @@ static int go_on(struct network_telling *t, int rules, int worker, struct err *e
 	return ask_egress(t, take_fd(&old_rules), take_fd(&old_worker), err);
 }
 
-static void on_opened(struct daemon_call *c, const struct err *failed)
+static void on_opened(struct link_call *c, const struct link_reply *r)
 {
+	const struct err *failed = r->err;
 	struct network_telling *t = CONTAINER_OF(c, struct network_telling, open);
 	int rules = take_fd(&t->rules);
 	struct err err;
@@ -75,7 +77,7 @@ static void on_opened(struct daemon_call *c, const struct err *failed)
 	if (failed && failed->code == ERR_INVALID) {
 		close(rules);
 		err = *failed;
-	} else if (go_on(t, rules, take_fd(c->came), &err) == 0) {
+	} else if (go_on(t, rules, link_reply_take_fd(r), &err) == 0) {
 		return;
 	}
 	t->on_done(t, &err);
@@ -130,6 +132,6 @@ void network_telling_cancel(struct network_telling *t)
 {
 	if (t->open.message)
 		close(take_fd(&t->rules));
-	daemon_call_cancel(&t->open);
-	daemon_call_cancel(&t->rule);
+	link_cancel(&t->open);
+	link_cancel(&t->rule);
 }

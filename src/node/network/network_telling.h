@@ -4,7 +4,7 @@
 
 #include <stdbool.h>
 
-#include "node/links/daemon_client.h"
+#include "net/link.h"
 #include "node/protocol.h"
 
 struct sandbox;
@@ -19,7 +19,7 @@ struct network_telling { /* embedded by the caller; all zero: nothing under way 
 	uint32_t slot;
 	uint64_t changes; /* of its network, when these were its rules */
 	int rules;        /* for egress, while the injector is asked */
-	struct daemon_call open, rule;
+	struct link_call open, rule;
 	/* Once, from the loop. ERR_INVALID: they make no sense to one of the two. */
 	network_telling_done_fn *on_done;
 };

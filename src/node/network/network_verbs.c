@@ -29,7 +29,7 @@ struct network_job { /* a request whose answer waits for egress or the journal *
 	char *was;  /* the sandbox's text before; NULL: none */
 	uint64_t change;
 	struct network_telling telling;
-	struct daemon_call call;
+	struct link_call call;
 	struct journal_write write;
 	struct network_job *next, **prev;
 };
@@ -50,7 +50,7 @@ static struct network_job *job_add(struct node *n, struct door_asked *a,
 static void job_free(struct network_job *j)
 {
 	network_telling_cancel(&j->telling);
-	daemon_call_cancel(&j->call);
+	link_cancel(&j->call);
 	journal_write_cancel(&j->write);
 	list_remove(j);
 	free(j->text);
@@ -159,7 +159,7 @@ static void put(struct sandbox *s, struct door_asked *a, const struct node_reque
 	j->was = s->text;
 	s->text = next;
 	j->change = ++s->network.changes;
-	if (!daemon_exists(&s->node->egress)) /* it reaches nobody, whatever the rules */
+	if (!link_exists(&s->node->egress)) /* it reaches nobody, whatever the rules */
 		on_told(&j->telling, NULL);
 	else if (network_telling_begin(&j->telling, s, s->text, on_told, &err) < 0)
 		on_told(&j->telling, &err);
@@ -212,15 +212,16 @@ static void answer_text(struct network_job *j, struct bytes text)
 	job_free(j);
 }
 
-static void on_explained(struct daemon_call *c, const struct err *failed)
+static void on_explained(struct link_call *c, const struct link_reply *r)
 {
+	const struct err *failed = r->err;
 	struct network_job *j = CONTAINER_OF(c, struct network_job, call);
 	AUTO(buf_done) struct buf said = BUF_MAX(SAID_MAX);
 	struct err err;
 
 	if (failed)
 		refuse(j, failed);
-	else if (memory_file_read(*c->came, &said, &err) < 0)
+	else if (memory_file_read(link_reply_fd(r), &said, &err) < 0)
 		refuse(j, &err);
 	else
 		answer_text(j, buf_view(&said));
@@ -295,15 +296,16 @@ static int shorten(struct buf *said, struct err *err)
 	return 0;
 }
 
-static void on_log(struct daemon_call *c, const struct err *failed)
+static void on_log(struct link_call *c, const struct link_reply *r)
 {
+	const struct err *failed = r->err;
 	struct network_job *j = CONTAINER_OF(c, struct network_job, call);
 	AUTO(buf_done) struct buf said = BUF_MAX(SAID_MAX);
 	struct err err;
 
 	if (failed)
 		refuse(j, failed);
-	else if (memory_file_read(*c->came, &said, &err) < 0 || shorten(&said, &err) < 0)
+	else if (memory_file_read(link_reply_fd(r), &said, &err) < 0 || shorten(&said, &err) < 0)
 		refuse(j, &err);
 	else
 		answer_text(j, buf_view(&said));
@@ -327,7 +329,7 @@ void network_log_ask(struct node *n, struct door_asked *a, const struct node_req
 	if (!j)
 		return;
 	what.slot = s->slot;
-	if (s->slot == WARDEN_NO_SLOT || !daemon_exists(&n->egress))
+	if (s->slot == WARDEN_NO_SLOT || !link_exists(&n->egress))
 		answer_text(j, BYTES_LIT("[]"));
 	else if (egress_ask(&n->egress, &j->call, &what, on_log, &err) < 0)
 		refuse(j, &err);

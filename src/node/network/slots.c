@@ -9,9 +9,9 @@
 struct slot_work { /* one slot on its way */
 	struct slots *slots;
 	enum slot_work_kind kind;
-	struct warden_call call;
-	struct daemon_call open;
-	struct warden_ask drop;
+	struct link_call call;
+	struct link_call open;
+	struct link_call drop;
 	uint32_t slot;
 	struct slot_work *next, **prev;
 };
@@ -36,9 +36,9 @@ static void work_free(struct slot_work *w)
 {
 	struct slots *s = w->slots;
 
-	warden_call_cancel(&w->call);
-	daemon_call_cancel(&w->open);
-	warden_ask_cancel(&w->drop);
+	link_cancel(&w->call);
+	link_cancel(&w->open);
+	link_cancel(&w->drop);
 	list_remove(w);
 	s->n_works[w->kind]--;
 	free(w);
@@ -46,10 +46,9 @@ static void work_free(struct slot_work *w)
 
 /* --- giving up ---------------------------------------------------------------------------- */
 
-static void on_dropped(struct warden_ask *a, const struct warden_reply *reply, int *fds,
-		       size_t n_fds, const struct err *err)
+static void on_dropped(struct link_call *a, const struct link_reply *r)
 {
-	(void)reply, (void)fds, (void)n_fds;
+	const struct err *err = r->err;
 	if (err)
 		log_debug("drop a slot: %s", err->msg);
 	work_free(CONTAINER_OF(a, struct slot_work, drop));
@@ -63,7 +62,7 @@ void slots_drop(struct slots *s, uint32_t slot)
 
 	s->use[slot] = SLOT_NOT_OURS;
 	egress_close_doors(s->egress, slot);
-	w = s->warden->up ? work_add(s, SLOT_DROPPING, slot) : NULL;
+	w = s->warden->link.up ? work_add(s, SLOT_DROPPING, slot) : NULL;
 	if (w)
 		warden_again(s->warden, &w->drop, &rq, WARDEN_CALL_MS, on_dropped);
 }
@@ -124,8 +123,9 @@ static void work_done(struct slot_work *w)
 
 /* --- doors -------------------------------------------------------------------------------- */
 
-static void on_opened(struct daemon_call *c, const struct err *err)
+static void on_opened(struct link_call *c, const struct link_reply *r)
 {
+	const struct err *err = r->err;
 	struct slot_work *w = CONTAINER_OF(c, struct slot_work, open);
 
 	if (err)
@@ -134,25 +134,24 @@ static void on_opened(struct daemon_call *c, const struct err *err)
 		work_done(w);
 }
 
-static void on_doors(struct warden_call *c, const struct warden_reply *reply, int *fds,
-		     size_t n_fds, const struct err *failed)
+static void on_doors(struct link_call *c, const struct link_reply *r)
 {
+	const struct err *failed = r->err;
 	struct slot_work *w = CONTAINER_OF(c, struct slot_work, call);
 	struct egress_asked open = { .verb = EGRESS_OPEN, .slot = w->slot };
 	struct err err;
 
-	(void)reply;
 	if (failed) {
 		work_fail(w, failed);
 		return;
 	}
-	if (n_fds != EGRESS_DOORS) {
-		err_set(&err, ERR_INTERNAL, 0, "warden sent %zu doors", n_fds);
+	if (r->n_fds != EGRESS_DOORS) {
+		err_set(&err, ERR_INTERNAL, 0, "warden sent %zu doors", r->n_fds);
 		work_fail(w, &err);
 		return;
 	}
 	while (open.n_fds < EGRESS_DOORS) {
-		open.fds[open.n_fds] = take_fd(&fds[open.n_fds]);
+		open.fds[open.n_fds] = take_fd(&r->fds[open.n_fds]);
 		open.n_fds++;
 	}
 	if (egress_ask(w->slots->egress, &w->open, &open, on_opened, &err) < 0)
@@ -164,26 +163,25 @@ static void ask_doors(struct slot_work *w)
 	const struct warden_request rq = { .verb = WARDEN_DOORS, .slot = w->slot };
 	struct err err;
 
-	if (!daemon_exists(w->slots->egress))
+	if (!link_exists(w->slots->egress))
 		work_done(w);
 	else if (warden_once(w->slots->warden, &w->call, &rq, on_doors, &err) < 0)
 		work_fail(w, &err);
 }
 
-static void on_made(struct warden_call *c, const struct warden_reply *reply, int *fds, size_t n_fds,
-		    const struct err *failed)
+static void on_made(struct link_call *c, const struct link_reply *r)
 {
+	const struct err *failed = r->err;
 	struct slot_work *w = CONTAINER_OF(c, struct slot_work, call);
 	struct err err;
 
-	(void)fds, (void)n_fds;
 	if (failed) {
 		work_fail(w, failed);
-	} else if (reply->slot >= SLOTS_NUMBERS_MAX) {
-		err_set(&err, ERR_INTERNAL, 0, "warden made slot %u", reply->slot);
+	} else if (warden_reply_of(r)->slot >= SLOTS_NUMBERS_MAX) {
+		err_set(&err, ERR_INTERNAL, 0, "warden made slot %u", warden_reply_of(r)->slot);
 		work_fail(w, &err);
 	} else {
-		w->slot = reply->slot;
+		w->slot = warden_reply_of(r)->slot;
 		ask_doors(w);
 	}
 }
@@ -220,7 +218,7 @@ static void turn(struct slots *s)
 {
 	size_t lack = s->wanted + s->n_waiting;
 
-	if (s->closed || !s->warden->up || !s->egress->up || s->again.active)
+	if (s->closed || !s->warden->link.up || !s->egress->up || s->again.active)
 		return;
 	open_lost(s);
 	while (s->n_ready + s->n_works[SLOT_MAKING] < lack &&
@@ -233,7 +231,7 @@ static void on_again(struct timer *t)
 	turn(CONTAINER_OF(t, struct slots, again));
 }
 
-void slots_open(struct slots *s, struct loop *l, struct warden_client *w, struct daemon_client *e,
+void slots_open(struct slots *s, struct loop *l, struct warden_client *w, struct link *e,
 		size_t wanted)
 {
 	*s = (struct slots){ .warden = w, .egress = e, .wanted = wanted };

@@ -31,7 +31,7 @@ enum slot_use { SLOT_NOT_OURS, SLOT_IN_USE, SLOT_LOST_DOORS };
 
 struct slots {
 	struct warden_client *warden;
-	struct daemon_client *egress;
+	struct link *egress;
 	/* The doors of a slot in use are open anew: egress knows nothing of who uses it. Set by the
 	 * owner after slots_open(); may be NULL */
 	void (*on_reopened)(struct slots *s, uint32_t slot);
@@ -47,7 +47,7 @@ struct slots {
 	bool closed;
 };
 
-void slots_open(struct slots *s, struct loop *l, struct warden_client *w, struct daemon_client *e,
+void slots_open(struct slots *s, struct loop *l, struct warden_client *w, struct link *e,
 		size_t wanted);
 void slots_close(struct slots *s);
 

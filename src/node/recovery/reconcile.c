@@ -12,7 +12,7 @@
 
 struct stray {
 	struct node *node;
-	struct warden_ask ask;
+	struct link_call ask;
 	struct stray *next, **prev;
 };
 
@@ -22,21 +22,20 @@ static void ask_page(struct node *n, const char *after);
 
 static void stray_free(struct stray *s)
 {
-	warden_ask_cancel(&s->ask);
+	link_cancel(&s->ask);
 	list_remove(s);
 	s->node->reconcile.n_strays--;
 	free(s);
 }
 
-static void on_stray_gone(struct warden_ask *a, const struct warden_reply *reply, int *fds,
-			  size_t n_fds, const struct err *err)
+static void on_stray_gone(struct link_call *a, const struct link_reply *r)
 {
+	const struct err *err = r->err;
 	struct stray *s = CONTAINER_OF(a, struct stray, ask);
 	struct node *n = s->node;
 
-	(void)reply, (void)fds, (void)n_fds;
 	if (err && err->code != ERR_NOT_FOUND && err->code != ERR_EXISTS)
-		log_error("stop %s: %s", s->ask.request.id, err->msg);
+		log_error("stop %s: %s", warden_request_of(r)->id, err->msg);
 	stray_free(s);
 	base_turn(n);
 }
@@ -164,19 +163,20 @@ static void finish(struct node *n)
 	base_turn(n);
 }
 
-static void on_page(struct warden_ask *a, const struct warden_reply *reply, int *fds, size_t n_fds,
-		    const struct err *err)
+static void on_page(struct link_call *a, const struct link_reply *r)
 {
+	const struct err *err = r->err;
+	const struct warden_reply *reply;
 	struct node *n = CONTAINER_OF(a, struct node, reconcile.ask);
 	char last[WARDEN_ID_MAX + 1] = "";
 	uint32_t count;
 
-	(void)fds, (void)n_fds;
 	if (err) {
 		log_error("look at warden's list: %s", err->msg);
 		timer_start(&n->reconcile.timer, RECONCILE_AGAIN_MS);
 		return;
 	}
+	reply = warden_reply_of(r);
 	count = reply->count < WARDEN_LIST_MAX ? reply->count : WARDEN_LIST_MAX;
 	for (uint32_t i = 0; i < count; i++) {
 		struct warden_cell cell = reply->cells[i];
@@ -203,7 +203,7 @@ static void ask_page(struct node *n, const char *after)
 void reconcile_now(struct node *n)
 {
 	timer_stop(&n->reconcile.timer);
-	if (n->reconcile.ask.keep)
+	if (n->reconcile.ask.link)
 		return;
 	n->reconcile.number++;
 	n->reconcile.n_others_now = 0;
@@ -213,7 +213,7 @@ void reconcile_now(struct node *n)
 void reconcile_soon(struct node *n)
 {
 	n->reconcile.soon = 2;
-	if (!n->reconcile.ask.keep)
+	if (!n->reconcile.ask.link)
 		timer_start(&n->reconcile.timer, RECONCILE_SOON_MS);
 }
 
@@ -230,7 +230,7 @@ void reconcile_open(struct node *n)
 void reconcile_close(struct node *n)
 {
 	timer_stop(&n->reconcile.timer);
-	warden_ask_cancel(&n->reconcile.ask);
+	link_cancel(&n->reconcile.ask);
 	while (n->reconcile.strays)
 		stray_free(n->reconcile.strays);
 }

@@ -15,7 +15,7 @@ enum {
 
 struct stray;
 struct reconcile {
-	struct warden_ask ask; /* the page under way */
+	struct link_call ask; /* the page under way */
 	struct timer timer;
 	uint64_t number;      /* of the look under way, or of the last */
 	bool complete;        /* one went through since node was started */

@@ -151,12 +151,13 @@ static bool has_row(const char *id, void *context)
 	       quarantine_has(n, QUARANTINE_SNAPSHOT, id);
 }
 
-static void on_old_dropped(struct warden_ask *a, const struct warden_reply *reply, int *fds,
-			   size_t n_fds, const struct err *err)
+static void on_old_dropped(struct link_call *c, const struct link_reply *r)
 {
-	(void)reply, (void)fds, (void)n_fds;
+	const struct err *err = r->err;
+
+	(void)c;
 	if (err)
-		log_warn("drop %s: %s", a->request.template_id, err->msg);
+		log_warn("drop %s: %s", warden_request_of(r)->template_id, err->msg);
 }
 
 /* One earlier `base` that nothing differs from, or that was not finished; the next goes at the next
@@ -189,7 +190,7 @@ void base_drop_old(struct node *n)
 	struct err err;
 	AUTO(auto_close) int dir = base_open_folder(n, ".", &err);
 
-	if (dir >= 0 && !n->base.drop.keep && files_all_known(n->files, has_row, n))
+	if (dir >= 0 && !n->base.drop.link && files_all_known(n->files, has_row, n))
 		(void)!folder_each(dir, drop_old, n, &err);
 }
 

@@ -58,12 +58,11 @@ static void ready(struct node *n)
 	creates_soon(n);
 }
 
-static void on_warm(struct warden_call *c, const struct warden_reply *reply, int *fds, size_t n_fds,
-		    const struct err *err)
+static void on_warm(struct link_call *c, const struct link_reply *r)
 {
+	const struct err *err = r->err;
 	struct node *n = CONTAINER_OF(c, struct node, base.call);
 
-	(void)reply, (void)fds, (void)n_fds;
 	if (err && err->code == ERR_UNAVAILABLE) {
 		fail(n, err);
 		return;
@@ -80,7 +79,8 @@ static void warm(struct node *n)
 
 	n->base.state = BASE_WARMING;
 	snprintf(rq.template_id, sizeof(rq.template_id), "%s", n->base.id);
-	if (warden_once_fds(&n->warden, &n->base.call, &rq, NULL, 0, WARDEN_TEMPLATE_MS, on_warm,
+	if (warden_once_fds(&n->warden, &n->base.call,
+			    &(struct warden_asked){ &rq, NULL, 0, WARDEN_TEMPLATE_MS }, on_warm,
 			    &err) < 0)
 		fail(n, &err);
 }
@@ -209,7 +209,7 @@ void base_turn(struct node *n)
 	struct base_template *b = &n->base;
 	struct err err;
 
-	if (b->state != BASE_UNKNOWN || b->again.active || !n->warden.up ||
+	if (b->state != BASE_UNKNOWN || b->again.active || !n->warden.link.up ||
 	    !n->reconcile.complete || n->reconcile.n_strays > 0 || !base_trust_ready(n))
 		return;
 	b->state = BASE_CHECKING;
@@ -271,8 +271,8 @@ void base_close(struct node *n)
 
 	timer_stop(&b->again);
 	base_trust_close(n);
-	warden_call_cancel(&b->call);
-	warden_ask_cancel(&b->drop);
+	link_cancel(&b->call);
+	link_cancel(&b->drop);
 	template_job_cancel(TAKE(b->job));
 	template_build_cancel(TAKE(b->build));
 	base_known_close(n);

@@ -51,8 +51,8 @@ struct base_template {
 	char packages[MANIFEST_PACKAGES_MAX + 1]; /* of the last one that was ready */
 	struct base_trust trust;
 	struct err why;
-	struct warden_call call;
-	struct warden_ask drop;
+	struct link_call call;
+	struct link_call drop;
 	struct template_watcher watcher;
 	struct template_job *job;
 	struct template_build *build;

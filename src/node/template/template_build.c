@@ -12,7 +12,7 @@ struct template_build {
 	struct template_build_spec spec;
 	struct template_build_user *user;
 	char vm_id[WARDEN_ID_MAX + 1];
-	struct warden_call call, sockets;
+	struct link_call call, sockets;
 	struct machine machine;
 	struct build *build;
 	struct build_user build_user;
@@ -35,8 +35,8 @@ void template_build_cancel(struct template_build *t)
 		return;
 	build_cancel(t->build);
 	machine_close(&t->machine);
-	warden_call_cancel(&t->call);
-	warden_call_cancel(&t->sockets);
+	link_cancel(&t->call);
+	link_cancel(&t->sockets);
 	if (t->spec.kernel >= 0)
 		close(t->spec.kernel);
 	if (t->spec.disk >= 0)
@@ -46,14 +46,12 @@ void template_build_cancel(struct template_build *t)
 	free(t);
 }
 
-typedef void answer_fn(struct warden_call *c, const struct warden_reply *reply, int *fds,
-		       size_t n_fds, const struct err *err);
-
 static int ask_warden(struct template_build *t, const struct warden_request *rq, const int *fds,
-		      size_t n, answer_fn *on_done, struct err *err)
+		      size_t n, link_done_fn *on_done, struct err *err)
 {
-	return warden_once_fds(t->spec.warden, &t->call, rq, fds, n, WARDEN_TEMPLATE_MS, on_done,
-			       err);
+	const struct warden_asked what = { rq, fds, n, WARDEN_TEMPLATE_MS };
+
+	return warden_once_fds(t->spec.warden, &t->call, &what, on_done, err);
 }
 
 static void finish(struct template_build *t, const struct manifest *m, const struct err *err)
@@ -74,10 +72,9 @@ static void finish(struct template_build *t, const struct manifest *m, const str
 
 static void take_back(struct template_build *t);
 
-static void on_taken_back(struct warden_call *call, const struct warden_reply *reply, int *fds,
-			  size_t n_fds, const struct err *err)
+static void on_taken_back(struct link_call *call, const struct link_reply *r)
 {
-	(void)reply, (void)fds, (void)n_fds, (void)err;
+	(void)r;
 	take_back(CONTAINER_OF(call, struct template_build, call));
 }
 
@@ -118,13 +115,13 @@ static void template_fail(struct template_build *t, const struct err *why)
 {
 	t->why = *why;
 	build_cancel(TAKE(t->build));
-	warden_call_cancel(&t->call);
-	warden_call_cancel(&t->sockets);
+	link_cancel(&t->call);
+	link_cancel(&t->sockets);
 	take_back(t);
 }
 
 static void ask(struct template_build *t, const struct warden_request *rq, const int *fds, size_t n,
-		answer_fn *on_done)
+		link_done_fn *on_done)
 {
 	struct err err;
 
@@ -134,12 +131,11 @@ static void ask(struct template_build *t, const struct warden_request *rq, const
 
 /* --- the end ------------------------------------------------------------------------------ */
 
-static void on_published(struct warden_call *call, const struct warden_reply *reply, int *fds,
-			 size_t n_fds, const struct err *err)
+static void on_published(struct link_call *call, const struct link_reply *r)
 {
+	const struct err *err = r->err;
 	struct template_build *t = CONTAINER_OF(call, struct template_build, call);
 
-	(void)reply, (void)fds, (void)n_fds;
 	if (err) {
 		template_fail(t, err);
 		return;
@@ -181,14 +177,13 @@ static int open_files(const struct template_build *t, struct template_files *ret
 	return template_files_open(ret, dir, err);
 }
 
-static void on_stopped(struct warden_call *call, const struct warden_reply *reply, int *fds,
-		       size_t n_fds, const struct err *failed)
+static void on_stopped(struct link_call *call, const struct link_reply *r)
 {
+	const struct err *failed = r->err;
 	struct template_build *t = CONTAINER_OF(call, struct template_build, call);
 	struct template_files files;
 	struct err err;
 
-	(void)reply, (void)fds, (void)n_fds;
 	if (failed) {
 		template_fail(t, failed);
 		return;
@@ -213,18 +208,17 @@ static void on_want_stop(struct build_user *u)
 
 /* --- the build ---------------------------------------------------------------------------- */
 
-static void on_sockets(struct warden_call *call, const struct warden_reply *reply, int *fds,
-		       size_t n_fds, const struct err *err)
+static void on_sockets(struct link_call *call, const struct link_reply *r)
 {
+	const struct err *err = r->err;
 	struct template_build *t = CONTAINER_OF(call, struct template_build, sockets);
 
-	(void)reply;
 	if (err) {
 		build_fail(t->build, err);
 		return;
 	}
-	for (size_t i = 0; i < n_fds && t->build; i++)
-		build_socket(t->build, take_fd(&fds[i]));
+	for (size_t i = 0; i < r->n_fds && t->build; i++)
+		build_socket(t->build, take_fd(&r->fds[i]));
 }
 
 static void on_want_socket(struct build_user *u)
@@ -255,13 +249,12 @@ static int begin_build(struct template_build *t, struct err *err)
 	return build_start(&t->machine, t->spec.loop, &t->build_spec, &t->build, err);
 }
 
-static void on_started(struct warden_call *call, const struct warden_reply *reply, int *fds,
-		       size_t n_fds, const struct err *failed)
+static void on_started(struct link_call *call, const struct link_reply *r)
 {
+	const struct err *failed = r->err;
 	struct template_build *t = CONTAINER_OF(call, struct template_build, call);
 	struct err err;
 
-	(void)reply, (void)fds, (void)n_fds;
 	if (failed) {
 		t->started = failed->code == ERR_TIMEOUT || failed->code == ERR_UNAVAILABLE;
 		if (!t->started)
@@ -274,54 +267,51 @@ static void on_started(struct warden_call *call, const struct warden_reply *repl
 		template_fail(t, &err);
 }
 
-static void on_slot(struct warden_call *call, const struct warden_reply *reply, int *fds,
-		    size_t n_fds, const struct err *err)
+static void on_slot(struct link_call *call, const struct link_reply *r)
 {
+	const struct err *err = r->err;
 	struct template_build *t = CONTAINER_OF(call, struct template_build, call);
 	struct warden_request rq = { .verb = WARDEN_BUILD, .sizes = t->spec.sizes };
 
-	(void)fds, (void)n_fds;
 	if (err) {
 		template_fail(t, err);
 		return;
 	}
-	t->slot = rq.slot = reply->slot;
+	t->slot = rq.slot = warden_reply_of(r)->slot;
 	t->started = true;
 	snprintf(rq.id, sizeof(rq.id), "%s", t->vm_id);
 	snprintf(rq.template_id, sizeof(rq.template_id), "%s", t->spec.id);
 	ask(t, &rq, NULL, 0, on_started);
 }
 
-static void on_begun(struct warden_call *call, const struct warden_reply *reply, int *fds,
-		     size_t n_fds, const struct err *failed)
+static void on_begun(struct link_call *call, const struct link_reply *r)
 {
+	const struct err *failed = r->err;
 	struct template_build *t = CONTAINER_OF(call, struct template_build, call);
 	struct err err;
 
-	(void)reply;
 	if (failed) {
 		template_fail(t, failed);
 		return;
 	}
 	t->begun = true;
-	if (n_fds < 1) {
+	if (r->n_fds < 1) {
 		err_set(&err, ERR_INTERNAL, 0, "warden sent no manifest");
 		template_fail(t, &err);
 		return;
 	}
-	t->manifest = take_fd(&fds[0]);
+	t->manifest = take_fd(&r->fds[0]);
 	steps_add(&t->machine.steps, "begun");
 	ask(t, &(struct warden_request){ .verb = WARDEN_SLOT_MAKE }, NULL, 0, on_slot);
 }
 
-static void on_cleared(struct warden_call *call, const struct warden_reply *reply, int *fds,
-		       size_t n_fds, const struct err *err)
+static void on_cleared(struct link_call *call, const struct link_reply *r)
 {
+	const struct err *err = r->err;
 	struct template_build *t = CONTAINER_OF(call, struct template_build, call);
 	struct warden_request rq = { .verb = WARDEN_TEMPLATE_BEGIN, .sizes = t->spec.sizes };
 	const int given[] = { t->spec.kernel, t->spec.disk };
 
-	(void)reply, (void)fds, (void)n_fds;
 	if (err && err->code != ERR_NOT_FOUND) {
 		template_fail(t, err);
 		return;
