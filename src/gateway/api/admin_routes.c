@@ -98,7 +98,6 @@ static void find_team(struct api_call *c, api_store_fn *on_done)
 		api_ask_store(c, &rq, on_done);
 }
 
-/* True: c->team is the team. Answered already when not. */
 static void on_team_removed(struct api_call *c, const struct store_result *ret)
 {
 	(void)ret;
