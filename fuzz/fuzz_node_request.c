@@ -16,6 +16,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	struct bytes in = { data, size }, text = { 0 }, again_text = { 0 };
 	struct node_request rq, again;
 	struct err err = { 0 };
+	unsigned int needs;
 
 	if (request_check(in, &rq, &text, &err) < 0) {
 		must_say_why(&err);
@@ -24,6 +25,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	}
 	MUST(err.code == ERR_NONE);
 	MUST(rq.verb < NODE_VERBS && rq.tag != 0);
+	needs = node_verb_needs(rq.verb);
 	must_be_plain(rq.team, sizeof(rq.team));
 	must_be_plain(rq.id, sizeof(rq.id));
 	must_be_plain(rq.template_id, sizeof(rq.template_id));
@@ -31,14 +33,10 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	must_be_plain(rq.key_id, sizeof(rq.key_id));
 	must_be_plain(rq.idempotency, sizeof(rq.idempotency));
 	must_be_plain(rq.token, sizeof(rq.token));
-	MUST(rq.verb == NODE_CREATE || rq.verb == NODE_LIST || rq.verb == NODE_TEMPLATES ||
-	     rq.verb == NODE_STATUS || rq.verb == NODE_SIGNED || rq.verb == NODE_ENDED ||
-	     rq.verb == NODE_SNAPSHOTS || rq.verb == NODE_SNAPSHOT_DELETE ||
-	     rq.verb == NODE_SECRET || rq.verb == NODE_SEAL_KEY || rq.verb == NODE_GIVE_UP ||
-	     rq.verb == NODE_CONFIRM_LOST || rq.verb == NODE_LOST_LIST || rq.id[0] != '\0');
-	MUST(rq.verb != NODE_GIVE_UP || rq.token[0]);
-	MUST(rq.verb != NODE_SECRET || rq.team[0]);
-	MUST(rq.verb != NODE_SNAPSHOT_DELETE || rq.template_id[0]);
+	MUST(!(needs & NODE_NEEDS_ID) || rq.id[0]);
+	MUST(!(needs & NODE_NEEDS_TOKEN) || rq.token[0]);
+	MUST(!(needs & NODE_NEEDS_TEAM) || rq.team[0]);
+	MUST(!(needs & NODE_NEEDS_TEMPLATE) || rq.template_id[0]);
 	MUST(rq.verb != NODE_FORK || (rq.count >= 1 && rq.count <= NODE_FORK_MAX));
 	MUST(rq.verb != NODE_SOCKETS || (rq.count >= 1 && rq.count <= NODE_FDS_MAX));
 	MUST(inside(text, in) && text.len == rq.text_len && text.len <= NODE_TEXT_MAX);

@@ -28,7 +28,7 @@ static struct node_link *of_link(struct link *l)
 
 static bool is_once(const struct node_request *rq)
 {
-	return rq->verb == NODE_CREATE || rq->verb == NODE_FORK || rq->verb == NODE_SNAPSHOT;
+	return node_verb_needs(rq->verb) & NODE_DONE_ONCE;
 }
 
 static int ask(struct node_link *n, struct link_call *c, struct node_request *rq,

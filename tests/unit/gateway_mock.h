@@ -321,8 +321,6 @@ static inline void mock_on_asked(struct door_user *u, struct door_asked *a,
 	else if (rq->verb == NODE_SNAPSHOTS)
 		door_answer(a, &(struct node_reply){ 0 }, bytes_str(m->record ? m->record : "[]"),
 			    NULL, 0);
-	else if (rq->verb == NODE_SNAPSHOT_DELETE)
-		door_answer(a, &(struct node_reply){ 0 }, (struct bytes){ 0 }, NULL, 0);
 	else if (rq->verb == NODE_TEMPLATES)
 		door_answer(a, &(struct node_reply){ 0 },
 			    BYTES_LIT("[{\"templateID\":\"tpl1\",\"alias\":\"base\",\"cpuCount\":2,"
@@ -334,8 +332,10 @@ static inline void mock_on_asked(struct door_user *u, struct door_asked *a,
 		door_answer(a, &(struct node_reply){ .count = 1 }, (struct bytes){ 0 }, NULL, 0);
 	else if (rq->verb == NODE_STATUS)
 		door_answer(a, &(struct node_reply){ 0 }, BYTES_LIT("{\"sandboxes\":3}"), NULL, 0);
-	else
+	else if (node_verb_needs(rq->verb) & NODE_NEEDS_ID)
 		mock_one(m, a, rq);
+	else
+		door_answer(a, &(struct node_reply){ 0 }, (struct bytes){ 0 }, NULL, 0);
 }
 
 static inline void mock_on_gone(struct node_link_user *u, const char *id, uint32_t generation)

@@ -1,42 +1,11 @@
-/* request_check.c - what every verb needs, as a table. */
+/* request_check.c - a request has what its verb needs. */
 #include "node/door/request_check.h"
-
-enum {
-	NEEDS_TEAM = 1 << 0,
-	NEEDS_ID = 1 << 1,
-	NEEDS_TEMPLATE = 1 << 2,
-	NEEDS_COUNT = 1 << 3,
-	NEEDS_TOKEN = 1 << 4
-};
 
 #define FLAGS_KNOWN                                                                      \
 	((uint32_t)NODE_SECURE | (uint32_t)NODE_WRITE | (uint32_t)NODE_AUTO_PAUSE |      \
 	 (uint32_t)NODE_AUTO_RESUME | (uint32_t)NODE_NO_MEMORY | (uint32_t)NODE_NEWEST | \
 	 (uint32_t)NODE_TO_AGENT | (uint32_t)NODE_ALSO_PAUSED | (uint32_t)NODE_BOOT |    \
 	 (uint32_t)NODE_PRIVATE | (uint32_t)NODE_INGRESS | (uint32_t)NODE_AGAIN)
-
-static const unsigned int needs[NODE_VERBS] = {
-	[NODE_CREATE] = NEEDS_TEAM | NEEDS_TEMPLATE,
-	[NODE_GET] = NEEDS_ID,
-	[NODE_KILL] = NEEDS_ID,
-	[NODE_TIMEOUT] = NEEDS_ID,
-	[NODE_CONNECT] = NEEDS_ID,
-	[NODE_PAUSE] = NEEDS_ID,
-	[NODE_RESUME] = NEEDS_ID,
-	[NODE_METRICS] = NEEDS_ID,
-	[NODE_LOGS] = NEEDS_ID,
-	[NODE_SOCKETS] = NEEDS_ID | NEEDS_COUNT,
-	[NODE_SNAPSHOT] = NEEDS_ID,
-	[NODE_SNAPSHOT_DELETE] = NEEDS_TEMPLATE,
-	[NODE_FORK] = NEEDS_ID,
-	[NODE_NETWORK] = NEEDS_ID,
-	[NODE_EXPLAIN] = NEEDS_ID,
-	[NODE_EGRESS_LOG] = NEEDS_ID,
-	[NODE_SECRET] = NEEDS_TEAM,
-	[NODE_GIVE_UP] = NEEDS_TOKEN,
-	[NODE_LOST_RESTORE] = NEEDS_ID,
-	[NODE_LOST_DROP] = NEEDS_ID,
-};
 
 static int check_string(const char *s, size_t size, bool needed, const char *name, struct err *err)
 {
@@ -54,29 +23,29 @@ static int check_string(const char *s, size_t size, bool needed, const char *nam
 
 static int check_strings(const struct node_request *rq, struct err *err)
 {
-	unsigned int need = needs[rq->verb];
+	unsigned int need = node_verb_needs(rq->verb);
 
-	if (check_string(rq->team, sizeof(rq->team), need & NEEDS_TEAM, "team", err) < 0 ||
-	    check_string(rq->id, sizeof(rq->id), need & NEEDS_ID, "id", err) < 0 ||
+	if (check_string(rq->team, sizeof(rq->team), need & NODE_NEEDS_TEAM, "team", err) < 0 ||
+	    check_string(rq->id, sizeof(rq->id), need & NODE_NEEDS_ID, "id", err) < 0 ||
 	    check_string(rq->template_tag, sizeof(rq->template_tag), false, "tag", err) < 0 ||
 	    check_string(rq->key_id, sizeof(rq->key_id), false, "key_id", err) < 0 ||
 	    check_string(rq->idempotency, sizeof(rq->idempotency), false, "idempotency", err) < 0 ||
-	    check_string(rq->token, sizeof(rq->token), need & NEEDS_TOKEN, "token", err) < 0)
+	    check_string(rq->token, sizeof(rq->token), need & NODE_NEEDS_TOKEN, "token", err) < 0)
 		return -1;
-	return check_string(rq->template_id, sizeof(rq->template_id), need & NEEDS_TEMPLATE,
+	return check_string(rq->template_id, sizeof(rq->template_id), need & NODE_NEEDS_TEMPLATE,
 			    "template", err);
 }
 
 static int check_numbers(const struct node_request *rq, struct err *err)
 {
+	uint32_t count_max = rq->verb == NODE_FORK ? NODE_FORK_MAX : NODE_FDS_MAX;
+
 	if (rq->flags & ~FLAGS_KNOWN)
 		return err_set(err, ERR_INVALID, 0, "flags 0x%x", rq->flags);
-	if ((needs[rq->verb] & NEEDS_COUNT) && (rq->count == 0 || rq->count > NODE_FDS_MAX))
-		return err_set(err, ERR_INVALID, 0, "a count of %u, expected 1 to %d", rq->count,
-			       NODE_FDS_MAX);
-	if (rq->verb == NODE_FORK && (rq->count == 0 || rq->count > NODE_FORK_MAX))
-		return err_set(err, ERR_INVALID, 0, "a count of %u, expected 1 to %d", rq->count,
-			       NODE_FORK_MAX);
+	if ((node_verb_needs(rq->verb) & NODE_NEEDS_COUNT) &&
+	    (rq->count == 0 || rq->count > count_max))
+		return err_set(err, ERR_INVALID, 0, "a count of %u, expected 1 to %u", rq->count,
+			       count_max);
 	return 0;
 }
 

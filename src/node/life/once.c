@@ -256,8 +256,7 @@ static bool find_done(struct node *n, struct door_asked *a, const struct node_re
 
 static bool is_once(const struct node_request *rq)
 {
-	return rq->token[0] &&
-	       (rq->verb == NODE_CREATE || rq->verb == NODE_FORK || rq->verb == NODE_SNAPSHOT);
+	return rq->token[0] && (node_verb_needs(rq->verb) & NODE_DONE_ONCE);
 }
 
 static struct once *make(struct node *n, struct door_asked *a, const struct node_request *rq)

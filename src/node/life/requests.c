@@ -423,36 +423,9 @@ static void verb_sockets(struct node *n, struct door_asked *a, const struct node
 
 /* --- the table ---------------------------------------------------------------------------- */
 
-static verb_fn *const verbs[NODE_VERBS] = {
-	[NODE_CREATE] = creates_ask,
-	[NODE_GET] = verb_get,
-	[NODE_KILL] = verb_kill,
-	[NODE_TIMEOUT] = verb_timeout,
-	[NODE_CONNECT] = verb_connect,
-	[NODE_PAUSE] = requests_pause,
-	[NODE_RESUME] = verb_connect,
-	[NODE_LIST] = verb_list,
-	[NODE_SOCKETS] = verb_sockets,
-	[NODE_TEMPLATES] = verb_templates,
-	[NODE_STATUS] = verb_status,
-	[NODE_SIGNED] = signed_ask,
-	[NODE_ENDED] = ended_list,
-	[NODE_METRICS] = metrics_ask,
-	[NODE_LOGS] = events_ask,
-	[NODE_SNAPSHOT] = snapshot_ask,
-	[NODE_SNAPSHOTS] = snapshots_list,
-	[NODE_SNAPSHOT_DELETE] = snapshots_delete,
-	[NODE_FORK] = fork_ask,
-	[NODE_NETWORK] = network_put_ask,
-	[NODE_EXPLAIN] = network_explain_ask,
-	[NODE_EGRESS_LOG] = network_log_ask,
-	[NODE_SECRET] = secrets_ask,
-	[NODE_SEAL_KEY] = secrets_key_ask,
-	[NODE_CONFIRM_LOST] = absence_confirm,
-	[NODE_GIVE_UP] = once_give_up_ask,
-	[NODE_LOST_LIST] = lost_list_ask,
-	[NODE_LOST_RESTORE] = lost_restore_ask,
-	[NODE_LOST_DROP] = lost_drop_ask,
+static verb_fn *const verbs[] = {
+#define VERB(verb, needs, serve) serve,
+#include "node/verbs.def"
 };
 
 static void on_request(struct door_user *u, struct door_asked *a, const struct node_request *rq,
@@ -460,15 +433,8 @@ static void on_request(struct door_user *u, struct door_asked *a, const struct n
 {
 	struct node *n = CONTAINER_OF(u, struct node, door_user);
 
-	if (verbs[rq->verb]) {
-		if (once_wanted(a, rq) && !once_take(n, a, rq))
-			verbs[rq->verb](n, a, rq, text);
-		return;
-	}
-	struct err err;
-
-	err_set(&err, ERR_INVALID, 0, "verb %u is not known here", rq->verb);
-	door_refuse(a, &err);
+	if (once_wanted(a, rq) && !once_take(n, a, rq))
+		verbs[rq->verb](n, a, rq, text);
 }
 
 void requests_again(struct node *n, struct door_asked *a, const struct node_request *rq,
