@@ -18,20 +18,8 @@ enum {
 };
 
 enum warden_verb {
-	WARDEN_FACTS,     /* vcpus, memory_mib -> facts */
-	WARDEN_SLOT_MAKE, /* -> slot; gone with the connection, unless a VM has it by then */
-	WARDEN_SLOT_DROP, /* slot */
-	WARDEN_DOORS, /* slot -> fds: TCP listener and UDP socket to which all it sends is turned */
-	WARDEN_BUILD, /* id, template_id, slot, sizes: boot inside an open template */
-	WARDEN_RESTORE, /* id, template_id, slot, sizes, flags, fds: a copy waiting for its state */
-	WARDEN_STOP,    /* id: end it and remove all it had; also for one that ended itself */
-	WARDEN_SOCKETS, /* id, count -> that many unconnected TCP sockets in its namespace */
-	WARDEN_COPY,    /* id, flags, fds: start a copier with its memory in hand; see copier/ */
-	WARDEN_LIST,    /* id: list what comes after it, "" for the first -> cells */
-	WARDEN_TEMPLATE_BEGIN, /* template_id, sizes, fds: kernel, disk -> fd: manifest to write */
-	WARDEN_TEMPLATE_PUBLISH, /* template_id: make it read-only, durable, visible */
-	WARDEN_TEMPLATE_WARM,    /* template_id: read its memory into the page cache */
-	WARDEN_TEMPLATE_DROP,    /* template_id: remove it, open or published */
+#define VERB(verb, serve, needs, fds_min, fds_max) verb,
+#include "warden/verbs.def"
 	WARDEN_VERBS,
 };
 

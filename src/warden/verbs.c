@@ -254,25 +254,12 @@ typedef int verb_fn(struct warden *w, const struct call *c, struct err *err);
 enum { NEEDS_ID = 1, NEEDS_TEMPLATE = 2, NEEDS_SIZES = 4 };
 
 static const struct {
-	verb_fn *run;
+	verb_fn *serve;
 	unsigned int needs;
-	size_t n_fds, n_fds_max; /* 0: n_fds */
-} verbs[WARDEN_VERBS] = {
-	[WARDEN_FACTS] = { verb_facts, NEEDS_SIZES },
-	[WARDEN_SLOT_MAKE] = { verb_slot_make, 0 },
-	[WARDEN_SLOT_DROP] = { verb_slot_drop, 0 },
-	[WARDEN_DOORS] = { verb_doors, 0 },
-	[WARDEN_BUILD] = { lifecycle_start, NEEDS_ID | NEEDS_TEMPLATE | NEEDS_SIZES },
-	[WARDEN_RESTORE] = { lifecycle_start, NEEDS_ID | NEEDS_TEMPLATE | NEEDS_SIZES, 1,
-			     WARDEN_FDS_MAX },
-	[WARDEN_STOP] = { lifecycle_stop, NEEDS_ID },
-	[WARDEN_SOCKETS] = { verb_sockets, NEEDS_ID },
-	[WARDEN_COPY] = { verb_copy, NEEDS_ID, COPIER_FD_STATE, COPIER_FDS },
-	[WARDEN_LIST] = { verb_list, 0 },
-	[WARDEN_TEMPLATE_BEGIN] = { verb_template, NEEDS_TEMPLATE | NEEDS_SIZES, 2 },
-	[WARDEN_TEMPLATE_PUBLISH] = { verb_template, NEEDS_TEMPLATE },
-	[WARDEN_TEMPLATE_WARM] = { verb_template, NEEDS_TEMPLATE },
-	[WARDEN_TEMPLATE_DROP] = { verb_template, NEEDS_TEMPLATE },
+	size_t fds_min, fds_max;
+} verbs[] = {
+#define VERB(verb, serve, needs, fds_min, fds_max) { serve, needs, fds_min, fds_max },
+#include "warden/verbs.def"
 };
 
 static int check_sizes(const struct warden_sizes *s, struct err *err)
@@ -315,8 +302,8 @@ static int check_call(struct warden *w, const struct call *c, struct err *err)
 	if (rq->verb >= WARDEN_VERBS)
 		return err_set(err, ERR_INVALID, 0, "unknown verb");
 	needs = verbs[rq->verb].needs;
-	least = verbs[rq->verb].n_fds;
-	if (c->n_fds < least || c->n_fds > (verbs[rq->verb].n_fds_max ?: least))
+	least = verbs[rq->verb].fds_min;
+	if (c->n_fds < least || c->n_fds > verbs[rq->verb].fds_max)
 		return err_set(err, ERR_INVALID, 0, "%zu descriptors, expected %zu", c->n_fds,
 			       least);
 	if (!memchr(rq->id, 0, sizeof(rq->id)) ||
@@ -333,6 +320,6 @@ void verbs_handle(struct warden *w, const struct call *c)
 {
 	struct err err = { 0 };
 
-	if (check_call(w, c, &err) < 0 || verbs[c->rq.verb].run(w, c, &err) < 0)
+	if (check_call(w, c, &err) < 0 || verbs[c->rq.verb].serve(w, c, &err) < 0)
 		clients_reply_err(w, &c->who, &err);
 }

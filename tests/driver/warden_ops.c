@@ -211,22 +211,11 @@ void run_template_drop(struct op *o)
 /* --- any verb, as it is ------------------------------------------------------------------- */
 
 static const char *const verb_names[] = {
-	[WARDEN_FACTS] = "facts",
-	[WARDEN_SLOT_MAKE] = "slot_make",
-	[WARDEN_SLOT_DROP] = "slot_drop",
-	[WARDEN_DOORS] = "doors",
-	[WARDEN_BUILD] = "build",
-	[WARDEN_RESTORE] = "restore",
-	[WARDEN_STOP] = "stop",
-	[WARDEN_SOCKETS] = "sockets",
-	[WARDEN_LIST] = "list",
-	[WARDEN_TEMPLATE_BEGIN] = "template_begin",
-	[WARDEN_TEMPLATE_PUBLISH] = "template_publish",
-	[WARDEN_TEMPLATE_WARM] = "template_warm",
-	[WARDEN_TEMPLATE_DROP] = "template_drop",
+#define VERB(verb, serve, needs, fds_min, fds_max) &#verb[sizeof("WARDEN_") - 1],
+#include "warden/verbs.def"
 };
 
-/* A name, or the number itself, so that unknown verbs can be tried. */
+/* A name, in any case, or the number itself, so that unknown verbs can be tried. */
 static int verb_of(const json_t *args, uint32_t *ret, struct err *err)
 {
 	const json_t *verb = json_object_get(args, "verb");
@@ -236,8 +225,8 @@ static int verb_of(const json_t *args, uint32_t *ret, struct err *err)
 		return 0;
 	}
 	for (uint32_t i = 0; i < COUNT(verb_names); i++)
-		if (json_is_string(verb) && verb_names[i] &&
-		    strcmp(json_string_value(verb), verb_names[i]) == 0) {
+		if (json_is_string(verb) &&
+		    strcasecmp(json_string_value(verb), verb_names[i]) == 0) {
 			*ret = i;
 			return 0;
 		}

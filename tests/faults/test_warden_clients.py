@@ -9,8 +9,8 @@ import socket
 import pytest
 
 import link_hello
-from protocol import (FDS_MAX, VERSION, Client, Gone, Request, State, Verb, WardenError,
-                      request)
+from protocol import (FDS_MAX, TAKES_FDS, VERSION, Client, Gone, Request, State, Verb,
+                      WardenError, request)
 from warden import is_alive, overlay, sizes, wait_for
 from warden_fixtures import use, probe_path
 
@@ -25,7 +25,6 @@ BAD_IDS = {"empty": b"", "slash": b"a/b", "parent": b"..", "dot": b"a.b", "hidde
            "newline": b"a\n", "high": b"a\xff", "not-terminated": b"a" * 64,
            "percent": b"%s", "backslash": b"a\\b"}
 libc = ctypes.CDLL(None, use_errno=True)
-TAKES_FDS = {Verb.TEMPLATE_BEGIN: 2, Verb.RESTORE: 1, Verb.COPY: 3}
 
 
 @pytest.fixture(scope="module")
@@ -120,7 +119,7 @@ def test_noise(warden):
 
 @pytest.mark.parametrize("verb", Verb, ids=lambda v: v.name)
 def test_wrong_number_of_descriptors(warden, verb):
-    expected = TAKES_FDS.get(verb, 0)
+    expected = TAKES_FDS[verb]
     with open("/dev/null") as null, another(warden) as client:
         for count in {0, 1, 2, 3, FDS_MAX} - {expected}:
             code = refused(client.call, verb, vm="x", template="x", slot=UINT32_MAX,

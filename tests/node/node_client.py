@@ -7,22 +7,18 @@
 
 import contextlib
 import dataclasses
-import functools
 import json
 import socket
-import subprocess
 import time
 
 import link_hello
-from warden import build_dir
+from layout import layout as read_layout
 
 ANSWER_SECONDS = 120
 
 
-@functools.cache
 def layout():
-    out = subprocess.run([build_dir() / "tests/node/node_layout"], check=True, capture_output=True)
-    return json.loads(out.stdout)
+    return read_layout("tests/node/node_layout")
 
 
 def value(name):

@@ -4,6 +4,7 @@
 
 #include "base/bytes.h"
 #include "base/err.h"
+#include "copier/protocol.h"
 #include "warden/protocol.h"
 
 struct row {
@@ -60,20 +61,8 @@ static const struct row rows[] = {
 	VALUE(WARDEN_ID_MAX),
 	VALUE(WARDEN_FDS_MAX),
 	VALUE(WARDEN_LIST_MAX),
-	VALUE(WARDEN_FACTS),
-	VALUE(WARDEN_SLOT_MAKE),
-	VALUE(WARDEN_SLOT_DROP),
-	VALUE(WARDEN_DOORS),
-	VALUE(WARDEN_BUILD),
-	VALUE(WARDEN_RESTORE),
-	VALUE(WARDEN_STOP),
-	VALUE(WARDEN_SOCKETS),
-	VALUE(WARDEN_COPY),
-	VALUE(WARDEN_LIST),
-	VALUE(WARDEN_TEMPLATE_BEGIN),
-	VALUE(WARDEN_TEMPLATE_PUBLISH),
-	VALUE(WARDEN_TEMPLATE_WARM),
-	VALUE(WARDEN_TEMPLATE_DROP),
+#define VERB(verb, serve, needs, fds_min, fds_max) VALUE(verb), { "fds." #verb, fds_min },
+#include "warden/verbs.def"
 	VALUE(WARDEN_VERBS),
 	VALUE(WARDEN_STARTING),
 	VALUE(WARDEN_RUNNING),

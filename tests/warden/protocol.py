@@ -1,7 +1,7 @@
 """protocol.py - src/warden/protocol.h in Python: the messages, and a client that speaks them.
 
-The structures are ctypes with the platform's own alignment, as in C; test_protocol.py compares
-every size and offset with what the compiler says (layout.c).
+The verbs are made of verbs.def. The structures are ctypes with the platform's own alignment, as in C;
+test_protocol.py compares every size and offset with what the compiler says (layout.c).
 """
 
 import ctypes
@@ -13,7 +13,9 @@ import socket
 import time
 
 import link_hello
+from layout import layout
 
+LAYOUT = "tests/warden/layout"
 VERSION = 4
 ID_MAX = 63
 FDS_MAX = 16
@@ -27,21 +29,13 @@ CODES = ("ok", "invalid", "not_found", "exists", "denied", "exhausted", "mismatc
          "unavailable", "internal", "no_space", "files_missing", "base_lost", "version_mismatch")
 
 
-class Verb(enum.IntEnum):
-    FACTS = 0
-    SLOT_MAKE = 1
-    SLOT_DROP = 2
-    DOORS = 3
-    BUILD = 4
-    RESTORE = 5
-    STOP = 6
-    SOCKETS = 7
-    COPY = 8
-    LIST = 9
-    TEMPLATE_BEGIN = 10
-    TEMPLATE_PUBLISH = 11
-    TEMPLATE_WARM = 12
-    TEMPLATE_DROP = 13
+def verb_fds():
+    """Of each verb of verbs.def, by its name: the least number of descriptors."""
+    return {name.removeprefix("fds.WARDEN_"): n for name, n in layout(LAYOUT).items() if name.startswith("fds.")}
+
+
+Verb = enum.IntEnum("Verb", {name: layout(LAYOUT)["WARDEN_" + name] for name in verb_fds()})
+TAKES_FDS = {Verb[name]: n for name, n in verb_fds().items()}
 
 
 BOOT, APPLY = 1, 2  # enum warden_flags

@@ -1,13 +1,11 @@
 """test_protocol.py - the Python client and protocol.h agree about every byte."""
 
 import ctypes
-import json
-import subprocess
 
 import pytest
 
 import protocol
-from warden import build_dir
+from layout import layout as read_layout
 
 STRUCTS = {"warden_sizes": protocol.Sizes, "warden_request": protocol.Request,
            "warden_facts": protocol.Facts, "warden_cell": protocol.Cell,
@@ -17,8 +15,7 @@ STRUCTS = {"warden_sizes": protocol.Sizes, "warden_request": protocol.Request,
 @pytest.fixture(scope="module")
 def layout():
     """What the compiler made of protocol.h."""
-    out = subprocess.run([build_dir() / "tests/warden/layout"], check=True, capture_output=True)
-    return json.loads(out.stdout)
+    return read_layout(protocol.LAYOUT)
 
 
 @pytest.mark.parametrize("name", STRUCTS)

@@ -29,6 +29,7 @@ import tempfile
 import time
 
 import images
+from layout import build_dir
 from protocol import (ANSWER_SECONDS, ID_MAX, LIST_MAX, Client, Gone, Sizes, State, Verb,
                       WardenError)
 
@@ -40,13 +41,6 @@ UID_RANGES_FROM, UID_RANGES, UID_RANGE = 1_000_000_000, 100_000, 2048
 CGROUP_ROOT = pathlib.Path("/sys/fs/cgroup")
 
 numbers = itertools.count()
-
-
-def build_dir():
-    path = os.environ.get("HOTCELL_BUILD")
-    if not path:
-        raise RuntimeError("HOTCELL_BUILD must name the build folder")
-    return pathlib.Path(path).resolve()
 
 
 def is_sanitized():
