@@ -6,95 +6,51 @@
 """
 
 import contextlib
+import ctypes
 import dataclasses
 import json
 import socket
 import time
 
 import link_hello
-from layout import layout as read_layout
+from layout import Layout
 
 ANSWER_SECONDS = 120
 
 
-def layout():
-    return read_layout("tests/node/node_layout")
-
-
-def value(name):
-    return layout()[name][1]
+LAYOUT = Layout("tests/node/node_layout")
+value, fields = LAYOUT.value, LAYOUT.fields
 
 
 def flag_bits(names):
     return sum(value("NODE_" + name) for name in names)
 
 
-def fields(struct_name):
-    prefix = struct_name + "."
-    return {name.removeprefix(prefix): at for name, at in layout().items() if name.startswith(prefix)}
-
-
 def pack(struct_name, **values):
-    raw = bytearray(value(struct_name))
+    made = LAYOUT.structs[struct_name]()
     for name, given in values.items():
-        offset, size = fields(struct_name)[name]
         if isinstance(given, dict):  # a struct within
-            data = pack(f"node_{name.removeprefix('team_')}", **given)
-        else:
-            data = given.to_bytes(size, "little") if isinstance(given, int) else given.encode()
-        assert len(data) <= size, f"{name} is too long"
-        raw[offset:offset + len(data)] = data
-    return bytes(raw)
-
-
-NUMBERS = {"tag", "code", "event", "count", "text_len", "started_ns", "end_ns", "vcpus", "memory_mib",
-           "disk_mib", "state", "generation", "flags", "reason", "ended_ns", "resumed", "retry_s"}
+            given = LAYOUT.structs[fields(struct_name)[name][2].removeprefix("struct ")](**given)
+        setattr(made, name, given.encode() if isinstance(given, str) else given)
+    return bytes(made)
 
 
 def unpack(struct_name, raw):
-    out = {}
-    for name, (offset, size) in fields(struct_name).items():
-        piece = raw[offset:offset + size]
-        if name == "sandbox":
-            out[name] = Sandbox(**unpack("node_sandbox", piece))
-        elif name in NUMBERS:
-            out[name] = int.from_bytes(piece, "little")
-        else:
-            out[name] = piece.split(b"\0")[0].decode()
-    return out
+    made = LAYOUT.structs[struct_name].from_buffer_copy(raw)
+    return {name: plain(getattr(made, name)) for name in fields(struct_name)}
+
+
+def plain(member):
+    if isinstance(member, ctypes.Structure):
+        return Sandbox(**unpack("node_sandbox", member))
+    return member.decode() if isinstance(member, bytes) else member
+
+
+Sandbox = dataclasses.make_dataclass("Sandbox", fields("node_sandbox"))
 
 
 @dataclasses.dataclass
-class Sandbox:
-    id: str
-    team: str
-    template_id: str
-    alias: str
-    access_token: str
-    traffic_token: str
-    started_ns: int
-    end_ns: int
-    vcpus: int
-    memory_mib: int
-    disk_mib: int
-    state: int
-    generation: int
-    flags: int
-    reason: int
-    ended_ns: int
-
-
-@dataclasses.dataclass
-class Reply:
-    tag: int
-    code: int
-    event: int
-    msg: str
-    sandbox: Sandbox
-    count: int
-    resumed: int
-    retry_s: int
-    text_len: int
+class Reply(dataclasses.make_dataclass("Reply", fields("node_reply"))):
     after: bytes = b""
     fds: list = dataclasses.field(default_factory=list)
     seconds: float = 0
@@ -106,7 +62,7 @@ class Reply:
 
 class NodeError(Exception):
     def __init__(self, reply):
-        self.code = layout()["errors"][reply.code]
+        self.code = LAYOUT.errors[reply.code]
         self.msg = reply.msg
         self.reply = reply
         super().__init__(f"{self.code}: {self.msg}")

@@ -61,7 +61,7 @@ class FakeNode:
 
     def reply(self, sandbox, **values):
         raw = bytearray(self.nc.pack("node_reply", **values))
-        at, size = self.nc.fields("node_reply")["sandbox"]
+        at, size, _ = self.nc.fields("node_reply")["sandbox"]
         raw[at:at + size] = self.nc.pack("node_sandbox", id=sandbox, team="team", template_id="base",
                                          started_ns=1, end_ns=1 << 62, generation=1)
         return bytes(raw)
@@ -79,11 +79,11 @@ class FakeNode:
             self.gateways.remove(s)
             s.close()
             return
-        field = {name: raw[at:at + size] for name, (at, size) in self.nc.fields("node_request").items()}
+        field = {name: raw[at:at + size] for name, (at, size, _) in self.nc.fields("node_request").items()}
         tag = int.from_bytes(field["tag"], "little")
         sandbox = field["id"].split(b"\0")[0].decode()
         if int.from_bytes(field["verb"], "little") != self.nc.value("NODE_SOCKETS"):
-            s.send(self.reply("", tag=tag, code=self.nc.layout()["errors"].index("not found")))
+            s.send(self.reply("", tag=tag, code=self.nc.LAYOUT.errors.index("not_found")))
             return
         n = int.from_bytes(field["count"], "little")
         sockets = [socket.socket(socket.AF_INET, socket.SOCK_STREAM) for _ in range(n)]

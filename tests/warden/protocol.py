@@ -1,104 +1,31 @@
-"""protocol.py - src/warden/protocol.h in Python: the messages, and a client that speaks them.
-
-The verbs are made of verbs.def. The structures are ctypes with the platform's own alignment, as in C;
-test_protocol.py compares every size and offset with what the compiler says (layout.c).
-"""
+"""protocol.py - src/warden/protocol.h in Python, made of what the compiler says: the messages, and a client that
+speaks them."""
 
 import ctypes
 import dataclasses
-import enum
 import errno
 import os
 import socket
 import time
 
 import link_hello
-from layout import layout
+from layout import Layout
 
-LAYOUT = "tests/warden/layout"
-VERSION = 4
-ID_MAX = 63
-FDS_MAX = 16
-LIST_MAX = 16
 ANSWER_SECONDS = 30  # longer than the deadline of any job of warden
 
-TEMPLATE_FILES = ("kernel", "disk", "overlay", "memory", "state", "manifest")
-
-# enum err_code, by number
-CODES = ("ok", "invalid", "not_found", "exists", "denied", "exhausted", "mismatch", "timeout",
-         "unavailable", "internal", "no_space", "files_missing", "base_lost", "version_mismatch")
-
-
-def verb_fds():
-    """Of each verb of verbs.def, by its name: the least number of descriptors."""
-    return {name.removeprefix("fds.WARDEN_"): n for name, n in layout(LAYOUT).items() if name.startswith("fds.")}
-
-
-Verb = enum.IntEnum("Verb", {name: layout(LAYOUT)["WARDEN_" + name] for name in verb_fds()})
-TAKES_FDS = {Verb[name]: n for name, n in verb_fds().items()}
-
-
-BOOT, APPLY = 1, 2  # enum warden_flags
-
-
-class State(enum.IntEnum):
-    STARTING = 0
-    RUNNING = 1
-    STOPPING = 2
-    EXITED = 3
-
-
-class Sizes(ctypes.Structure):
-    _fields_ = [("vcpus", ctypes.c_uint32),
-                ("memory_mib", ctypes.c_uint32),
-                ("overhead_mib", ctypes.c_uint32),
-                ("cpu_percent", ctypes.c_uint32),
-                ("pids_max", ctypes.c_uint32),
-                ("disk_mib", ctypes.c_uint32)]
-
-
-class Request(ctypes.Structure):
-    _fields_ = [("tag", ctypes.c_uint64),
-                ("verb", ctypes.c_uint32),
-                ("id", ctypes.c_char * (ID_MAX + 1)),
-                ("template_id", ctypes.c_char * (ID_MAX + 1)),
-                ("installation", ctypes.c_char * (ID_MAX + 1)),
-                ("sizes", Sizes),
-                ("slot", ctypes.c_uint32),
-                ("count", ctypes.c_uint32),
-                ("flags", ctypes.c_uint32)]
-
-
-class Facts(ctypes.Structure):
-    _fields_ = [("vmm_version", ctypes.c_char * 128),
-                ("cpu_model", ctypes.c_char * 128),
-                ("accel", ctypes.c_char * 16),
-                ("arguments", ctypes.c_char * 1536),
-                ("emulated", ctypes.c_uint32)]
-
-
-class Cell(ctypes.Structure):
-    _fields_ = [("id", ctypes.c_char * (ID_MAX + 1)),
-                ("installation", ctypes.c_char * (ID_MAX + 1)),
-                ("state", ctypes.c_uint32),
-                ("slot", ctypes.c_uint32),
-                ("pid", ctypes.c_int32),
-                ("uid", ctypes.c_uint32)]
-
-
-class Payload(ctypes.Union):
-    _fields_ = [("facts", Facts), ("cells", Cell * LIST_MAX)]
-
-
-class Reply(ctypes.Structure):
-    _anonymous_ = ["payload"]
-    _fields_ = [("tag", ctypes.c_uint64),
-                ("code", ctypes.c_uint32),
-                ("sys", ctypes.c_int32),
-                ("msg", ctypes.c_char * 256),
-                ("slot", ctypes.c_uint32),
-                ("count", ctypes.c_uint32),
-                ("payload", Payload)]
+LAYOUT = Layout("tests/warden/layout")
+VERSION = LAYOUT.value("WARDEN_VERSION_MAX")
+ID_MAX = LAYOUT.value("WARDEN_ID_MAX")
+FDS_MAX = LAYOUT.value("WARDEN_FDS_MAX")
+LIST_MAX = LAYOUT.value("WARDEN_LIST_MAX")
+BOOT, APPLY = LAYOUT.value("WARDEN_BOOT"), LAYOUT.value("WARDEN_APPLY")
+TEMPLATE_FILES = tuple(LAYOUT.said["template_files"])
+CODES = tuple(LAYOUT.errors)
+Verb = LAYOUT.enum("warden_verb", "WARDEN_")
+State = LAYOUT.enum("warden_cell_state", "WARDEN_")
+Sizes, Request, Facts, Cell, Reply = (
+    LAYOUT.structs[f"warden_{name}"] for name in ("sizes", "request", "facts", "cell", "reply"))
+TAKES_FDS = {Verb[name.removeprefix("WARDEN_")]: n for name, n in LAYOUT.said["fds"].items()}  # at least
 
 
 class WardenError(Exception):
