@@ -3,8 +3,8 @@
     HOTCELL_BUILD=BUILD python3 measured_server.py TESTS
 
 TESTS is the folder tests/ of the checkout that was built: its own helpers start the daemons. Lines: "restore" (a create
-that finds no pool), "warm" (one from a full pool), "relay" (a file from a guest, through the gateway). The answer to each
-is one number, in milliseconds; at the end of the input all is removed.
+that finds no pool), "warm" (one from a full pool), "resume" (of one that was paused), "relay" (a file from a guest,
+through the gateway). The answer to each is one number, in milliseconds; at the end of the input all is removed.
 """
 
 import pathlib
@@ -46,8 +46,23 @@ class Warm(Restore):
         wait_for(lambda: self.server.node_status()["pooled"] >= POOL, "the pool is full", PATIENCE, 0.05)
 
 
-class Relay:
+class Resume:
     """By a sandbox of the server that has no pool."""
+
+    def __init__(self, restore):
+        self.server, self.box = restore.server, None
+
+    def once(self):
+        self.box = self.box or self.server.create()
+        at = f"/sandboxes/{self.box['sandboxID']}"
+        assert self.server.must("POST", f"{at}/pause") is None
+        begun = time.monotonic()
+        self.server.must("POST", f"{at}/connect", {"timeout": 3600})
+        return time.monotonic() - begun
+
+
+class Relay:
+    """By another sandbox of the same server."""
 
     def __init__(self, restore):
         self.server, self.box = restore.server, None
@@ -63,7 +78,7 @@ class Relay:
 
 def main():
     restore, warm = Restore(), Warm()
-    kinds = {"restore": restore, "warm": warm, "relay": Relay(restore)}
+    kinds = {"restore": restore, "warm": warm, "resume": Resume(restore), "relay": Relay(restore)}
     with restore.server, warm.server:
         print("ready", flush=True)
         for line in sys.stdin:

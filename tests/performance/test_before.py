@@ -65,7 +65,7 @@ def servers(tmp_path_factory):
 
 
 @pytest.mark.skipif(not BEFORE, reason="HOTCELL_BEFORE is not set")
-@pytest.mark.parametrize("kind", ["restore", "warm", "relay"])
+@pytest.mark.parametrize("kind", ["restore", "warm", "resume", "relay"])
 def test_as_fast_as_before(servers, kind):
     took, chance = {name: [] for name in servers}, random.Random(1)
     for n in range(WARM + ROUNDS):
