@@ -499,7 +499,7 @@ static int admit(const struct link *l, const struct link_ask *what, struct err *
 			       what->request.len + what->text.len, l->words->request_max);
 	if (!ready && (what->wait_ms == 0 || (l->mismatch && what->wait_ms != LINK_EVER)))
 		return link_why(l, err);
-	if (l->n_calls >= l->words->calls_max && what->wait_ms != LINK_EVER)
+	if (l->n_calls >= l->words->calls_max && what->wait_ms != LINK_EVER && !what->first)
 		return err_set(err, ERR_EXHAUSTED, 0, "%zu requests to %s wait already", l->n_calls,
 			       l->words->name);
 	return 0;

@@ -117,7 +117,7 @@ struct link_ask {
 	uint64_t answer_ms;   /* for the answer to what was sent; 0: as the deadline */
 	uint64_t busy_ms;     /* answered with ERR_UNAVAILABLE: asked again after so long; 0: not */
 	unsigned int sends_max; /* each over a connection that then ended; 0: once */
-	bool first;             /* of a connection that is not up yet */
+	bool first;             /* of a connection that is not up yet; never one too many */
 };
 
 struct link { /* embedded by the owner, who reads it and changes nothing */

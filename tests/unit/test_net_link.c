@@ -432,6 +432,46 @@ static void requests_wait_while_it_does_not_read(void **state)
 	scene_end();
 }
 
+static void on_first(struct link_call *c, const struct link_reply *r)
+{
+	(void)c;
+	assert_null(r->err);
+	link_up(r->link);
+}
+
+static void ask_first(struct link *l)
+{
+	const struct request rq = { .verb = 1 };
+	const struct link_ask first = { .request = { (const uint8_t *)&rq, sizeof(rq) },
+					.first = true };
+	struct err err;
+
+	if (link_ask(l, NULL, &first, on_first, &err) < 0)
+		fail_msg("%s", err.msg);
+}
+
+/* Else those who wait for it would keep it from coming up. */
+static void what_is_asked_first_is_never_one_too_many(void **state)
+{
+	struct request rq;
+	struct err err;
+
+	(void)state;
+	scene_open();
+	s.ops.on_hello = ask_first;
+	for (uint32_t i = 0; i < CALLS_MAX; i++)
+		assert_int_equal(ask_with(NULL, i, (struct link_ask){ .wait_ms = LINK_EVER }, &err),
+				 0);
+	assert_int_equal(daemon_greets(3, 3, &err), 0);
+	hear(&rq);
+	assert_int_equal(rq.verb, 1);
+	reply(rq.tag, 0);
+	UNTIL(s.n_up == 1);
+	hear(&rq);
+	assert_int_equal(rq.verb, 7);
+	scene_end();
+}
+
 static void so_many_are_with_it_at_once(void **state)
 {
 	struct request rq;
@@ -747,6 +787,7 @@ int main(void)
 		cmocka_unit_test(without_room_for_descriptors_one_call_fails),
 		cmocka_unit_test(a_cancelled_call_is_never_told),
 		cmocka_unit_test(requests_wait_while_it_does_not_read),
+		cmocka_unit_test(what_is_asked_first_is_never_one_too_many),
 		cmocka_unit_test(so_many_are_with_it_at_once),
 		cmocka_unit_test(news_are_told_and_nonsense_ends_the_connection),
 		cmocka_unit_test(its_end_fails_everything_once),
