@@ -227,9 +227,10 @@ static void broken(struct link *l, const struct err *why)
 		err = *why;
 		err.code = ERR_UNAVAILABLE;
 		err_wrap(&err, "%s", l->words->name);
-		if (l->greeted || !l->told)
+		if (l->greeted || !l->told_hello)
 			log_warn("%s", err.msg);
-		l->told = l->told || !l->greeted; /* it may go on like that */
+		l->told_hello = l->told_hello || !l->greeted; /* it may go on like that */
+		l->mismatch = false;                          /* whoever that was is gone */
 	} else {
 		link_why(l, &err);
 	}
@@ -552,7 +553,8 @@ int link_ask(struct link *l, struct link_call *c, const struct link_ask *what,
 void link_up(struct link *l)
 {
 	l->up = true;
-	l->told = false;
+	l->told = l->told_hello = false;
+	l->told_of = (struct link_hello){ 0 };
 	if (link_exists(l))
 		log_info("%s is up, build %s", l->words->name, l->peer.build);
 	l->held++;

@@ -127,8 +127,9 @@ struct link { /* embedded by the owner, who reads it and changes nothing */
 	const char *path; /* "": there is none, and it counts as up */
 	int sock;         /* -1: not connected */
 	bool up, greeted;
-	bool mismatch; /* `peer` speaks no version that we do */
-	bool told, closed;
+	bool mismatch;         /* `peer` speaks no version that we do */
+	bool told, told_hello; /* in the log, since it was up: nobody is there; it says no hello */
+	bool closed;
 	struct link_hello peer, told_of; /* the last it said; whose mismatch is in the log */
 	uint64_t down_since_ms, next_tag;
 	struct watch ready;

@@ -4,6 +4,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <sys/mman.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/un.h>
@@ -43,6 +44,7 @@ static struct scene {
 		size_t n_fds, order;
 	} calls[CALLS];
 	char path[64];
+	int log, stderr_was; /* while the log is read; -1 */
 } s;
 
 static void on_guard(struct timer *t)
@@ -152,6 +154,7 @@ static void scene_open(void)
 	s = (struct scene){
 		.peer = -1,
 		.door = -1,
+		.log = -1,
 		.words = { .name = "it",
 			   .own_name = "test",
 			   .min = 2,
@@ -256,6 +259,31 @@ static size_t open_count(void)
 
 	for (int fd = 0; fd < 256; fd++)
 		n += fcntl(fd, F_GETFD) >= 0;
+	return n;
+}
+
+static void log_begin(void)
+{
+	s.log = memfd_create("log", MFD_CLOEXEC);
+	s.stderr_was = fcntl(STDERR_FILENO, F_DUPFD_CLOEXEC, 0);
+	assert_true(s.log >= 0 && s.stderr_was >= 0);
+	assert_int_equal(dup2(s.log, STDERR_FILENO), STDERR_FILENO);
+}
+
+/* How many lines of the log have these words; it is read no more. */
+static size_t log_end(const char *words)
+{
+	static char text[64 * 1024];
+	ssize_t len = pread(s.log, text, sizeof(text) - 1, 0);
+	size_t n = 0;
+
+	assert_int_equal(dup2(s.stderr_was, STDERR_FILENO), STDERR_FILENO);
+	close(s.stderr_was);
+	close(take_fd(&s.log));
+	assert_true(len >= 0);
+	text[len] = '\0';
+	for (const char *at = text; (at = strstr(at, words)); at++)
+		n++;
 	return n;
 }
 
@@ -710,6 +738,63 @@ static void without_a_common_version_the_reason_is_told(void **state)
 	}
 }
 
+/* Whoever it was is gone; what is there now may be understood. */
+static void a_mismatch_ends_with_who_said_it(void **state)
+{
+	struct err err;
+
+	(void)state;
+	scene_open();
+	assert_int_equal(daemon_greets(4, 9, &err), -1);
+	close(take_fd(&s.peer));
+	UNTIL(s.link.mismatch);
+	daemon_accepts();
+	close(take_fd(&s.peer));
+	UNTIL(!s.link.mismatch);
+	ask_so(0, (struct link_ask){ .wait_ms = MS });
+	daemon_is_up();
+	assert_int_equal(s.link.n_sent, 1);
+	scene_end();
+}
+
+static void a_mismatch_is_in_the_log_whenever_it_begins(void **state)
+{
+	struct err err;
+
+	(void)state;
+	scene_open();
+	log_begin();
+	for (int i = 0; i < 2; i++) {
+		for (int again = 0; again < 2; again++) {
+			assert_int_equal(daemon_greets(4, 9, &err), -1);
+			close(take_fd(&s.peer));
+		}
+		daemon_is_up();
+		close(take_fd(&s.peer));
+		UNTIL(!s.link.up);
+	}
+	assert_int_equal(log_end("do not understand each other"), 2);
+	scene_end();
+}
+
+/* Of an older build: it hangs up. That is told once, also after nobody was there. */
+static void without_a_hello_the_log_says_why(void **state)
+{
+	(void)state;
+	scene_open();
+	log_begin();
+	close(take_fd(&s.door));
+	UNTIL(s.link.told);
+	daemon_starts();
+	for (int i = 0; i < 3; i++) {
+		daemon_accepts();
+		close(take_fd(&s.peer));
+	}
+	daemon_is_up();
+	assert_int_equal(log_end("no hello, as of an older build"), 1);
+	scene_end();
+}
+
 static void a_strange_hello_ends_the_connection(void **state)
 {
 	struct link_hello good = link_hello_make(2, 3), magic = good, order = good, zero = good,
@@ -799,6 +884,9 @@ int main(void)
 		cmocka_unit_test(what_nobody_waits_for_is_sent_all_the_same),
 		cmocka_unit_test(it_may_be_closed_from_its_callbacks),
 		cmocka_unit_test(without_a_common_version_the_reason_is_told),
+		cmocka_unit_test(a_mismatch_ends_with_who_said_it),
+		cmocka_unit_test(a_mismatch_is_in_the_log_whenever_it_begins),
+		cmocka_unit_test(without_a_hello_the_log_says_why),
 		cmocka_unit_test(a_strange_hello_ends_the_connection),
 		cmocka_unit_test(a_hello_that_never_comes_is_not_waited_for),
 		cmocka_unit_test(a_daemon_answers_nothing_but_a_hello_first),
