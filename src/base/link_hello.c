@@ -3,6 +3,7 @@
 #include "base/link_hello.h"
 
 #include "base/fdmsg.h"
+#include "base/log.h"
 
 const char link_build[] = HOTCELL_RELEASE;
 
@@ -34,6 +35,18 @@ uint32_t link_hello_version(const struct link_hello *a, const struct link_hello 
 	return max >= a->min && max >= b->min ? max : 0;
 }
 
+/* Said once by a program: a client of an older build calls again and again, and may not know why.
+ */
+static int no_hello(const struct err *err)
+{
+	static bool told;
+
+	if (!told)
+		log_warn("a client was turned away: no hello, as of an older build: %s", err->msg);
+	told = true;
+	return -1;
+}
+
 int link_hello_answer(int sock, uint32_t min, uint32_t max, struct err *err)
 {
 	const struct link_hello own = link_hello_make(min, max);
@@ -41,9 +54,11 @@ int link_hello_answer(int sock, uint32_t min, uint32_t max, struct err *err)
 	size_t n_fds = 0;
 
 	if (fdmsg_recv(sock, &client, sizeof(client), NULL, 0, &n_fds, err) < 0)
-		return -1;
-	if (!link_hello_ok(&client))
-		return err_set(err, ERR_INVALID, 0, "what a client said first is no hello");
+		return err->code == ERR_INVALID ? no_hello(err) : -1;
+	if (!link_hello_ok(&client)) {
+		err_set(err, ERR_INVALID, 0, "what a client said first is no hello");
+		return no_hello(err);
+	}
 	if (fdmsg_send(sock, &own, sizeof(own), NULL, 0, err) < 0)
 		return -1;
 	if (!link_hello_version(&client, &own))
