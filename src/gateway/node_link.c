@@ -8,6 +8,7 @@
 #include "base/log.h"
 #include "base/random.h"
 #include "gateway/node_reply.h"
+#include "net/addr.h"
 
 enum { LINK_KERNEL_ROOM = 4 * 1024 * 1024 }; /* wished for, in bytes; the kernel may give less */
 
@@ -148,8 +149,12 @@ int node_link_open(struct loop *l, const char *path, struct node_link_user *u,
 					     .on_again = on_again,
 					     .on_unanswered = on_unanswered,
 					     .on_free = on_free };
-	struct node_link *n = calloc(1, sizeof(*n));
+	struct node_link *n;
+	struct addr at;
 
+	if (addr_unix(path, &at, err) < 0)
+		return err_wrap(err, "socket of node");
+	n = calloc(1, sizeof(*n));
 	if (!n)
 		return err_set(err, ERR_EXHAUSTED, ENOMEM, "allocate the link to node");
 	n->user = u;

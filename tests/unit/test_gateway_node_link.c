@@ -306,6 +306,23 @@ static void it_may_be_closed_from_its_callbacks(void **state)
 	scene_end();
 }
 
+/* It is a setting: said at start, not again and again. */
+static void a_path_too_long_is_an_error(void **state)
+{
+	char path[256];
+	struct node_link *link = NULL;
+	struct err err;
+
+	(void)state;
+	scene_open();
+	memset(path, 'x', sizeof(path) - 1);
+	path[sizeof(path) - 1] = '\0';
+	assert_int_equal(node_link_open(s.loop, path, &s.user, &link, &err), -1);
+	assert_int_equal(err.code, ERR_INVALID);
+	assert_null(link);
+	scene_end();
+}
+
 static void limits_are_errors(void **state)
 {
 	static struct link_call many[NODE_CALLS_MAX + 1];
@@ -479,6 +496,7 @@ int main(void)
 		cmocka_unit_test(nonsense_ends_the_connection_only),
 		cmocka_unit_test(calls_may_be_cancelled_and_made_from_callbacks),
 		cmocka_unit_test(it_may_be_closed_from_its_callbacks),
+		cmocka_unit_test(a_path_too_long_is_an_error),
 		cmocka_unit_test(limits_are_errors),
 		cmocka_unit_test(more_than_the_socket_holds_waits_its_turn),
 		cmocka_unit_test(it_gets_on_with_the_real_door),
