@@ -599,7 +599,7 @@ static void wait_for_warden(struct timer *t)
 	} else if (n->warden.link.up) {
 		want_monitor(p);
 	} else if (loop_now_ms(n->loop) >= p->link_until_ms) {
-		err_set(&err, ERR_UNAVAILABLE, 0, "warden is not running on this host");
+		node_links_why(n, &err);
 		fail(p, &err);
 	} else {
 		timer_start(&p->link, PAUSE_LOOK_MS);
