@@ -1,10 +1,11 @@
 /* link.h - ask another daemon of this host, without waiting for it; it may be gone for a while and
  * come back.
  *
- * Datagrams over a SOCK_SEQPACKET unix socket, which leave in the order asked. Any number of calls
- * may be under way; a reply finds its call by its tag. The link connects again by itself. Each
- * connection begins with a hello (base/link_hello.h); where the two speak no common version every
- * call fails with ERR_VERSION, until one of them is replaced.
+ * Datagrams over a SOCK_SEQPACKET unix socket, which leave in the order asked; what is sent again
+ * leaves after them, in any order. Any number of calls may be under way; a reply finds its call by
+ * its tag, and those whose connection ended fail in any order. The link connects again by itself.
+ * Each connection begins with a hello (base/link_hello.h); where the two speak no common version
+ * every call fails with ERR_VERSION, until one of them is replaced.
  *
  * What is said is the owner's: a request begins with struct link_head, and so does a reply.
  */

@@ -51,17 +51,25 @@ static void turn_until_readable(struct world *w, int fd)
 	}
 }
 
-static int dial_control(struct world *w)
+/* What it hears first is what the caller says. */
+static int dial_saying(struct world *w, const void *first, size_t len)
 {
 	struct sockaddr_un at = { .sun_family = AF_UNIX };
-	struct link_hello hello = link_hello_make(EGRESS_VERSION_MAX, EGRESS_VERSION_MAX);
 	int fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
 
 	memcpy(at.sun_path, w->path, sizeof(at.sun_path));
 	assert_int_equal(connect(fd, (const struct sockaddr *)&at, sizeof(at)), 0);
 	assert_int_equal(fcntl(fd, F_SETFL, O_NONBLOCK), 0);
-	assert_int_equal(send(fd, &hello, sizeof(hello), 0), sizeof(hello));
+	assert_int_equal(send(fd, first, len, 0), len);
 	turn_until_readable(w, fd);
+	return fd;
+}
+
+static int dial_control(struct world *w)
+{
+	struct link_hello hello = link_hello_make(EGRESS_VERSION_MAX, EGRESS_VERSION_MAX);
+	int fd = dial_saying(w, &hello, sizeof(hello));
+
 	assert_int_equal(recv(fd, &hello, sizeof(hello), 0), sizeof(hello));
 	assert_int_equal(hello.max, EGRESS_VERSION_MAX);
 	return fd;
@@ -284,6 +292,26 @@ static void what_a_former_node_has_asked_is_void(void **state)
 	assert_int_equal(hand_over(w, SLOT).code, ERR_NONE);
 }
 
+static void without_a_hello_nothing_is_done(void **state)
+{
+	const struct egress_request close_it = { .tag = 1, .verb = EGRESS_CLOSE, .slot = SLOT };
+	struct link_hello other = link_hello_make(EGRESS_VERSION_MAX + 1, EGRESS_VERSION_MAX + 1);
+	struct world *w = *state;
+	char byte;
+	int fd;
+
+	fd = dial_saying(w, &close_it, sizeof(close_it));
+	assert_true(recv(fd, &byte, 1, 0) <= 0); /* hung up on */
+	close(fd);
+	fd = dial_saying(w, &other, sizeof(other));
+	assert_int_equal(recv(fd, &other, sizeof(other), 0), sizeof(other)); /* why is known */
+	assert_int_equal(other.max, EGRESS_VERSION_MAX);
+	turn_until_readable(w, fd);
+	assert_int_equal(recv(fd, &byte, 1, 0), 0);
+	close(fd);
+	assert_int_equal(ask(w, EGRESS_RESET, 0).code, ERR_NONE); /* others are not touched */
+}
+
 static void wrong_requests_are_refused(void **state)
 {
 	struct world *w = *state;
@@ -483,6 +511,7 @@ int main(void)
 		TEST(what_is_not_a_question_is_told_or_ignored),
 		TEST(doors_close_when_node_says_so_and_only_then),
 		TEST(what_a_former_node_has_asked_is_void),
+		TEST(without_a_hello_nothing_is_done),
 		TEST(wrong_requests_are_refused),
 		TEST(a_message_of_another_size_ends_the_connection),
 		TEST(what_was_decided_and_given_is_told),
