@@ -6,27 +6,18 @@
 #include <stdio.h>
 #include <sys/socket.h>
 
+#include "base/list.h"
 #include "base/log.h"
 #include "net/addr.h"
 
 /* --- lists: a call is in exactly one ------------------------------------------------------ */
 
-static void list_add(struct link_call *c, struct link_call **list)
+static void leave_list(struct link *l, struct link_call *c)
 {
-	c->next = *list;
-	c->prev = list;
-	if (c->next)
-		c->next->prev = &c->next;
-	*list = c;
-}
-
-static void list_remove(struct link *l, struct link_call *c)
-{
-	*c->prev = c->next;
-	if (c->next)
-		c->next->prev = c->prev;
-	else if (l->last == &c->next)
-		l->last = c->prev;
+	if (c->state == LINK_WAITING)
+		queue_remove(&l->waiting, c);
+	else
+		list_remove(c);
 	l->n_sent -= c->state == LINK_SENT;
 }
 
@@ -92,7 +83,7 @@ static void detach(struct link_call *c)
 {
 	struct link *l = c->link;
 
-	list_remove(l, c);
+	leave_list(l, c);
 	l->n_calls--;
 	c->link = NULL;
 	timer_stop(&c->timer);
@@ -138,16 +129,10 @@ static void send_more(struct link *l);
 static void wait_to_be_sent(struct link *l, struct link_call *c)
 {
 	c->state = LINK_WAITING;
-	if (c->first) {
-		list_add(c, &l->waiting);
-		if (!c->next)
-			l->last = &c->next;
-	} else {
-		c->next = NULL;
-		c->prev = l->last;
-		*l->last = c;
-		l->last = &c->next;
-	}
+	if (c->first && l->waiting.first)
+		list_add(&l->waiting.first, c);
+	else
+		queue_add(&l->waiting, c);
 	set_timer(c);
 }
 
@@ -160,7 +145,7 @@ static void on_time(struct timer *t)
 	struct err err;
 
 	if (c->state == LINK_RESTING && !over) {
-		list_remove(l, c);
+		leave_list(l, c);
 		wait_to_be_sent(l, c);
 		if (is_open(l))
 			send_more(l);
@@ -177,24 +162,22 @@ static void on_time(struct timer *t)
 
 static void to_fail(struct link *l, struct link_call *c)
 {
-	list_remove(l, c);
+	leave_list(l, c);
 	c->state = LINK_FAILING;
-	list_add(c, &l->failing);
+	list_add(&l->failing, c);
 }
 
 static void fail_impatient(struct link *l, struct link_call *list)
 {
-	for (struct link_call *c = list, *next; c; c = next) {
-		next = c->next;
+	list_each(struct link_call, c, list)
 		if (c->wait_ms == 0 || (l->mismatch && c->wait_ms != LINK_EVER))
 			to_fail(l, c);
-	}
 }
 
 /* What was sent waits to be sent again, or is to fail; so is what may not wait. */
 static void recall(struct link *l)
 {
-	fail_impatient(l, l->waiting);
+	fail_impatient(l, l->waiting.first);
 	fail_impatient(l, l->resting);
 	for (size_t i = 0; i < LINK_LISTS; i++)
 		while (l->sent[i]) {
@@ -204,7 +187,7 @@ static void recall(struct link *l)
 				to_fail(l, c);
 				continue;
 			}
-			list_remove(l, c);
+			leave_list(l, c);
 			if (l->ops->on_again)
 				l->ops->on_again(c);
 			wait_to_be_sent(l, c);
@@ -296,9 +279,9 @@ static void deliver(struct link_call *c, struct link_reply *r, uint32_t code)
 		*r = (struct link_reply){ .link = l, .head = r->head, .err = &err };
 	}
 	if (code == ERR_UNAVAILABLE && c->busy_ms > 0) {
-		list_remove(l, c);
+		leave_list(l, c);
 		c->state = LINK_RESTING;
-		list_add(c, &l->resting);
+		list_add(&l->resting, c);
 		set_timer(c);
 		return;
 	}
@@ -420,9 +403,9 @@ static bool send_one(struct link *l, struct link_call *c, struct err *err)
 {
 	if (fdmsg_send(l->sock, c->message, c->len, c->fds, c->n_fds, err) < 0)
 		return false;
-	list_remove(l, c);
+	leave_list(l, c);
 	c->state = LINK_SENT;
-	list_add(c, &l->sent[c->tag % LINK_LISTS]);
+	list_add(&l->sent[c->tag % LINK_LISTS], c);
 	l->n_sent++;
 	c->n_sends++;
 	close_fds(c);
@@ -437,8 +420,8 @@ static void send_more(struct link *l)
 {
 	struct err err = { 0 };
 
-	while (l->waiting && may_send(l, l->waiting)) {
-		if (send_one(l, l->waiting, &err))
+	while (l->waiting.first && may_send(l, l->waiting.first)) {
+		if (send_one(l, l->waiting.first, &err))
 			continue;
 		if (err.sys == EAGAIN || err.sys == EINTR)
 			watch_set(&l->ready, WATCH_READ | WATCH_WRITE);
@@ -460,7 +443,7 @@ static void on_ready(struct watch *ready, unsigned int events)
 		;
 	if (is_open(l) && (events & WATCH_ERROR))
 		broken_by(l, ERR_UNAVAILABLE, "the connection failed");
-	else if (is_open(l) && (l->waiting || (events & WATCH_WRITE)))
+	else if (is_open(l) && (l->waiting.first || (events & WATCH_WRITE)))
 		send_more(l);
 	release(l);
 }
@@ -510,7 +493,7 @@ int link_ask(struct link *l, struct link_call *c, const struct link_ask *what,
 	     link_done_fn *on_done, struct err *err)
 {
 	AUTO(auto_free) struct link_call *own = NULL;
-	bool first = !l->waiting || what->first;
+	bool first = !l->waiting.first || what->first;
 
 	assert((!c || !c->link) && what->n_fds <= FDMSG_FDS_MAX);
 	assert(what->n_fds == 0 || what->sends_max <= 1); /* they leave once */
@@ -624,7 +607,7 @@ void link_open(struct link *l, struct loop *loop, const char *path, const struct
 {
 	assert(words->fds_max <= FDMSG_FDS_MAX && words->reply_min >= sizeof(struct link_head));
 	*l = (struct link){ .words = words, .ops = ops, .loop = loop, .path = path, .sock = -1 };
-	l->last = &l->waiting;
+	queue_init(&l->waiting);
 	l->next_tag = 1;
 	l->down_since_ms = loop_now_ms(loop);
 	timer_init(&l->retry, loop, on_retry);
@@ -644,7 +627,7 @@ void link_close(struct link *l)
 		return;
 	l->closed = true;
 	l->up = false;
-	cancel_all(&l->waiting);
+	cancel_all(&l->waiting.first);
 	cancel_all(&l->resting);
 	cancel_all(&l->failing);
 	for (size_t i = 0; i < LINK_LISTS; i++)

@@ -135,7 +135,9 @@ struct link { /* embedded by the owner, who reads it and changes nothing */
 	uint64_t down_since_ms, next_tag;
 	struct watch ready;
 	struct timer retry, quiet;
-	struct link_call *waiting, **last; /* to be sent, in order */
+	struct {
+		struct link_call *first, **last;
+	} waiting; /* to be sent, in order */
 	struct link_call *sent[LINK_LISTS];
 	struct link_call *resting, *failing;
 	size_t n_calls, n_sent;

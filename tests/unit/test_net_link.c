@@ -449,7 +449,7 @@ static void requests_wait_while_it_does_not_read(void **state)
 			ask_with(&many[i].call, i, (struct link_ask){ .deadline_ms = MS }, &err),
 			0);
 	}
-	assert_non_null(s.link.waiting);
+	assert_non_null(s.link.waiting.first);
 	assert_int_equal(ask_with(&many[CALLS_MAX].call, 0, (struct link_ask){ 0 }, &err), -1);
 	assert_int_equal(err.code, ERR_EXHAUSTED);
 	for (uint32_t i = 0; i < CALLS_MAX; i++) {
