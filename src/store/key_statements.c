@@ -12,54 +12,39 @@
 	"k.services, k.maker, k.family, " SQL_LIMITS("f")
 #define KEYS "keys k JOIN keys f ON f.id = k.family"
 
-static int add_row(struct store_rows *r, const struct store_key *k, struct err *err)
+static int read_key(struct sql *q, struct store_rows *ret, struct err *err)
 {
-	void *rows = r->keys;
+	struct store_key *k = store_rows_grow(ret->keys, ret->n_keys, sizeof(*k), err);
 
-	if (store_rows_grow(&rows, r->n_keys, &r->room, sizeof(*k), err) < 0)
+	if (!k)
 		return -1;
-	r->keys = rows;
-	r->keys[r->n_keys++] = *k;
+	ret->keys = k;
+	k += ret->n_keys++;
+	sql_read_text(q, k->id, sizeof(k->id));
+	sql_read_text(q, k->team_id, sizeof(k->team_id));
+	sql_read_text(q, k->name, sizeof(k->name));
+	sql_read_text(q, k->hash, sizeof(k->hash));
+	sql_read_text(q, k->head, sizeof(k->head));
+	sql_read_text(q, k->tail, sizeof(k->tail));
+	k->created_ns = sql_read_u64(q);
+	k->used_ns = sql_read_u64(q);
+	sql_read_text(q, k->services, sizeof(k->services));
+	sql_read_text(q, k->maker, sizeof(k->maker));
+	sql_read_text(q, k->family, sizeof(k->family));
+	sql_read_limits(q, &k->limits);
 	return 0;
 }
 
-static void read_key(struct sql *q, struct store_key *ret)
-{
-	sql_read_text(q, ret->id, sizeof(ret->id));
-	sql_read_text(q, ret->team_id, sizeof(ret->team_id));
-	sql_read_text(q, ret->name, sizeof(ret->name));
-	sql_read_text(q, ret->hash, sizeof(ret->hash));
-	sql_read_text(q, ret->head, sizeof(ret->head));
-	sql_read_text(q, ret->tail, sizeof(ret->tail));
-	ret->created_ns = sql_read_u64(q);
-	ret->used_ns = sql_read_u64(q);
-	sql_read_text(q, ret->services, sizeof(ret->services));
-	sql_read_text(q, ret->maker, sizeof(ret->maker));
-	sql_read_text(q, ret->family, sizeof(ret->family));
-	sql_read_limits(q, &ret->limits);
-}
-
-static int no_such_key(struct err *err)
-{
-	return err_set(err, ERR_NOT_FOUND, 0, "no such key");
-}
+static const struct row_kind key = { "key", read_key };
 
 int sql_key_get(struct database *d, const struct store_request *rq, struct store_rows *ret,
 		struct err *err)
 {
 	AUTO(sql_done) struct sql q;
-	struct store_key k;
-	int rc;
 
 	sql_begin(&q, d, "SELECT " KEY_COLUMNS " FROM " KEYS " WHERE k.id = $1");
 	sql_bind_text(&q, rq->key.id);
-	rc = sql_next(&q, err);
-	if (rc < 0)
-		return -1;
-	if (rc == 0)
-		return no_such_key(err);
-	read_key(&q, &k);
-	return add_row(ret, &k, err);
+	return sql_read_one(&q, &key, ret, err);
 }
 
 /* Whose limits are a new key's: those of its maker's family, or its own. */
@@ -130,63 +115,39 @@ int sql_key_list(struct database *d, const struct store_request *rq, struct stor
 		 struct err *err)
 {
 	AUTO(sql_done) struct sql q;
-	struct store_key k;
-	int rc;
 
 	sql_begin(&q, d,
 		  "SELECT " KEY_COLUMNS " FROM " KEYS " WHERE k.team_id = $1 "
 		  "ORDER BY k.created, k.id");
 	sql_bind_text(&q, rq->key.team_id);
-	while ((rc = sql_next(&q, err)) == 1) {
-		read_key(&q, &k);
-		if (add_row(ret, &k, err) < 0)
-			return -1;
-	}
-	return rc;
+	return sql_read_all(&q, &key, ret, err);
 }
 
-/* A key and its team are one array each: `room` counts for one only. */
 int sql_key_find(struct database *d, const struct store_request *rq, struct store_rows *ret,
 		 struct err *err)
 {
 	AUTO(sql_done) struct sql q;
-	int rc;
 
 	sql_begin(&q, d,
 		  "SELECT " KEY_COLUMNS ", " SQL_TEAM_COLUMNS " FROM " KEYS
 		  " JOIN teams t ON t.id = k.team_id WHERE k.hash = $1");
 	sql_bind_text(&q, rq->key.hash);
-	rc = sql_next(&q, err);
-	if (rc < 0)
+	if (sql_read_one(&q, &key, ret, err) < 0)
 		return -1;
-	if (rc == 0)
-		return no_such_key(err);
-	ret->keys = calloc(1, sizeof(*ret->keys));
-	ret->teams = calloc(1, sizeof(*ret->teams));
-	if (!ret->keys || !ret->teams)
-		return err_set(err, ERR_EXHAUSTED, 0, "no memory for a key");
-	read_key(&q, ret->keys);
-	sql_read_team(&q, ret->teams);
-	ret->n_keys = ret->n_teams = 1;
-	return 0;
+	return sql_read_team(&q, ret, err);
 }
 
-static int changed_one(struct database *d, struct sql *q, struct err *err)
-{
-	if (sql_next(q, err) < 0)
-		return -1;
-	return database_changed(d) == 0 ? no_such_key(err) : 0;
-}
-
-int sql_key_rename(struct database *d, const struct store_request *rq, struct err *err)
+int sql_key_rename(struct database *d, const struct store_request *rq, struct store_rows *ret,
+		   struct err *err)
 {
 	AUTO(sql_done) struct sql q;
 
+	(void)ret;
 	sql_begin(&q, d, "UPDATE keys SET name = $1 WHERE id = $2 AND team_id = $3");
 	sql_bind_text(&q, rq->key.name);
 	sql_bind_text(&q, rq->key.id);
 	sql_bind_text(&q, rq->key.team_id);
-	return changed_one(d, &q, err);
+	return sql_change_one(&q, &key, err);
 }
 
 /* With all that it made, and that these made. */
@@ -198,13 +159,13 @@ int sql_key_remove(struct database *d, const struct store_request *rq, struct st
 	if (sql_key_get(d, rq, ret, err) < 0)
 		return -1;
 	if (rq->key.team_id[0] && strcmp(rq->key.team_id, ret->keys[0].team_id) != 0)
-		return no_such_key(err);
+		return err_set(err, ERR_NOT_FOUND, 0, "no such key");
 	sql_begin(&q, d,
 		  "DELETE FROM keys WHERE id IN (WITH RECURSIVE gone (id) AS ("
 		  "SELECT id FROM keys WHERE id = $1 UNION "
 		  "SELECT k.id FROM keys k JOIN gone g ON k.maker = g.id) SELECT id FROM gone)");
 	sql_bind_text(&q, rq->key.id);
-	return changed_one(d, &q, err);
+	return sql_change_one(&q, &key, err);
 }
 
 /* What it is called and may do stays, so does what it made: only who knew it knows it no more. */
@@ -221,15 +182,17 @@ int sql_key_rotate(struct database *d, const struct store_request *rq, struct st
 	sql_bind_text(&q, rq->key.tail);
 	sql_bind_u64(&q, clock_wall_ns());
 	sql_bind_text(&q, rq->key.id);
-	if (changed_one(d, &q, err) < 0)
+	if (sql_change_one(&q, &key, err) < 0)
 		return -1;
 	return sql_key_get(d, rq, ret, err);
 }
 
-int sql_key_used(struct database *d, const struct store_request *rq, struct err *err)
+int sql_key_used(struct database *d, const struct store_request *rq, struct store_rows *ret,
+		 struct err *err)
 {
 	AUTO(sql_done) struct sql q;
 
+	(void)ret;
 	sql_begin(&q, d, "UPDATE keys SET last_used = $1 WHERE id = $2");
 	sql_bind_u64(&q, rq->key.used_ns);
 	sql_bind_text(&q, rq->key.id);
@@ -252,7 +215,7 @@ int sql_key_limit(struct database *d, const struct store_request *rq, struct sto
 	sql_begin(&q, d, "UPDATE keys SET " SQL_SET_LIMITS " WHERE id = $6");
 	sql_bind_limits(&q, &rq->key.limits);
 	sql_bind_text(&q, rq->key.id);
-	return changed_one(d, &q, err);
+	return sql_change_one(&q, &key, err);
 }
 
 int sql_key_services(struct database *d, const struct store_request *rq, struct store_rows *ret,
@@ -263,7 +226,7 @@ int sql_key_services(struct database *d, const struct store_request *rq, struct 
 	sql_begin(&q, d, "UPDATE keys SET services = $1 WHERE id = $2");
 	sql_bind_text(&q, rq->key.services);
 	sql_bind_text(&q, rq->key.id);
-	if (changed_one(d, &q, err) < 0)
+	if (sql_change_one(&q, &key, err) < 0)
 		return -1;
 	return sql_key_get(d, rq, ret, err);
 }

@@ -3,21 +3,13 @@
 
 #include "store/statements.h"
 
-int sql_key_add(struct database *d, const struct store_request *rq, struct store_rows *ret,
-		struct err *err) NODISCARD;
-int sql_key_list(struct database *d, const struct store_request *rq, struct store_rows *ret,
-		 struct err *err) NODISCARD;
-int sql_key_find(struct database *d, const struct store_request *rq, struct store_rows *ret,
-		 struct err *err) NODISCARD;
-int sql_key_get(struct database *d, const struct store_request *rq, struct store_rows *ret,
-		struct err *err) NODISCARD;
-int sql_key_rename(struct database *d, const struct store_request *rq, struct err *err) NODISCARD;
-int sql_key_remove(struct database *d, const struct store_request *rq, struct store_rows *ret,
-		   struct err *err) NODISCARD;
-int sql_key_rotate(struct database *d, const struct store_request *rq, struct store_rows *ret,
-		   struct err *err) NODISCARD;
-int sql_key_used(struct database *d, const struct store_request *rq, struct err *err) NODISCARD;
-int sql_key_limit(struct database *d, const struct store_request *rq, struct store_rows *ret,
-		  struct err *err) NODISCARD;
-int sql_key_services(struct database *d, const struct store_request *rq, struct store_rows *ret,
-		     struct err *err) NODISCARD;
+statement_fn sql_key_add;
+statement_fn sql_key_list;
+statement_fn sql_key_find;
+statement_fn sql_key_get;
+statement_fn sql_key_rename;
+statement_fn sql_key_remove;
+statement_fn sql_key_rotate;
+statement_fn sql_key_used;
+statement_fn sql_key_limit;
+statement_fn sql_key_services;

@@ -4,7 +4,7 @@
 #include "base/clock.h"
 #include "base/random.h"
 
-enum { ID_BYTES = 16, ROOM_FIRST = 8 };
+enum { ID_BYTES = 16 };
 
 #define COLUMNS "s.id, s.team_id, s.name, s.version, s.metadata, s.sealed, s.created, s.updated"
 
@@ -39,32 +39,15 @@ static void make_id(uint64_t now_ns, char ret[static STORE_SECRET_ID_SIZE])
 	ret[at] = '\0';
 }
 
-static struct store_secret *more_room(struct store_rows *r, struct err *err)
+static int read_secret(struct sql *q, struct store_rows *ret, struct err *err)
 {
-	size_t want = r->room ? 2 * r->room : ROOM_FIRST;
-	struct store_secret *more;
-
-	if (r->n_secrets < r->room)
-		return &r->secrets[r->n_secrets];
-	more = reallocarray(r->secrets, want, sizeof(*more));
-	if (!more) {
-		err_set(err, ERR_EXHAUSTED, 0, "no memory for rows");
-		return NULL;
-	}
-	r->secrets = more;
-	r->room = want;
-	return &r->secrets[r->n_secrets];
-}
-
-/* The row that q stands at. */
-static int add_row(struct sql *q, struct store_rows *ret, struct err *err)
-{
-	struct store_secret *s = more_room(ret, err);
+	struct store_secret *s = store_rows_grow(ret->secrets, ret->n_secrets, sizeof(*s), err);
 
 	if (!s)
 		return -1;
+	ret->secrets = s;
+	s += ret->n_secrets++;
 	*s = (struct store_secret){ 0 };
-	ret->n_secrets++;
 	sql_read_text(q, s->id, sizeof(s->id));
 	sql_read_text(q, s->team_id, sizeof(s->team_id));
 	sql_read_text(q, s->name, sizeof(s->name));
@@ -78,12 +61,13 @@ static int add_row(struct sql *q, struct store_rows *ret, struct err *err)
 	return 0;
 }
 
+static const struct row_kind secret = { "secret", read_secret };
+
 /* By its id, or else by its name; of its team alone. */
 static int find_one(struct database *d, const struct store_secret *s, struct store_rows *ret,
 		    struct err *err)
 {
 	AUTO(sql_done) struct sql q;
-	int rc;
 
 	sql_begin(&q, d,
 		  s->id[0] ? "SELECT " COLUMNS " FROM secrets s WHERE s.team_id = $1 AND s.id = $2"
@@ -91,12 +75,7 @@ static int find_one(struct database *d, const struct store_secret *s, struct sto
 			     " FROM secrets s WHERE s.team_id = $1 AND s.name = $2");
 	sql_bind_text(&q, s->team_id);
 	sql_bind_text(&q, s->id[0] ? s->id : s->name);
-	rc = sql_next(&q, err);
-	if (rc < 0)
-		return -1;
-	if (rc == 0)
-		return err_set(err, ERR_NOT_FOUND, 0, "no such secret");
-	return add_row(&q, ret, err);
+	return sql_read_one(&q, &secret, ret, err);
 }
 
 int sql_secret_get(struct database *d, const struct store_request *rq, struct store_rows *ret,
@@ -107,13 +86,11 @@ int sql_secret_get(struct database *d, const struct store_request *rq, struct st
 
 static int check_room(struct database *d, const char *team_id, struct err *err)
 {
-	AUTO(sql_done) struct sql q;
+	uint64_t n;
 
-	sql_begin(&q, d, "SELECT count(*) FROM secrets WHERE team_id = $1");
-	sql_bind_text(&q, team_id);
-	if (sql_next(&q, err) < 0)
+	if (sql_count(d, "SELECT count(*) FROM secrets WHERE team_id = $1", team_id, &n, err) < 0)
 		return -1;
-	if (sql_read_u64(&q) >= STORE_SECRETS_MAX)
+	if (n >= STORE_SECRETS_MAX)
 		return err_set(err, ERR_EXHAUSTED, 0, "the team has %d secrets already",
 			       STORE_SECRETS_MAX);
 	return 0;
@@ -176,23 +153,22 @@ int sql_secret_update(struct database *d, const struct store_request *rq, struct
 	return find_one(d, s, ret, err);
 }
 
-int sql_secret_remove(struct database *d, const struct store_request *rq, struct err *err)
+int sql_secret_remove(struct database *d, const struct store_request *rq, struct store_rows *ret,
+		      struct err *err)
 {
 	AUTO(sql_done) struct sql q;
 
+	(void)ret;
 	sql_begin(&q, d, "DELETE FROM secrets WHERE team_id = $1 AND id = $2");
 	sql_bind_text(&q, rq->secret->team_id);
 	sql_bind_text(&q, rq->secret->id);
-	if (sql_next(&q, err) < 0)
-		return -1;
-	return database_changed(d) ? 0 : err_set(err, ERR_NOT_FOUND, 0, "no such secret");
+	return sql_change_one(&q, &secret, err);
 }
 
 int sql_secret_list(struct database *d, const struct store_request *rq, struct store_rows *ret,
 		    struct err *err)
 {
 	AUTO(sql_done) struct sql q;
-	int rc;
 
 	sql_begin(&q, d,
 		  "SELECT " COLUMNS " FROM secrets s WHERE s.team_id = $1 AND s.id > $2 "
@@ -200,10 +176,7 @@ int sql_secret_list(struct database *d, const struct store_request *rq, struct s
 	sql_bind_text(&q, rq->secret->team_id);
 	sql_bind_text(&q, rq->secret->id);
 	sql_bind_u64(&q, rq->count);
-	while ((rc = sql_next(&q, err)) == 1)
-		if (add_row(&q, ret, err) < 0)
-			return -1;
-	return rc;
+	return sql_read_all(&q, &secret, ret, err);
 }
 
 /* Those that are there: one that is not is no failure. */

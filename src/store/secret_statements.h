@@ -5,15 +5,9 @@
 
 void store_secrets_done(struct store_rows *r);
 
-int sql_secret_add(struct database *d, const struct store_request *rq, struct store_rows *ret,
-		   struct err *err) NODISCARD;
-int sql_secret_get(struct database *d, const struct store_request *rq, struct store_rows *ret,
-		   struct err *err) NODISCARD;
-int sql_secret_update(struct database *d, const struct store_request *rq, struct store_rows *ret,
-		      struct err *err) NODISCARD;
-int sql_secret_remove(struct database *d, const struct store_request *rq,
-		      struct err *err) NODISCARD;
-int sql_secret_list(struct database *d, const struct store_request *rq, struct store_rows *ret,
-		    struct err *err) NODISCARD;
-int sql_secret_find(struct database *d, const struct store_request *rq, struct store_rows *ret,
-		    struct err *err) NODISCARD;
+statement_fn sql_secret_add;
+statement_fn sql_secret_get;
+statement_fn sql_secret_update;
+statement_fn sql_secret_remove;
+statement_fn sql_secret_list;
+statement_fn sql_secret_find;

@@ -6,8 +6,6 @@
 #include "store/key_statements.h"
 #include "store/secret_statements.h"
 
-enum { ROOM_FIRST = 8 };
-
 void store_rows_done(struct store_rows *r)
 {
 	free(r->teams);
@@ -16,30 +14,15 @@ void store_rows_done(struct store_rows *r)
 	*r = (struct store_rows){ 0 };
 }
 
-int store_rows_grow(void **rows, size_t n, size_t *room, size_t size, struct err *err)
+/* The room doubles: it is full when their number is a power of 2. */
+void *store_rows_grow(void *rows, size_t n, size_t size, struct err *err)
 {
-	size_t want = *room ? 2 * *room : ROOM_FIRST;
-	void *more;
+	bool full = (n & (n - 1)) == 0;
+	void *more = full ? reallocarray(rows, n ? 2 * n : 1, size) : rows;
 
-	if (n < *room)
-		return 0;
-	more = reallocarray(*rows, want, size);
 	if (!more)
-		return err_set(err, ERR_EXHAUSTED, 0, "no memory for rows");
-	*rows = more;
-	*room = want;
-	return 0;
-}
-
-static int add_team(struct store_rows *r, const struct store_team *t, struct err *err)
-{
-	void *rows = r->teams;
-
-	if (store_rows_grow(&rows, r->n_teams, &r->room, sizeof(*t), err) < 0)
-		return -1;
-	r->teams = rows;
-	r->teams[r->n_teams++] = *t;
-	return 0;
+		err_set(err, ERR_EXHAUSTED, 0, "no memory for rows");
+	return more;
 }
 
 void sql_bind_limits(struct sql *q, const struct store_limits *l)
@@ -60,13 +43,53 @@ void sql_read_limits(struct sql *q, struct store_limits *ret)
 	ret->paused = (uint32_t)sql_read_u64(q);
 }
 
-void sql_read_team(struct sql *q, struct store_team *ret)
+int sql_read_team(struct sql *q, struct store_rows *ret, struct err *err)
 {
-	sql_read_text(q, ret->id, sizeof(ret->id));
-	sql_read_text(q, ret->name, sizeof(ret->name));
-	sql_read_text(q, ret->slug, sizeof(ret->slug));
-	ret->created_ns = sql_read_u64(q);
-	sql_read_limits(q, &ret->limits);
+	struct store_team *t = store_rows_grow(ret->teams, ret->n_teams, sizeof(*t), err);
+
+	if (!t)
+		return -1;
+	ret->teams = t;
+	t += ret->n_teams++;
+	sql_read_text(q, t->id, sizeof(t->id));
+	sql_read_text(q, t->name, sizeof(t->name));
+	sql_read_text(q, t->slug, sizeof(t->slug));
+	t->created_ns = sql_read_u64(q);
+	sql_read_limits(q, &t->limits);
+	return 0;
+}
+
+static const struct row_kind team = { "team", sql_read_team };
+
+int sql_read_all(struct sql *q, const struct row_kind *k, struct store_rows *ret, struct err *err)
+{
+	int rc;
+
+	while ((rc = sql_next(q, err)) == 1)
+		if (k->read(q, ret, err) < 0)
+			return -1;
+	return rc;
+}
+
+static int no_such(const struct row_kind *k, struct err *err)
+{
+	return err_set(err, ERR_NOT_FOUND, 0, "no such %s", k->name);
+}
+
+int sql_read_one(struct sql *q, const struct row_kind *k, struct store_rows *ret, struct err *err)
+{
+	int rc = sql_next(q, err);
+
+	if (rc < 0)
+		return -1;
+	return rc == 0 ? no_such(k, err) : k->read(q, ret, err);
+}
+
+int sql_change_one(struct sql *q, const struct row_kind *k, struct err *err)
+{
+	if (sql_next(q, err) < 0)
+		return -1;
+	return database_changed(q->db) == 0 ? no_such(k, err) : 0;
 }
 
 void store_make_id(char ret[static STORE_ID_SIZE])
@@ -94,69 +117,54 @@ int sql_count(struct database *d, const char *text, const char *value, uint64_t 
 	return rc < 0 ? -1 : 0;
 }
 
+static int team_find(struct database *d, const struct store_request *rq, struct store_rows *ret,
+		     struct err *err)
+{
+	AUTO(sql_done) struct sql q;
+	bool by_id = rq->team.id[0];
+
+	sql_begin(&q, d,
+		  by_id ? "SELECT " SQL_TEAM_COLUMNS " FROM teams t WHERE t.id = $1"
+			: "SELECT " SQL_TEAM_COLUMNS " FROM teams t WHERE t.name = $1");
+	sql_bind_text(&q, by_id ? rq->team.id : rq->team.name);
+	return sql_read_one(&q, &team, ret, err);
+}
+
 static int team_add(struct database *d, const struct store_request *rq, struct store_rows *ret,
 		    struct err *err)
 {
 	AUTO(sql_done) struct sql q = { 0 };
-	struct store_team t = rq->team;
+	struct store_request made = *rq;
+	struct store_team *t = &made.team;
 	uint64_t n;
 
-	store_make_id(t.id);
-	t.created_ns = clock_wall_ns();
+	store_make_id(t->id);
 	if (sql_count(d, "SELECT count(*) FROM teams", NULL, &n, err) < 0)
 		return -1;
 	if (n >= STORE_TEAMS_MAX)
 		return err_set(err, ERR_EXHAUSTED, 0, "there are %d teams already",
 			       STORE_TEAMS_MAX);
 	sql_begin(&q, d, "INSERT INTO teams (id, name, slug, created) VALUES ($1, $2, $3, $4)");
-	sql_bind_text(&q, t.id);
-	sql_bind_text(&q, t.name);
-	sql_bind_text(&q, t.slug);
-	sql_bind_u64(&q, t.created_ns);
+	sql_bind_text(&q, t->id);
+	sql_bind_text(&q, t->name);
+	sql_bind_text(&q, t->slug);
+	sql_bind_u64(&q, clock_wall_ns());
 	if (sql_next(&q, err) < 0) {
 		if (err->code == ERR_EXISTS)
-			return err_set(err, ERR_EXISTS, 0, "a team named '%s' exists", t.name);
+			return err_set(err, ERR_EXISTS, 0, "a team named '%s' exists", t->name);
 		return -1;
 	}
-	return add_team(ret, &t, err);
+	return team_find(d, &made, ret, err);
 }
 
-static int team_find(struct database *d, const struct store_request *rq, struct store_rows *ret,
+static int team_list(struct database *d, const struct store_request *rq, struct store_rows *ret,
 		     struct err *err)
 {
 	AUTO(sql_done) struct sql q;
-	struct store_team t;
-	int rc;
 
-	if (rq->team.id[0]) {
-		sql_begin(&q, d, "SELECT " SQL_TEAM_COLUMNS " FROM teams t WHERE t.id = $1");
-		sql_bind_text(&q, rq->team.id);
-	} else {
-		sql_begin(&q, d, "SELECT " SQL_TEAM_COLUMNS " FROM teams t WHERE t.name = $1");
-		sql_bind_text(&q, rq->team.name);
-	}
-	rc = sql_next(&q, err);
-	if (rc < 0)
-		return -1;
-	if (rc == 0)
-		return err_set(err, ERR_NOT_FOUND, 0, "no such team");
-	sql_read_team(&q, &t);
-	return add_team(ret, &t, err);
-}
-
-static int team_list(struct database *d, struct store_rows *ret, struct err *err)
-{
-	AUTO(sql_done) struct sql q;
-	struct store_team t;
-	int rc;
-
+	(void)rq;
 	sql_begin(&q, d, "SELECT " SQL_TEAM_COLUMNS " FROM teams t ORDER BY t.name");
-	while ((rc = sql_next(&q, err)) == 1) {
-		sql_read_team(&q, &t);
-		if (add_team(ret, &t, err) < 0)
-			return -1;
-	}
-	return rc;
+	return sql_read_all(&q, &team, ret, err);
 }
 
 static int remove_rows(struct database *d, const char *text, const char *value, struct err *err)
@@ -168,15 +176,18 @@ static int remove_rows(struct database *d, const char *text, const char *value, 
 	return sql_next(&q, err);
 }
 
-static int team_remove(struct database *d, const struct store_request *rq, struct err *err)
+static int team_remove(struct database *d, const struct store_request *rq, struct store_rows *ret,
+		       struct err *err)
 {
+	AUTO(sql_done) struct sql q = { 0 };
+
+	(void)ret;
 	if (remove_rows(d, "DELETE FROM secrets WHERE team_id = $1", rq->team.id, err) < 0 ||
-	    remove_rows(d, "DELETE FROM keys WHERE team_id = $1", rq->team.id, err) < 0 ||
-	    remove_rows(d, "DELETE FROM teams WHERE id = $1", rq->team.id, err) < 0)
+	    remove_rows(d, "DELETE FROM keys WHERE team_id = $1", rq->team.id, err) < 0)
 		return -1;
-	if (database_changed(d) == 0)
-		return err_set(err, ERR_NOT_FOUND, 0, "no such team");
-	return 0;
+	sql_begin(&q, d, "DELETE FROM teams WHERE id = $1");
+	sql_bind_text(&q, rq->team.id);
+	return sql_change_one(&q, &team, err);
 }
 
 static int team_limit(struct database *d, const struct store_request *rq, struct store_rows *ret,
@@ -192,73 +203,41 @@ static int team_limit(struct database *d, const struct store_request *rq, struct
 	return team_find(d, rq, ret, err);
 }
 
-static int run(struct database *d, const struct store_request *rq, struct store_rows *ret,
-	       struct err *err)
-{
-	switch (rq->verb) {
-	case STORE_TEAM_ADD:
-		return team_add(d, rq, ret, err);
-	case STORE_TEAM_FIND:
-		return team_find(d, rq, ret, err);
-	case STORE_TEAM_LIST:
-		return team_list(d, ret, err);
-	case STORE_TEAM_REMOVE:
-		return team_remove(d, rq, err);
-	case STORE_TEAM_LIMIT:
-		return team_limit(d, rq, ret, err);
-	case STORE_KEY_ADD:
-		return sql_key_add(d, rq, ret, err);
-	case STORE_KEY_LIST:
-		return sql_key_list(d, rq, ret, err);
-	case STORE_KEY_FIND:
-		return sql_key_find(d, rq, ret, err);
-	case STORE_KEY_RENAME:
-		return sql_key_rename(d, rq, err);
-	case STORE_KEY_REMOVE:
-		return sql_key_remove(d, rq, ret, err);
-	case STORE_KEY_ROTATE:
-		return sql_key_rotate(d, rq, ret, err);
-	case STORE_KEY_USED:
-		return sql_key_used(d, rq, err);
-	case STORE_KEY_GET:
-		return sql_key_get(d, rq, ret, err);
-	case STORE_KEY_LIMIT:
-		return sql_key_limit(d, rq, ret, err);
-	case STORE_KEY_SERVICES:
-		return sql_key_services(d, rq, ret, err);
-	case STORE_SECRET_ADD:
-		return sql_secret_add(d, rq, ret, err);
-	case STORE_SECRET_GET:
-		return sql_secret_get(d, rq, ret, err);
-	case STORE_SECRET_UPDATE:
-		return sql_secret_update(d, rq, ret, err);
-	case STORE_SECRET_REMOVE:
-		return sql_secret_remove(d, rq, err);
-	case STORE_SECRET_LIST:
-		return sql_secret_list(d, rq, ret, err);
-	case STORE_SECRET_FIND:
-		return sql_secret_find(d, rq, ret, err);
-	case STORE_VERBS:
-		break;
-	}
-	abort();
-}
-
-static bool only_reads(enum store_verb v)
-{
-	return v == STORE_TEAM_FIND || v == STORE_TEAM_LIST || v == STORE_KEY_LIST ||
-	       v == STORE_KEY_FIND || v == STORE_KEY_GET || v == STORE_SECRET_GET ||
-	       v == STORE_SECRET_LIST || v == STORE_SECRET_FIND;
-}
+static const struct {
+	statement_fn *run;
+	bool writes;
+} verbs[STORE_VERBS] = {
+	[STORE_TEAM_ADD] = { team_add, true },
+	[STORE_TEAM_FIND] = { team_find, false },
+	[STORE_TEAM_LIST] = { team_list, false },
+	[STORE_TEAM_REMOVE] = { team_remove, true },
+	[STORE_TEAM_LIMIT] = { team_limit, true },
+	[STORE_KEY_ADD] = { sql_key_add, true },
+	[STORE_KEY_LIST] = { sql_key_list, false },
+	[STORE_KEY_FIND] = { sql_key_find, false },
+	[STORE_KEY_RENAME] = { sql_key_rename, true },
+	[STORE_KEY_REMOVE] = { sql_key_remove, true },
+	[STORE_KEY_ROTATE] = { sql_key_rotate, true },
+	[STORE_KEY_USED] = { sql_key_used, true },
+	[STORE_KEY_GET] = { sql_key_get, false },
+	[STORE_KEY_LIMIT] = { sql_key_limit, true },
+	[STORE_KEY_SERVICES] = { sql_key_services, true },
+	[STORE_SECRET_ADD] = { sql_secret_add, true },
+	[STORE_SECRET_GET] = { sql_secret_get, false },
+	[STORE_SECRET_UPDATE] = { sql_secret_update, true },
+	[STORE_SECRET_REMOVE] = { sql_secret_remove, true },
+	[STORE_SECRET_LIST] = { sql_secret_list, false },
+	[STORE_SECRET_FIND] = { sql_secret_find, false },
+};
 
 int statements_run(struct database *d, const struct store_request *rq, struct store_rows *ret,
 		   struct err *err)
 {
-	if (only_reads(rq->verb))
-		return run(d, rq, ret, err);
+	if (!verbs[rq->verb].writes)
+		return verbs[rq->verb].run(d, rq, ret, err);
 	if (database_begin(d, err) < 0)
 		return -1;
-	if (run(d, rq, ret, err) < 0 || database_commit(d, err) < 0) {
+	if (verbs[rq->verb].run(d, rq, ret, err) < 0 || database_commit(d, err) < 0) {
 		database_rollback(d);
 		return -1;
 	}
