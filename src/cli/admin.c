@@ -1,6 +1,8 @@
 /* admin.c - the commands that ask the gateway: teams, keys, templates, status, confirm-lost. */
 #include "cli/admin.h"
 
+#include <limits.h>
+
 #include "cli/ask.h"
 #include "cli/cli.h"
 #include "cli/say.h"
@@ -29,52 +31,18 @@ static const struct column template_columns[] = {
 	{ "MIB", "memoryMB" },        { "STATE", "buildStatus" }, { "MESSAGE", "message" }
 };
 
-/* DELETE prefix + id. Says so with one line for people. */
-static int drop(const struct cli *c, const char *prefix, const char *id, const char *verb)
-{
-	AUTO(json_decrefp) json_t *nothing = NULL;
-	char target[TARGET_MAX];
-	struct err err = { 0 };
-
-	if (cli_target(target, prefix, id, "", "", &err) < 0 ||
-	    cli_ask(c, "DELETE", target, NULL, &nothing, &err) < 0) {
-		err_wrap(&err, "%.64s", id);
-		return cli_fail(c, &err);
-	}
-	if (!c->json)
-		printf("%s %s\n", verb, id);
-	return CLI_FINE;
-}
-
-/* With --json a command that returns nothing prints what it did, all the same. */
-static int done_json(const struct cli *c, int status, const char *verb, int n, char **ids)
-{
-	AUTO(json_decrefp) json_t *list = NULL, *all = NULL;
-
-	if (!c->json || status != CLI_FINE)
-		return status;
-	list = json_array();
-	for (int i = 0; i < n; i++)
-		if (!list || json_array_append_new(list, json_text(bytes_str(ids[i]))) < 0)
-			return CLI_FAILED;
-	all = json_pack("{s:O}", verb, list);
-	return all ? cli_print_json(all) : CLI_FAILED;
-}
-
-static json_t *named(const char *name)
-{
-	return json_pack("{s:o}", "name", json_text(bytes_str(name)));
-}
-
 /* POST, and show one member of what was made: all a script wants. */
-static int post(const struct cli *c, const char *target, const json_t *body, const char *member)
+static int post(const struct cli *c, struct cli_request rq, const char *member)
 {
 	AUTO(json_decrefp) json_t *made = NULL;
 	struct bytes value;
 	struct err err = { 0 };
+	int status;
 
-	if (cli_ask(c, "POST", target, body, &made, &err) < 0)
-		return cli_fail(c, &err);
+	rq.method = "POST";
+	status = cli_try(c, &rq, &made);
+	if (status != CLI_FINE)
+		return status;
 	if (c->json)
 		return cli_print_json(made);
 	if (json_want_string(made, member, &value, &err) < 0)
@@ -83,23 +51,23 @@ static int post(const struct cli *c, const char *target, const json_t *body, con
 	return CLI_FINE;
 }
 
-static int add(const struct cli *c, const char *target, const char *name, const char *member)
+static int add(const struct cli *c, struct cli_request rq, const char *name, const char *member)
 {
-	AUTO(json_decrefp) json_t *body = named(name);
+	AUTO(json_decrefp) json_t *body = json_pack("{s:o}", "name", json_text(bytes_str(name)));
 
-	return body ? post(c, target, body, member) : CLI_FAILED;
+	rq.body = body;
+	return body ? post(c, rq, member) : CLI_FAILED;
 }
 
 /* Keys are asked for team by team; each is told its team. */
 static int keys_of(const struct cli *c, const char *team, json_t *all, struct err *err)
 {
+	const struct cli_request rq = { .path = "/admin/teams/", .id = team, .suffix = "/keys" };
 	AUTO(json_decrefp) json_t *keys = NULL;
-	char target[TARGET_MAX];
 	json_t *key;
 	size_t i;
 
-	if (cli_target(target, "/admin/teams/", team, "/keys", "", err) < 0 ||
-	    cli_ask(c, "GET", target, NULL, &keys, err) < 0)
+	if (cli_ask(c, &rq, &keys, err) < 0)
 		return -1;
 	json_array_foreach(
 		keys, i, key) if (json_object_set_new(key, "teamID", json_string(team)) < 0 ||
@@ -114,7 +82,7 @@ static int all_keys(const struct cli *c, json_t *all, struct err *err)
 	const json_t *team;
 	size_t i;
 
-	if (cli_ask(c, "GET", "/admin/teams", NULL, &teams, err) < 0)
+	if (cli_ask(c, &(struct cli_request){ .path = "/admin/teams" }, &teams, err) < 0)
 		return -1;
 	json_array_foreach(teams, i, team)
 	{
@@ -136,10 +104,7 @@ static int show_keys(const struct cli *c, const char *team)
 
 	if ((team ? keys_of(c, team, all, &err) : all_keys(c, all, &err)) < 0)
 		return cli_fail(c, &err);
-	if (c->json)
-		return cli_print_json(all);
-	table_print(stdout, all, key_columns, COUNT(key_columns));
-	return CLI_FINE;
+	return cli_show_rows(c, all, key_columns, COUNT(key_columns));
 }
 
 static int said_once(const struct cli *c, int status)
@@ -151,22 +116,16 @@ static int said_once(const struct cli *c, int status)
 
 static int add_key(const struct cli *c, const char *team, const char *name)
 {
-	char target[TARGET_MAX];
-	struct err err = { 0 };
+	const struct cli_request rq = { .path = "/admin/teams/", .id = team, .suffix = "/keys" };
 
-	if (cli_target(target, "/admin/teams/", team, "/keys", "", &err) < 0)
-		return cli_fail(c, &err);
-	return said_once(c, add(c, target, name, "key"));
+	return said_once(c, add(c, rq, name, "key"));
 }
 
 static int rotate_key(const struct cli *c, const char *key)
 {
-	char target[TARGET_MAX];
-	struct err err = { 0 };
+	const struct cli_request rq = { .path = "/admin/keys/", .id = key, .suffix = "/rotate" };
 
-	if (cli_target(target, "/admin/keys/", key, "/rotate", "", &err) < 0)
-		return cli_fail(c, &err);
-	return said_once(c, post(c, target, NULL, "key"));
+	return said_once(c, post(c, rq, "key"));
 }
 
 static const struct {
@@ -198,47 +157,44 @@ static json_t *limits_json(const struct cli *c)
 	return o;
 }
 
-static int show_one(const struct cli *c, const json_t *one, const struct column *columns, size_t n)
+/* Changes a team or a key, and shows it as it is then. */
+static int patch(const struct cli *c, struct cli_request rq, const struct column *columns, size_t n)
 {
-	AUTO(json_decrefp) json_t *row = NULL;
+	AUTO(json_decrefp) json_t *answer = NULL;
+	int status;
 
-	if (c->json)
-		return cli_print_json(one);
-	row = json_pack("[O]", one);
-	table_print(stdout, row, columns, n);
-	return CLI_FINE;
+	rq.method = "PATCH";
+	status = cli_try(c, &rq, &answer);
+	return status == CLI_FINE ? cli_show_one(c, answer, columns, n) : status;
 }
 
-/* Of the key or team `id` below `prefix`; shows it as it is then. */
-static int patch_limits(const struct cli *c, const char *prefix, const char *id,
-			const struct column *columns, size_t n)
+/* Of the key or team that was typed, below `path`. */
+static int patch_limits(const struct cli *c, const char *path, const struct column *columns,
+			size_t n)
 {
-	AUTO(json_decrefp) json_t *body = limits_json(c), *answer = NULL;
-	char target[TARGET_MAX];
-	struct err err = { 0 };
+	AUTO(json_decrefp) json_t *body = limits_json(c);
+	const struct cli_request rq = {
+		.path = path, .id = c->words[1], .suffix = "/limits", .body = body
+	};
 
-	if (!body)
-		return CLI_USAGE;
-	if (cli_target(target, prefix, id, "/limits", "", &err) < 0 ||
-	    cli_ask(c, "PATCH", target, body, &answer, &err) < 0)
-		return cli_fail(c, &err);
-	return show_one(c, answer, columns, n);
+	return body ? patch(c, rq, columns, n) : CLI_USAGE;
 }
 
 static const char teams_usage[] = "teams [add NAME | rm TEAM | limits TEAM ...]";
 
-int teams_run(struct cli *c, int argc, char **argv)
+int teams_run(struct cli *c)
 {
-	if (argc == 1)
-		return cli_show(c, "/admin/teams", team_columns, COUNT(team_columns));
-	if (argc == 3 && !strcmp(argv[1], "add"))
-		return add(c, "/admin/teams", argv[2], "teamID");
-	if (argc == 3 && !strcmp(argv[1], "rm"))
-		return done_json(c, drop(c, "/admin/teams/", argv[2], "removed"), "removed", 1,
-				 argv + 2);
-	if (argc == 3 && !strcmp(argv[1], "limits"))
-		return patch_limits(c, "/admin/teams/", argv[2], team_columns, COUNT(team_columns));
-	return cli_usage(c, teams_usage);
+	const struct cli_request all = { .path = "/admin/teams" };
+
+	if (c->n_words == 0)
+		return cli_show(c, &all, team_columns, COUNT(team_columns));
+	if (cli_says(c, "add", 1, 1))
+		return add(c, all, c->words[1], "teamID");
+	if (cli_says(c, "rm", 1, 1))
+		return cli_each(c, 1, "removed", (struct cli_request){ "DELETE", "/admin/teams/" });
+	if (cli_says(c, "limits", 1, 1))
+		return patch_limits(c, "/admin/teams/", team_columns, COUNT(team_columns));
+	return cli_usage(teams_usage);
 }
 
 /* {"services":[]} of what was typed; without a name and without --none they stay as they are. */
@@ -255,45 +211,40 @@ static json_t *services_json(const struct cli *c, int n, char **names)
 	return body;
 }
 
-static int key_services(const struct cli *c, const char *key, int n, char **names)
+static int key_services(const struct cli *c)
 {
-	AUTO(json_decrefp) json_t *body = services_json(c, n, names), *answer = NULL;
-	char target[TARGET_MAX];
-	struct err err = { 0 };
+	AUTO(json_decrefp) json_t *body = services_json(c, c->n_words - 2, c->words + 2);
+	const struct cli_request rq = {
+		.path = "/admin/keys/", .id = c->words[1], .suffix = "/services", .body = body
+	};
 
-	if (cli_target(target, "/admin/keys/", key, "/services", "", &err) < 0 ||
-	    cli_ask(c, "PATCH", target, body, &answer, &err) < 0)
-		return cli_fail(c, &err);
-	return show_one(c, answer, key_columns, COUNT(key_columns));
+	return patch(c, rq, key_columns, COUNT(key_columns));
 }
 
 static const char keys_usage[] =
 	"keys [TEAM | add TEAM [NAME] | rm KEY | rotate KEY | limits KEY ... | services KEY ...]";
 
-int keys_run(struct cli *c, int argc, char **argv)
+int keys_run(struct cli *c)
 {
-	if (argc >= 3 && argc <= 4 && !strcmp(argv[1], "add"))
-		return add_key(c, argv[2], argc == 4 ? argv[3] : "key");
-	if (argc == 3 && !strcmp(argv[1], "rm"))
-		return done_json(c, drop(c, "/admin/keys/", argv[2], "removed"), "removed", 1,
-				 argv + 2);
-	if (argc == 3 && !strcmp(argv[1], "rotate"))
-		return rotate_key(c, argv[2]);
-	if (argc == 3 && !strcmp(argv[1], "limits"))
-		return patch_limits(c, "/admin/keys/", argv[2], key_columns, COUNT(key_columns));
-	if (argc >= 3 && !strcmp(argv[1], "services") && (argc == 3 || !c->none))
-		return key_services(c, argv[2], argc - 3, argv + 3);
-	if (argc <= 2)
-		return show_keys(c, argc == 2 ? argv[1] : NULL);
-	return cli_usage(c, keys_usage);
+	if (cli_says(c, "add", 1, 2))
+		return add_key(c, c->words[1], c->n_words == 3 ? c->words[2] : "key");
+	if (cli_says(c, "rm", 1, 1))
+		return cli_each(c, 1, "removed", (struct cli_request){ "DELETE", "/admin/keys/" });
+	if (cli_says(c, "rotate", 1, 1))
+		return rotate_key(c, c->words[1]);
+	if (cli_says(c, "limits", 1, 1))
+		return patch_limits(c, "/admin/keys/", key_columns, COUNT(key_columns));
+	if (cli_says(c, "services", 1, c->none ? 1 : INT_MAX))
+		return key_services(c);
+	if (c->n_words <= 1)
+		return show_keys(c, c->n_words == 1 ? c->words[0] : NULL);
+	return cli_usage(keys_usage);
 }
 
-int templates_run(struct cli *c, int argc, char **argv)
+int templates_run(struct cli *c)
 {
-	(void)argv;
-	if (argc != 1)
-		return cli_usage(c, "templates");
-	return cli_show(c, "/admin/templates", template_columns, COUNT(template_columns));
+	return cli_show(c, &(struct cli_request){ .path = "/admin/templates" }, template_columns,
+			COUNT(template_columns));
 }
 
 static void print_members(const json_t *object, int indent)
@@ -315,35 +266,27 @@ static void print_members(const json_t *object, int indent)
 	}
 }
 
-int status_run(struct cli *c, int argc, char **argv)
+static int say_status(const struct cli *c, const json_t *status)
 {
-	AUTO(json_decrefp) json_t *status = NULL;
-	struct err err = { 0 };
-
-	(void)argv;
-	if (argc != 1)
-		return cli_usage(c, "status");
-	if (cli_ask(c, "GET", "/admin/status", NULL, &status, &err) < 0)
-		return cli_fail(c, &err);
-	if (c->json)
-		return cli_print_json(status);
+	(void)c;
 	print_members(status, 0);
 	return CLI_FINE;
 }
 
-int confirm_lost_run(struct cli *c, int argc, char **argv)
+int status_run(struct cli *c)
 {
-	AUTO(json_decrefp) json_t *answer = NULL;
-	struct err err = { 0 };
+	return cli_answer(c, &(struct cli_request){ .path = "/admin/status" }, say_status);
+}
 
-	(void)argv;
-	if (argc != 1)
-		return cli_usage(c, "confirm-lost");
-	if (cli_ask(c, "POST", "/admin/confirm-lost", NULL, &answer, &err) < 0)
-		return cli_fail(c, &err);
-	if (c->json)
-		return cli_print_json(answer);
+static int say_lost(const struct cli *c, const json_t *answer)
+{
+	(void)c;
 	printf("%lld sandboxes are ended: their VMs are lost\n",
 	       (long long)json_integer_value(json_object_get(answer, "sandboxes")));
 	return CLI_FINE;
+}
+
+int confirm_lost_run(struct cli *c)
+{
+	return cli_answer(c, &(struct cli_request){ "POST", "/admin/confirm-lost" }, say_lost);
 }

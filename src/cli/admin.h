@@ -3,8 +3,8 @@
 
 #include "cli/cli.h"
 
-int teams_run(struct cli *c, int argc, char **argv);
-int keys_run(struct cli *c, int argc, char **argv);
-int templates_run(struct cli *c, int argc, char **argv);
-int status_run(struct cli *c, int argc, char **argv);
-int confirm_lost_run(struct cli *c, int argc, char **argv);
+int teams_run(struct cli *c);
+int keys_run(struct cli *c);
+int templates_run(struct cli *c);
+int status_run(struct cli *c);
+int confirm_lost_run(struct cli *c);

@@ -140,12 +140,31 @@ static int read_answer(const struct asking *a, json_t **ret, struct err *err)
 	return 0;
 }
 
-struct question {
-	const char *method, *target;
-	const json_t *body; /* or NULL */
-};
+/* Appends what may stand in an address as it is, and the rest as %XX. NULL is fine. */
+static int add_encoded(struct buf *out, const char *text, struct err *err)
+{
+	static const char plain[] =
+		"abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_.~";
 
-static int ask(const struct cli *c, const struct question *q, json_t **ret,
+	for (const char *p = text ? text : ""; *p; p++)
+		if ((strchr(plain, *p) ? buf_add(out, (struct bytes){ (const uint8_t *)p, 1 }, err)
+				       : buf_printf(out, err, "%%%02X", (unsigned char)*p)) < 0)
+			return -1;
+	return 0;
+}
+
+static int make_target(const struct cli_request *rq, char ret[static TARGET_MAX], struct err *err)
+{
+	AUTO(buf_done) struct buf all = BUF_MAX(TARGET_MAX);
+
+	if (buf_add(&all, bytes_str(rq->path), err) < 0 || add_encoded(&all, rq->id, err) < 0 ||
+	    buf_add(&all, bytes_str(rq->suffix ? rq->suffix : ""), err) < 0 ||
+	    add_encoded(&all, rq->value, err) < 0 || !bytes_to_str(buf_view(&all), ret, TARGET_MAX))
+		return err_set(err, ERR_INVALID, 0, "`%.32s...` is too long", rq->id ? rq->id : "");
+	return 0;
+}
+
+static int ask(const struct cli *c, const struct cli_request *rq, json_t **ret,
 	       char ret_next[static TARGET_MAX], struct err *err)
 {
 	static const struct http1_field fields[] = {
@@ -153,17 +172,18 @@ static int ask(const struct cli *c, const struct question *q, json_t **ret,
 	};
 	AUTO(buf_done) struct buf text = BUF_MAX(HTTP_WHOLE_MAX);
 	struct asking a = { .err = err, .answer = BUF_MAX(ANSWER_MAX) };
+	char target[TARGET_MAX];
 	int r;
 
 	*ret = NULL;
-	if (q->body && json_encode(q->body, &text, err) < 0)
+	if (make_target(rq, target, err) < 0 || (rq->body && json_encode(rq->body, &text, err) < 0))
 		return -1;
-	a.ask = (struct http_ask){ .method = bytes_str(q->method),
-				   .target = bytes_str(q->target),
+	a.ask = (struct http_ask){ .method = bytes_str(rq->method ? rq->method : "GET"),
+				   .target = bytes_str(target),
 				   .host = BYTES_LIT("localhost"),
 				   .deadline_ms = ASK_MS,
 				   .max_answer = ANSWER_MAX };
-	if (q->body) {
+	if (rq->body) {
 		a.ask.fields = fields;
 		a.ask.n_fields = COUNT(fields);
 		a.ask.body = buf_view(&text);
@@ -178,24 +198,25 @@ static int ask(const struct cli *c, const struct question *q, json_t **ret,
 	return r;
 }
 
-int cli_ask(const struct cli *c, const char *method, const char *target, const json_t *body,
-	    json_t **ret, struct err *err)
+int cli_ask(const struct cli *c, const struct cli_request *rq, json_t **ret, struct err *err)
 {
 	char ignored[TARGET_MAX];
 
-	return ask(c, &(struct question){ method, target, body }, ret, ignored, err);
+	return ask(c, rq, ret, ignored, err);
 }
 
-int cli_list(const struct cli *c, const char *path, json_t **ret, struct err *err)
+int cli_list(const struct cli *c, const struct cli_request *rq, json_t **ret, struct err *err)
 {
 	AUTO(json_decrefp) json_t *all = json_array();
-	char target[TARGET_MAX], next[TARGET_MAX];
+	char path[TARGET_MAX], next[TARGET_MAX];
+	struct cli_request page = { .path = path };
 
-	snprintf(target, sizeof(target), "%s", path);
-	for (int page = 0; page < PAGES_MAX; page++) {
+	if (make_target(rq, path, err) < 0)
+		return -1;
+	for (int n = 0; n < PAGES_MAX; n++) {
 		AUTO(json_decrefp) json_t *some = NULL;
 
-		if (ask(c, &(struct question){ "GET", target, NULL }, &some, next, err) < 0)
+		if (ask(c, &page, &some, next, err) < 0)
 			return -1;
 		if (!json_is_array(some))
 			return err_set(err, ERR_INTERNAL, 0, "gateway: %s is not a list", path);
@@ -203,35 +224,9 @@ int cli_list(const struct cli *c, const char *path, json_t **ret, struct err *er
 			return err_set(err, ERR_INTERNAL, 0, "out of memory");
 		if (!next[0])
 			break;
-		if (cli_target(target, path, "",
-			       strchr(path, '?') ? "&nextToken=" : "?nextToken=", next, err) < 0)
-			return -1;
+		page.suffix = strchr(path, '?') ? "&nextToken=" : "?nextToken=";
+		page.value = next;
 	}
 	*ret = TAKE(all);
-	return 0;
-}
-
-/* Appends what may stand in an address as it is, and the rest as %XX. */
-static int add_encoded(struct buf *out, const char *text, struct err *err)
-{
-	static const char plain[] =
-		"abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_.~";
-
-	for (const char *p = text; *p; p++)
-		if ((strchr(plain, *p) ? buf_add(out, (struct bytes){ (const uint8_t *)p, 1 }, err)
-				       : buf_printf(out, err, "%%%02X", (unsigned char)*p)) < 0)
-			return -1;
-	return 0;
-}
-
-int cli_target(char ret[static TARGET_MAX], const char *prefix, const char *id, const char *suffix,
-	       const char *value, struct err *err)
-{
-	AUTO(buf_done) struct buf all = BUF_MAX(TARGET_MAX);
-
-	if (buf_add(&all, bytes_str(prefix), err) < 0 || add_encoded(&all, id, err) < 0 ||
-	    buf_add(&all, bytes_str(suffix), err) < 0 || add_encoded(&all, value, err) < 0 ||
-	    !bytes_to_str(buf_view(&all), ret, TARGET_MAX))
-		return err_set(err, ERR_INVALID, 0, "`%.32s...` is too long", id);
 	return 0;
 }

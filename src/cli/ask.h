@@ -13,14 +13,21 @@ enum {
 	PAGES_MAX = 1000,
 };
 
+/* A target in pieces, which may be missing but for the first. */
+struct cli_request {
+	const char *method; /* NULL: GET */
+	const char *path;   /* may have a query */
+	const char *id;     /* as typed: it is encoded */
+	const char *suffix;
+	const char *value; /* encoded, too */
+	const json_t *body;
+};
+
 /* One request to the gateway, and its answer: *ret is NULL when it has no body. An answer that is
  * an error comes as that error. */
-int cli_ask(const struct cli *c, const char *method, const char *target, const json_t *body,
-	    json_t **ret, struct err *err) NODISCARD;
+int cli_ask(const struct cli *c, const struct cli_request *rq, json_t **ret,
+	    struct err *err) NODISCARD;
 
-/* The same for a list that comes in pages: all of it. `path` may have a query. */
-int cli_list(const struct cli *c, const char *path, json_t **ret, struct err *err) NODISCARD;
-
-/* PREFIX, an id as typed, SUFFIX, a value: both are encoded. */
-int cli_target(char ret[static TARGET_MAX], const char *prefix, const char *id, const char *suffix,
-	       const char *value, struct err *err) NODISCARD;
+/* The same for a list that comes in pages: all of it. */
+int cli_list(const struct cli *c, const struct cli_request *rq, json_t **ret,
+	     struct err *err) NODISCARD;

@@ -14,8 +14,10 @@ enum cli_exit { /* the program's exit status */
 enum cli_limit { LIMIT_SANDBOXES, LIMIT_VCPUS, LIMIT_MEMORY, LIMIT_DISK, LIMIT_PAUSED, CLI_LIMITS };
 
 struct cli {
+	char **words; /* behind the name of the command */
+	int n_words;
 	const char *socket; /* of the gateway's admin door */
-	bool json;
+	bool json, help, version;
 	bool all;                       /* of ps: paused ones too */
 	bool none;                      /* of keys services: no service */
 	bool boot;                      /* of resume: from the disk alone */

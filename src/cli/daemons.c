@@ -182,7 +182,8 @@ static void look_templates(const struct told *told, struct finding *f)
 	struct err err = { 0 };
 	size_t i;
 
-	if (cli_ask(told->cli, "GET", "/admin/templates", NULL, &all, &err) < 0) {
+	if (cli_ask(told->cli, &(struct cli_request){ .path = "/admin/templates" }, &all, &err) <
+	    0) {
 		finding_set(f, VERDICT_WARN, "see what is said of `server`", "%s", err.msg);
 		return;
 	}

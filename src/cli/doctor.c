@@ -58,7 +58,7 @@ static void check_daemons(struct report *r)
 	struct err err = { 0 };
 	struct told t = { .cli = r->cli };
 
-	if (cli_ask(r->cli, "GET", "/admin/status", NULL, &status, &err) < 0)
+	if (cli_ask(r->cli, &(struct cli_request){ .path = "/admin/status" }, &status, &err) < 0)
 		t.why = err.msg;
 	t.node = json_object_get(status, "node");
 	t.mismatches = json_object_get(status, "mismatches");
@@ -82,9 +82,9 @@ static int check_all(const struct cli *c)
 	struct report r = { c, all, CLI_FINE };
 
 	for (size_t i = 0; i < n_host_checks; i++) {
-		struct finding f = { 0 };
+		struct finding f = { .cli = c };
 
-		host_checks[i].look(c, &f);
+		host_checks[i].look(&f);
 		add(&r, host_checks[i].name, &f);
 	}
 	check_daemons(&r);
@@ -93,10 +93,7 @@ static int check_all(const struct cli *c)
 	return r.status;
 }
 
-int doctor_run(struct cli *c, int argc, char **argv)
+int doctor_run(struct cli *c)
 {
-	(void)argv;
-	if (argc != 1)
-		return cli_usage(c, "doctor [--leaks]");
 	return c->leaks ? leaks_run(c) : check_all(c);
 }

@@ -7,6 +7,7 @@
 enum verdict { VERDICT_OK, VERDICT_WARN, VERDICT_FAIL };
 
 struct finding {
+	const struct cli *cli; /* of a check of the host: what was asked for */
 	enum verdict verdict;
 	char what[1024];
 	const char *fix; /* a literal; shown unless all is well */
@@ -14,7 +15,7 @@ struct finding {
 
 struct check {
 	const char *name;
-	void (*look)(const struct cli *c, struct finding *ret);
+	void (*look)(struct finding *ret);
 };
 
 extern const struct check host_checks[];
@@ -39,4 +40,4 @@ extern const size_t n_daemon_checks;
 void finding_set(struct finding *f, enum verdict v, const char *fix, const char *fmt, ...)
 	PRINTF(4, 5);
 
-int doctor_run(struct cli *c, int argc, char **argv);
+int doctor_run(struct cli *c);

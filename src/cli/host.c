@@ -30,11 +30,10 @@ enum {
 	PATH_TEXT_MAX = 4096,
 };
 
-static void look_accelerator(const struct cli *c, struct finding *f)
+static void look_accelerator(struct finding *f)
 {
 	struct err err = { 0 };
 
-	(void)c;
 	if (kvm_probe(&err) == 0)
 		finding_set(f, VERDICT_OK, NULL, "KVM ran a test guest");
 	else
@@ -63,13 +62,12 @@ static bool at_least(unsigned long major, unsigned long minor, unsigned long wan
 	return major > want_major || (major == want_major && minor >= want_minor);
 }
 
-static void look_kernel(const struct cli *c, struct finding *f)
+static void look_kernel(struct finding *f)
 {
 	struct utsname u;
 	unsigned long major, minor;
 	bool known = uname(&u) == 0 && two_numbers(u.release, &major, &minor);
 
-	(void)c;
 	if (known && at_least(major, minor, KERNEL_MAJOR, KERNEL_MINOR))
 		finding_set(f, VERDICT_OK, NULL, "Linux %s", u.release);
 	else
@@ -77,11 +75,10 @@ static void look_kernel(const struct cli *c, struct finding *f)
 			    "Linux %s; 5.12 or newer is needed", known ? u.release : "?");
 }
 
-static void look_namespaces(const struct cli *c, struct finding *f)
+static void look_namespaces(struct finding *f)
 {
 	static const char *const kinds[] = { "net", "pid", "mnt", "ipc", "uts" };
 
-	(void)c;
 	for (size_t i = 0; i < COUNT(kinds); i++) {
 		char path[64];
 
@@ -95,11 +92,10 @@ static void look_namespaces(const struct cli *c, struct finding *f)
 	finding_set(f, VERDICT_OK, NULL, "net, pid, mnt, ipc, uts");
 }
 
-static void look_seccomp(const struct cli *c, struct finding *f)
+static void look_seccomp(struct finding *f)
 {
 	uint32_t action = SECCOMP_RET_USER_NOTIF;
 
-	(void)c;
 	if (syscall(SYS_seccomp, SECCOMP_GET_ACTION_AVAIL, 0, &action) == 0)
 		finding_set(f, VERDICT_OK, NULL, "filters and notification");
 	else
@@ -108,11 +104,10 @@ static void look_seccomp(const struct cli *c, struct finding *f)
 			    "no seccomp notification: %s", strerror(errno));
 }
 
-static void look_landlock(const struct cli *c, struct finding *f)
+static void look_landlock(struct finding *f)
 {
 	long version = syscall(SYS_landlock_create_ruleset, NULL, 0, LANDLOCK_VERSION_FLAG);
 
-	(void)c;
 	if (version >= 1)
 		finding_set(f, VERDICT_OK, NULL, "version %ld", version);
 	else
@@ -121,9 +116,8 @@ static void look_landlock(const struct cli *c, struct finding *f)
 			    "not there: daemons are confined without it");
 }
 
-static void look_tun(const struct cli *c, struct finding *f)
+static void look_tun(struct finding *f)
 {
-	(void)c;
 	if (access("/dev/net/tun", F_OK) == 0)
 		finding_set(f, VERDICT_OK, NULL, "/dev/net/tun");
 	else
@@ -141,7 +135,7 @@ static bool has_word(const char *text, const char *word)
 	return false;
 }
 
-static void look_cgroups(const struct cli *c, struct finding *f)
+static void look_cgroups(struct finding *f)
 {
 	static const char *const need[] = { "memory", "cpu", "pids" };
 	static const char fix[] = "boot with the controllers memory, cpu and pids; "
@@ -150,7 +144,6 @@ static void look_cgroups(const struct cli *c, struct finding *f)
 	bool v2 = read_text(AT_FDCWD, "/sys/fs/cgroup/cgroup.controllers", controllers,
 			    sizeof(controllers)) >= 0;
 
-	(void)c;
 	for (size_t i = 0; i < COUNT(need); i++) {
 		snprintf(path, sizeof(path), "/sys/fs/cgroup/%s", need[i]);
 		if (v2 ? has_word(controllers, need[i]) : access(path, F_OK) == 0)
@@ -162,14 +155,13 @@ static void look_cgroups(const struct cli *c, struct finding *f)
 	finding_set(f, VERDICT_OK, NULL, "%s with memory, cpu, pids", v2 ? "v2" : "v1");
 }
 
-static void look_descriptors(const struct cli *c, struct finding *f)
+static void look_descriptors(struct finding *f)
 {
 	static const char fix[] = "raise the hard limit: LimitNOFILE=1048576 in the units, "
 				  "or ulimit -Hn";
 	struct rlimit limit = { 0 };
 	unsigned long long most;
 
-	(void)c;
 	if (getrlimit(RLIMIT_NOFILE, &limit) < 0)
 		limit.rlim_max = 0;
 	most = (unsigned long long)limit.rlim_max;
@@ -198,33 +190,32 @@ static bool free_bytes(const char *folder, unsigned long long *ret)
 	return true;
 }
 
-static void look_disk(const struct cli *c, struct finding *f)
+static void look_disk(struct finding *f)
 {
 	static const char fix[] = "give state_dir a larger disk";
 	unsigned long long free_gib = 0;
 
-	if (!free_bytes(c->state_dir, &free_gib)) {
-		finding_set(f, VERDICT_FAIL, "name it with --state", "%.128s: %s", c->state_dir,
-			    strerror(errno));
+	if (!free_bytes(f->cli->state_dir, &free_gib)) {
+		finding_set(f, VERDICT_FAIL, "name it with --state", "%.128s: %s",
+			    f->cli->state_dir, strerror(errno));
 		return;
 	}
 	free_gib >>= 30;
 	if (free_gib >= DISK_GIB)
 		finding_set(f, VERDICT_OK, NULL, "%llu GiB free for %.128s", free_gib,
-			    c->state_dir);
+			    f->cli->state_dir);
 	else
 		finding_set(f, free_gib >= DISK_GIB_LEAST ? VERDICT_WARN : VERDICT_FAIL, fix,
 			    "%llu GiB free for %.128s; 20 or more are wanted", free_gib,
-			    c->state_dir);
+			    f->cli->state_dir);
 }
 
-static void look_memory(const struct cli *c, struct finding *f)
+static void look_memory(struct finding *f)
 {
 	char text[4096];
 	const char *line;
 	unsigned long mib = 0;
 
-	(void)c;
 	if (read_text(AT_FDCWD, "/proc/meminfo", text, sizeof(text)) >= 0) {
 		line = strstr(text, "MemAvailable:");
 		mib = line ? strtoul(line + strlen("MemAvailable:"), NULL, 10) >> 10 : 0;
@@ -265,17 +256,17 @@ static bool output_of(const char *const *argv, char *ret, size_t size)
 	return n > 0;
 }
 
-static void look_qemu(const struct cli *c, struct finding *f)
+static void look_qemu(struct finding *f)
 {
 	static const char fix[] = "install qemu-system-x86 8.2 or newer: Debian 13, Ubuntu 24.04, "
 				  "or Debian 12 with backports";
-	const char *const argv[] = { c->qemu, "--version", NULL };
+	const char *const argv[] = { f->cli->qemu, "--version", NULL };
 	unsigned long major, minor;
 	char text[512];
 	const char *version;
 
 	if (!output_of(argv, text, sizeof(text))) {
-		finding_set(f, VERDICT_FAIL, fix, "%.128s does not run", c->qemu);
+		finding_set(f, VERDICT_FAIL, fix, "%.128s does not run", f->cli->qemu);
 		return;
 	}
 	text[strcspn(text, "\n")] = '\0';
@@ -287,12 +278,11 @@ static void look_qemu(const struct cli *c, struct finding *f)
 		finding_set(f, VERDICT_FAIL, fix, "%.200s; 8.2 or newer is needed", text);
 }
 
-static void look_nft(const struct cli *c, struct finding *f)
+static void look_nft(struct finding *f)
 {
 	static const char *const argv[] = { "/usr/sbin/nft", "--version", NULL };
 	char text[256];
 
-	(void)c;
 	if (output_of(argv, text, sizeof(text))) {
 		text[strcspn(text, "\n")] = '\0';
 		finding_set(f, VERDICT_OK, NULL, "%.200s", text);

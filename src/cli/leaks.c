@@ -157,27 +157,26 @@ static void look_processes(const struct cli *c, struct sight *s)
 }
 
 /* Sandboxes that wait in the pool have no team, and no place in the list. */
-static void take_pool(const json_t *status, json_t *set)
+static void take_pool(const json_t *pool, json_t *set)
 {
-	const json_t *pool = json_object_get(json_object_get(status, "node"), "pooledIDs"), *id;
+	const json_t *id;
 	size_t i;
 
 	json_array_foreach(pool, i, id) if (json_is_string(id))
 		sight_put(set, json_string_value(id), json_true());
 }
 
-/* What node set aside is in no list: what there is of it is kept. */
-static void take_quarantine(const json_t *status, struct sight *s)
+static void take_ids(const json_t *rows, const char *member, json_t *set)
 {
-	const json_t *rows = json_object_get(json_object_get(status, "node"), "quarantine"), *row;
+	const json_t *row;
 	size_t i;
 
 	json_array_foreach(rows, i, row)
 	{
-		const char *id = json_string_value(json_object_get(row, "id"));
+		const char *id = json_string_value(json_object_get(row, member));
 
 		if (id)
-			sight_put(s->set_aside, id, json_true());
+			sight_put(set, id, json_true());
 	}
 }
 
@@ -198,32 +197,21 @@ static void take_rows(const json_t *rows, struct sight *s)
 	}
 }
 
-static void take_snapshots(const json_t *rows, struct sight *s)
-{
-	const json_t *row;
-	size_t i;
-
-	json_array_foreach(rows, i, row)
-	{
-		const char *id = json_string_value(json_object_get(row, "snapshotID"));
-
-		if (id) /* as clients see it: ID:TAG, perhaps */
-			sight_put(s->snapshots, id, json_true());
-	}
-}
-
 static int look_list(const struct cli *c, struct sight *s, struct err *err)
 {
 	AUTO(json_decrefp) json_t *rows = NULL, *status = NULL, *snapshots = NULL;
+	const json_t *node;
 
-	if (cli_list(c, "/admin/sandboxes", &rows, err) < 0 ||
-	    cli_list(c, "/admin/snapshots", &snapshots, err) < 0 ||
-	    cli_ask(c, "GET", "/admin/status", NULL, &status, err) < 0)
+	if (cli_list(c, &(struct cli_request){ .path = "/admin/sandboxes" }, &rows, err) < 0 ||
+	    cli_list(c, &(struct cli_request){ .path = "/admin/snapshots" }, &snapshots, err) < 0 ||
+	    cli_ask(c, &(struct cli_request){ .path = "/admin/status" }, &status, err) < 0)
 		return -1;
+	node = json_object_get(status, "node");
 	take_rows(rows, s);
-	take_snapshots(snapshots, s);
-	take_pool(status, s->listed);
-	take_quarantine(status, s);
+	take_ids(snapshots, "snapshotID", s->snapshots); /* as clients see it: ID:TAG, perhaps */
+	take_pool(json_object_get(node, "pooledIDs"), s->listed);
+	/* what node set aside is in no list: what there is of it is kept */
+	take_ids(json_object_get(node, "quarantine"), "id", s->set_aside);
 	s->node_knows = true;
 	return 0;
 }

@@ -3,4 +3,4 @@
 
 #include "cli/cli.h"
 
-int lost_run(struct cli *c, int argc, char **argv);
+int lost_run(struct cli *c);

@@ -1,5 +1,6 @@
 /* main.c - `hotcell`: the operator's command line, a client of the gateway's admin door. */
 #include <getopt.h>
+#include <limits.h>
 
 #include "base/log.h"
 #include "cli/admin.h"
@@ -15,38 +16,38 @@
 
 struct command {
 	const char *name, *usage, *help;
-	int (*run)(struct cli *c, int argc, char **argv); /* argv[0] is the command's name */
+	int (*run)(struct cli *c);
+	int min, max; /* words behind its name */
 };
 
 static const struct command commands[] = {
-	{ "teams", "teams [add NAME | rm TEAM]", "who owns sandboxes", teams_run },
-	{ "teams", "teams limits TEAM [--sandboxes N] ...", "what all its sandboxes may have",
-	  NULL },
-	{ "keys", "keys [TEAM | add TEAM [NAME] | rm KEY]", "what teams log in with", keys_run },
-	{ "keys", "keys rotate KEY", "a new key in place of an old one, with all it has and made",
-	  NULL },
+	{ "teams", "teams [add NAME | rm TEAM]", "who owns sandboxes", teams_run, 0, INT_MAX },
+	{ "teams", "teams limits TEAM [--sandboxes N] ...", "what all its sandboxes may have" },
+	{ "keys", "keys [TEAM | add TEAM [NAME] | rm KEY]", "what teams log in with", keys_run, 0,
+	  INT_MAX },
+	{ "keys", "keys rotate KEY", "a new key in place of an old one, with all it has and made" },
 	{ "keys", "keys limits KEY [--sandboxes N] ...",
-	  "what all sandboxes of a key, and of those it made, may have", NULL },
-	{ "keys", "keys services KEY [NAME... | --none]", "services that its sandboxes may reach",
-	  NULL },
+	  "what all sandboxes of a key, and of those it made, may have" },
+	{ "keys", "keys services KEY [NAME... | --none]", "services that its sandboxes may reach" },
 	{ "ps", "ps [--all]", "sandboxes that run; with paused ones", ps_run },
-	{ "kill", "kill SANDBOX...", "end sandboxes", kill_run },
-	{ "pause", "pause SANDBOX...", "put them on the disk, with their memory", pause_run },
+	{ "kill", "kill SANDBOX...", "end sandboxes", kill_run, 1, INT_MAX },
+	{ "pause", "pause SANDBOX...", "put them on the disk, with their memory", pause_run, 1,
+	  INT_MAX },
 	{ "resume", "resume [--boot] SANDBOX...", "let them go on; or boot them from their disks",
-	  resume_run },
+	  resume_run, 1, INT_MAX },
 	{ "fork", "fork SANDBOX [--count N]",
-	  "copies of one that runs or is paused; it stays as it is", fork_run },
+	  "copies of one that runs or is paused; it stays as it is", fork_run, 1, 1 },
 	{ "snapshots", "snapshots [SNAPSHOT]", "what was kept of sandboxes; why one still is",
-	  snapshots_run },
+	  snapshots_run, 0, 1 },
 	{ "lost", "lost [list | restore ID|FOLDER... | drop ID|FOLDER...]",
-	  "what is on the disk and in no row: for a week or a day it can be brought back",
-	  lost_run },
+	  "what is on the disk and in no row: for a week or a day it can be brought back", lost_run,
+	  0, INT_MAX },
 	{ "ended", "ended", "sandboxes that are no more: when and why", ended_run },
-	{ "why", "why SANDBOX", "what it is, or what became of it", why_run },
+	{ "why", "why SANDBOX", "what it is, or what became of it", why_run, 1, 1 },
 	{ "explain", "explain SANDBOX [HOST[:PORT]]", "whom it may reach, and whose rule says so",
-	  explain_run },
+	  explain_run, 1, 2 },
 	{ "egress", "egress log SANDBOX", "whom it tried to reach lately, and what became of it",
-	  egress_run },
+	  egress_run, 2, 2 },
 	{ "templates", "templates", "what sandboxes are made from", templates_run },
 	{ "status", "status", "counts and limits of this host", status_run },
 	{ "confirm-lost", "confirm-lost",
@@ -54,6 +55,8 @@ static const struct command commands[] = {
 	{ "doctor", "doctor [--leaks]", "can this host run sandboxes? is anything left over?",
 	  doctor_run },
 };
+
+enum { OPTION_FIRST = 256 }; /* behind every character that getopt returns */
 
 static void help(FILE *out)
 {
@@ -79,126 +82,100 @@ static void help(FILE *out)
 		"  0 fine, 1 refused or failed, 2 wrong usage, 3 the server does not answer\n");
 }
 
-enum option_code {
-	OPT_JSON = 256,
-	OPT_SOCKET,
-	OPT_LEAKS,
-	OPT_ALL,
-	OPT_NONE,
-	OPT_BOOT,
-	OPT_COUNT,
-	OPT_SANDBOXES, /* in the order of enum cli_limit */
-	OPT_VCPUS,
-	OPT_MEMORY,
-	OPT_DISK,
-	OPT_PAUSED,
-	OPT_STATE,
-	OPT_DATA,
-	OPT_CGROUP,
-	OPT_UID_BASE,
-	OPT_UIDS,
-	OPT_QEMU,
-	OPT_HELP,
-	OPT_VERSION,
+enum option_kind { OPTION_FLAG, OPTION_TEXT, OPTION_NUMBER };
+
+static const struct {
+	const char *name;
+	enum option_kind kind;
+	size_t at; /* in struct cli: a bool, a text, or a number */
+} options[] = {
+#define OPTION(name, kind, member) { name, OPTION_##kind, offsetof(struct cli, member) }
+	OPTION("json", FLAG, json),
+	OPTION("help", FLAG, help),
+	OPTION("version", FLAG, version),
+	OPTION("socket", TEXT, socket),
+	OPTION("leaks", FLAG, leaks),
+	OPTION("all", FLAG, all),
+	OPTION("none", FLAG, none),
+	OPTION("boot", FLAG, boot),
+	OPTION("count", NUMBER, count),
+	OPTION("sandboxes", TEXT, limits[LIMIT_SANDBOXES]),
+	OPTION("vcpus", TEXT, limits[LIMIT_VCPUS]),
+	OPTION("memory", TEXT, limits[LIMIT_MEMORY]),
+	OPTION("disk", TEXT, limits[LIMIT_DISK]),
+	OPTION("paused", TEXT, limits[LIMIT_PAUSED]),
+	OPTION("state", TEXT, state_dir),
+	OPTION("data", TEXT, data_dir),
+	OPTION("cgroup", TEXT, cgroup),
+	OPTION("uid-base", NUMBER, uid_base),
+	OPTION("uids", NUMBER, uids),
+	OPTION("qemu", TEXT, qemu),
+#undef OPTION
 };
 
-static const struct option options[] = {
-	{ "json", no_argument, NULL, OPT_JSON },
-	{ "socket", required_argument, NULL, OPT_SOCKET },
-	{ "leaks", no_argument, NULL, OPT_LEAKS },
-	{ "all", no_argument, NULL, OPT_ALL },
-	{ "none", no_argument, NULL, OPT_NONE },
-	{ "boot", no_argument, NULL, OPT_BOOT },
-	{ "count", required_argument, NULL, OPT_COUNT },
-	{ "sandboxes", required_argument, NULL, OPT_SANDBOXES },
-	{ "vcpus", required_argument, NULL, OPT_VCPUS },
-	{ "memory", required_argument, NULL, OPT_MEMORY },
-	{ "disk", required_argument, NULL, OPT_DISK },
-	{ "paused", required_argument, NULL, OPT_PAUSED },
-	{ "state", required_argument, NULL, OPT_STATE },
-	{ "data", required_argument, NULL, OPT_DATA },
-	{ "cgroup", required_argument, NULL, OPT_CGROUP },
-	{ "uid-base", required_argument, NULL, OPT_UID_BASE },
-	{ "uids", required_argument, NULL, OPT_UIDS },
-	{ "qemu", required_argument, NULL, OPT_QEMU },
-	{ "help", no_argument, NULL, OPT_HELP },
-	{ "version", no_argument, NULL, OPT_VERSION },
-	{ 0 },
-};
-
-static int number(const char *text, uint64_t *ret)
+static bool number(const char *text, uint64_t *ret)
 {
 	if (bytes_to_u64(bytes_str(text), ret) && *ret <= UINT32_MAX)
-		return 0;
+		return true;
 	fprintf(stderr, "hotcell: `%s` is not a number\n", text);
-	return -1;
+	return false;
+}
+
+static bool take_option(struct cli *c, size_t i, const char *given)
+{
+	char *at = (char *)c + options[i].at;
+	uint64_t n;
+
+	switch (options[i].kind) {
+	case OPTION_FLAG:
+		memcpy(at, &(bool){ true }, sizeof(bool));
+		return true;
+	case OPTION_TEXT:
+		memcpy(at, &given, sizeof(given));
+		return true;
+	case OPTION_NUMBER:
+		if (!number(given, &n))
+			return false;
+		memcpy(at, &n, sizeof(n));
+		return true;
+	}
+	abort();
 }
 
 /* -1: go on. Otherwise the exit status. */
-static int take_option(struct cli *c, int option)
+static int take_options(struct cli *c, int argc, char **argv)
 {
-	switch (option) {
-	case OPT_JSON:
-		c->json = true;
-		return -1;
-	case OPT_SOCKET:
-		c->socket = optarg;
-		return -1;
-	case OPT_LEAKS:
-		c->leaks = true;
-		return -1;
-	case OPT_ALL:
-		c->all = true;
-		return -1;
-	case OPT_NONE:
-		c->none = true;
-		return -1;
-	case OPT_BOOT:
-		c->boot = true;
-		return -1;
-	case OPT_COUNT:
-		return number(optarg, &c->count) < 0 ? CLI_USAGE : -1;
-	case OPT_SANDBOXES:
-	case OPT_VCPUS:
-	case OPT_MEMORY:
-	case OPT_DISK:
-	case OPT_PAUSED:
-		c->limits[option - OPT_SANDBOXES] = optarg;
-		return -1;
-	case OPT_STATE:
-		c->state_dir = optarg;
-		return -1;
-	case OPT_DATA:
-		c->data_dir = optarg;
-		return -1;
-	case OPT_CGROUP:
-		c->cgroup = optarg;
-		return -1;
-	case OPT_QEMU:
-		c->qemu = optarg;
-		return -1;
-	case OPT_UID_BASE:
-		return number(optarg, &c->uid_base) < 0 ? CLI_USAGE : -1;
-	case OPT_UIDS:
-		return number(optarg, &c->uids) < 0 ? CLI_USAGE : -1;
-	case OPT_HELP:
-		help(stdout);
-		return CLI_FINE;
-	case OPT_VERSION:
-		printf("hotcell %s\n", HOTCELL_RELEASE);
-		return CLI_FINE;
-	default:
-		fprintf(stderr, "  more: hotcell --help\n");
-		return CLI_USAGE;
+	struct option known[COUNT(options) + 1] = { 0 };
+	int i;
+
+	for (size_t k = 0; k < COUNT(options); k++)
+		known[k] = (struct option){ options[k].name,
+					    options[k].kind == OPTION_FLAG ? no_argument
+									   : required_argument,
+					    NULL, OPTION_FIRST + (int)k };
+	while ((i = getopt_long(argc, argv, "", known, NULL)) >= 0) {
+		if (i < OPTION_FIRST) {
+			fprintf(stderr, "  more: hotcell --help\n");
+			return CLI_USAGE;
+		}
+		if (!take_option(c, (size_t)(i - OPTION_FIRST), optarg))
+			return CLI_USAGE;
+		if (c->help)
+			help(stdout);
+		if (c->version)
+			printf("hotcell %s\n", HOTCELL_RELEASE);
+		if (c->help || c->version)
+			return CLI_FINE;
 	}
+	return -1;
 }
 
 /* An option of another command is a mistake, not something to pass over. */
-static bool options_fit(const struct cli *c, const struct command *to, int argc, char **argv)
+static bool options_fit(const struct cli *c, const struct command *to)
 {
-	bool limits = argc >= 2 && (to->run == keys_run || to->run == teams_run) &&
-		      !strcmp(argv[1], "limits");
-	bool services = argc >= 2 && to->run == keys_run && !strcmp(argv[1], "services");
+	const char *word = c->n_words > 0 ? c->words[0] : "";
+	bool limits = (to->run == keys_run || to->run == teams_run) && !strcmp(word, "limits");
+	bool services = to->run == keys_run && !strcmp(word, "services");
 
 	for (size_t i = 0; i < CLI_LIMITS; i++)
 		if (c->limits[i] && !limits)
@@ -209,20 +186,18 @@ static bool options_fit(const struct cli *c, const struct command *to, int argc,
 	       (!c->boot || to->run == resume_run) && (!c->count || to->run == fork_run);
 }
 
-static int run(struct cli *c, int argc, char **argv)
+static int run(struct cli *c, const char *name)
 {
-	if (argc < 1) {
-		help(stderr);
-		return CLI_USAGE;
-	}
 	for (size_t i = 0; i < COUNT(commands); i++) {
-		if (strcmp(argv[0], commands[i].name) != 0)
+		const struct command *to = &commands[i];
+
+		if (strcmp(name, to->name) != 0)
 			continue;
-		if (!options_fit(c, &commands[i], argc, argv))
-			return cli_usage(c, commands[i].usage);
-		return commands[i].run(c, argc, argv);
+		if (c->n_words < to->min || c->n_words > to->max || !options_fit(c, to))
+			return cli_usage(to->usage);
+		return to->run(c);
 	}
-	fprintf(stderr, "hotcell: there is no command `%s`\n  fix: hotcell --help\n", argv[0]);
+	fprintf(stderr, "hotcell: there is no command `%s`\n  fix: hotcell --help\n", name);
 	return CLI_USAGE;
 }
 
@@ -235,16 +210,19 @@ int main(int argc, char **argv)
 			 .qemu = "/usr/bin/qemu-system-x86_64",
 			 .uid_base = 786432,
 			 .uids = 1024 };
-	int option;
+	int status;
 
 	log_init("hotcell", LOG_WARN);
 	if (!c.socket || !*c.socket)
 		c.socket = DEFAULT_SOCKET;
-	while ((option = getopt_long(argc, argv, "", options, NULL)) >= 0) {
-		int status = take_option(&c, option);
-
-		if (status >= 0)
-			return status;
+	status = take_options(&c, argc, argv);
+	if (status >= 0)
+		return status;
+	if (optind == argc) {
+		help(stderr);
+		return CLI_USAGE;
 	}
-	return run(&c, argc - optind, argv + optind);
+	c.words = argv + optind + 1;
+	c.n_words = argc - optind - 1;
+	return run(&c, argv[optind]);
 }

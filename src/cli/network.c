@@ -63,47 +63,36 @@ static void say_rules(const json_t *told)
 	table_print(stdout, rows, rule_columns, COUNT(rule_columns));
 }
 
-static int say_answer(const json_t *answer)
+static int say_told(const struct cli *c, const json_t *told)
 {
-	AUTO(json_decrefp) json_t *rows = json_pack("[O]", answer);
+	const json_t *answer = json_object_get(told, "answer");
 
-	if (!rows)
-		return CLI_FAILED;
-	table_print(stdout, rows, answer_columns, COUNT(answer_columns));
-	return CLI_FINE;
-}
-
-int explain_run(struct cli *c, int argc, char **argv)
-{
-	AUTO(json_decrefp) json_t *told = NULL;
-	const json_t *answer;
-	char target[TARGET_MAX];
-	struct err err = { 0 };
-
-	if (argc < 2 || argc > 3)
-		return cli_usage(c, "explain SANDBOX [HOST[:PORT]]");
-	if (cli_target(target, "/admin/sandboxes/", argv[1],
-		       argc == 3 ? "/explain?to=" : "/explain", argc == 3 ? argv[2] : "",
-		       &err) < 0 ||
-	    cli_ask(c, "GET", target, NULL, &told, &err) < 0)
-		return cli_fail(c, &err);
-	if (c->json)
-		return cli_print_json(told);
-	answer = json_object_get(told, "answer");
 	if (answer)
-		return say_answer(answer);
+		return cli_show_one(c, answer, answer_columns, COUNT(answer_columns));
 	say_rules(told);
 	return CLI_FINE;
 }
 
-int egress_run(struct cli *c, int argc, char **argv)
+int explain_run(struct cli *c)
 {
-	char target[TARGET_MAX];
-	struct err err = { 0 };
+	struct cli_request rq = { .path = "/admin/sandboxes/",
+				  .id = c->words[0],
+				  .suffix = "/explain" };
 
-	if (argc != 3 || strcmp(argv[1], "log") != 0)
-		return cli_usage(c, "egress log SANDBOX");
-	if (cli_target(target, "/admin/sandboxes/", argv[2], "/egress", "", &err) < 0)
-		return cli_fail(c, &err);
-	return cli_show(c, target, log_columns, COUNT(log_columns));
+	if (c->n_words == 2) {
+		rq.suffix = "/explain?to=";
+		rq.value = c->words[1];
+	}
+	return cli_answer(c, &rq, say_told);
+}
+
+int egress_run(struct cli *c)
+{
+	const struct cli_request rq = { .path = "/admin/sandboxes/",
+					.id = c->words[1],
+					.suffix = "/egress" };
+
+	if (!cli_says(c, "log", 1, 1))
+		return cli_usage("egress log SANDBOX");
+	return cli_show(c, &rq, log_columns, COUNT(log_columns));
 }

@@ -3,5 +3,5 @@
 
 #include "cli/cli.h"
 
-int explain_run(struct cli *c, int argc, char **argv);
-int egress_run(struct cli *c, int argc, char **argv);
+int explain_run(struct cli *c);
+int egress_run(struct cli *c);

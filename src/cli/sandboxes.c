@@ -16,74 +16,38 @@ static const struct column ended_columns[] = {
 	{ "STARTED", "startedAt" }, { "ENDED", "endedAt" }, { "WHY", "reason" }
 };
 
-int ps_run(struct cli *c, int argc, char **argv)
+int ps_run(struct cli *c)
 {
-	(void)argv;
-	if (argc != 1)
-		return cli_usage(c, "ps [--all]");
-	return cli_show(c, c->all ? "/admin/sandboxes" : "/admin/sandboxes?state=running",
-			sandbox_columns, COUNT(sandbox_columns));
+	const struct cli_request rq = { .path = c->all ? "/admin/sandboxes"
+						       : "/admin/sandboxes?state=running" };
+
+	return cli_show(c, &rq, sandbox_columns, COUNT(sandbox_columns));
 }
 
-int ended_run(struct cli *c, int argc, char **argv)
+int ended_run(struct cli *c)
 {
-	(void)argv;
-	if (argc != 1)
-		return cli_usage(c, "ended");
-	return cli_show(c, "/admin/ended", ended_columns, COUNT(ended_columns));
+	return cli_show(c, &(struct cli_request){ .path = "/admin/ended" }, ended_columns,
+			COUNT(ended_columns));
 }
 
-/* METHOD /admin/sandboxes/ID suffix, whatever it answers. */
-static int ask_of(const struct cli *c, const char *method, const char *id, const char *suffix,
-		  const json_t *body)
+int kill_run(struct cli *c)
 {
-	AUTO(json_decrefp) json_t *answer = NULL;
-	char target[TARGET_MAX];
-	struct err err = { 0 };
-
-	if (cli_target(target, "/admin/sandboxes/", id, suffix, "", &err) == 0 &&
-	    cli_ask(c, method, target, body, &answer, &err) == 0)
-		return CLI_FINE;
-	err_wrap(&err, "%.64s", id);
-	return cli_fail(c, &err);
+	return cli_each(c, 0, "killed", (struct cli_request){ "DELETE", "/admin/sandboxes/" });
 }
 
-static int kill_one(const struct cli *c, const char *id)
+int pause_run(struct cli *c)
 {
-	return ask_of(c, "DELETE", id, "", NULL);
+	return cli_each(c, 0, "paused",
+			(struct cli_request){ "POST", "/admin/sandboxes/", .suffix = "/pause" });
 }
 
-static int pause_one(const struct cli *c, const char *id)
-{
-	return ask_of(c, "POST", id, "/pause", NULL);
-}
-
-static int resume_one(const struct cli *c, const char *id)
+int resume_run(struct cli *c)
 {
 	AUTO(json_decrefp) json_t *body = json_pack("{s:b}", "memory", !c->boot);
+	const struct cli_request rq = { "POST", "/admin/sandboxes/", .suffix = "/resume",
+					.body = body };
 
-	return body ? ask_of(c, "POST", id, "/resume", body) : CLI_FAILED;
-}
-
-int kill_run(struct cli *c, int argc, char **argv)
-{
-	if (argc < 2)
-		return cli_usage(c, "kill SANDBOX...");
-	return cli_each(c, argc - 1, argv + 1, "killed", kill_one);
-}
-
-int pause_run(struct cli *c, int argc, char **argv)
-{
-	if (argc < 2)
-		return cli_usage(c, "pause SANDBOX...");
-	return cli_each(c, argc - 1, argv + 1, "paused", pause_one);
-}
-
-int resume_run(struct cli *c, int argc, char **argv)
-{
-	if (argc < 2)
-		return cli_usage(c, "resume [--boot] SANDBOX...");
-	return cli_each(c, argc - 1, argv + 1, "resumed", resume_one);
+	return body ? cli_each(c, 0, "resumed", rq) : CLI_FAILED;
 }
 
 static const char *text_of(const json_t *o, const char *name)
@@ -126,9 +90,9 @@ static const char *standstill(const json_t *o)
 	return "; it stands still: the host's disk is full, and it goes on when there is room";
 }
 
-static void say_why(const json_t *o, const char *id)
+static int say_why(const struct cli *c, const json_t *o)
 {
-	const char *state = text_of(o, "state");
+	const char *state = text_of(o, "state"), *id = c->words[0];
 
 	if (!strcmp(state, "ended"))
 		printf("%s ended %s: %s (%s)\n", id, text_of(o, "endedAt"), text_of(o, "reason"),
@@ -137,21 +101,14 @@ static void say_why(const json_t *o, const char *id)
 		printf("%s is paused since %s\n", id, text_of(o, "pausedAt"));
 	else
 		printf("%s is %s, until %s%s\n", id, state, text_of(o, "endAt"), standstill(o));
+	return CLI_FINE;
 }
 
-int why_run(struct cli *c, int argc, char **argv)
+int why_run(struct cli *c)
 {
-	AUTO(json_decrefp) json_t *answer = NULL;
-	char target[TARGET_MAX];
-	struct err err = { 0 };
+	const struct cli_request rq = { .path = "/admin/sandboxes/",
+					.id = c->words[0],
+					.suffix = "/why" };
 
-	if (argc != 2)
-		return cli_usage(c, "why SANDBOX");
-	if (cli_target(target, "/admin/sandboxes/", argv[1], "/why", "", &err) < 0 ||
-	    cli_ask(c, "GET", target, NULL, &answer, &err) < 0)
-		return cli_fail(c, &err);
-	if (c->json)
-		return cli_print_json(answer);
-	say_why(answer, argv[1]);
-	return CLI_FINE;
+	return cli_answer(c, &rq, say_why);
 }

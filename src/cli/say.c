@@ -65,11 +65,15 @@ int cli_fail(const struct cli *c, const struct err *err)
 	return CLI_FAILED;
 }
 
-int cli_usage(const struct cli *c, const char *usage)
+int cli_usage(const char *usage)
 {
-	(void)c;
 	fprintf(stderr, "usage: hotcell %s\n  more: hotcell --help\n", usage);
 	return CLI_USAGE;
+}
+
+bool cli_says(const struct cli *c, const char *word, int min, int max)
+{
+	return c->n_words > min && c->n_words - 1 <= max && strcmp(c->words[0], word) == 0;
 }
 
 int cli_print_json(const json_t *v)
@@ -94,21 +98,50 @@ static json_t *ids_json(int n, char **ids)
 	return list;
 }
 
-int cli_each(struct cli *c, int n, char **ids, const char *verb,
-	     int (*one)(const struct cli *c, const char *id))
+int cli_try(const struct cli *c, const struct cli_request *rq, json_t **ret)
+{
+	struct err err = { 0 };
+
+	return cli_ask(c, rq, ret, &err) < 0 ? cli_fail(c, &err) : CLI_FINE;
+}
+
+int cli_answer(const struct cli *c, const struct cli_request *rq, say_fn *say)
+{
+	AUTO(json_decrefp) json_t *answer = NULL;
+	int status = cli_try(c, rq, &answer);
+
+	if (status != CLI_FINE)
+		return status;
+	return c->json ? cli_print_json(answer) : say(c, answer);
+}
+
+static int try_one(const struct cli *c, const struct cli_request *rq)
+{
+	AUTO(json_decrefp) json_t *answer = NULL;
+	struct err err = { 0 };
+
+	if (cli_ask(c, rq, &answer, &err) == 0)
+		return CLI_FINE;
+	err_wrap(&err, "%.64s", rq->id);
+	return cli_fail(c, &err);
+}
+
+int cli_each(const struct cli *c, int skip, const char *verb, struct cli_request rq)
 {
 	AUTO(json_decrefp) json_t *all = NULL;
 	int worst = CLI_FINE;
 
-	for (int i = 0; i < n; i++) {
-		int status = one(c, ids[i]);
+	for (int i = skip; i < c->n_words; i++) {
+		int status;
 
+		rq.id = c->words[i];
+		status = try_one(c, &rq);
 		worst = status > worst ? status : worst;
 		if (status == CLI_FINE && !c->json)
-			printf("%s %s\n", verb, ids[i]);
+			printf("%s %s\n", verb, rq.id);
 	}
 	if (!c->json || worst != CLI_FINE)
 		return worst;
-	all = json_pack("{s:o}", verb, ids_json(n, ids));
+	all = json_pack("{s:o}", verb, ids_json(c->n_words - skip, c->words + skip));
 	return all ? cli_print_json(all) : CLI_FAILED;
 }

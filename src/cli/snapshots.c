@@ -21,15 +21,14 @@ static const struct column why_columns[] = { { "KEPT BECAUSE", "why" } };
 /* Each reason on a line. */
 static int say_why(const struct cli *c, const char *id)
 {
+	const struct cli_request rq = { .path = "/admin/snapshots?name=", .id = id };
 	AUTO(json_decrefp) json_t *answer = NULL;
 	AUTO(json_decrefp) json_t *rows = json_array();
-	char target[TARGET_MAX];
 	struct err err = { 0 };
 	const json_t *why;
 	size_t i;
 
-	if (cli_target(target, "/admin/snapshots?name=", id, "", "", &err) < 0 ||
-	    cli_ask(c, "GET", target, NULL, &answer, &err) < 0)
+	if (cli_ask(c, &rq, &answer, &err) < 0)
 		return cli_fail(c, &err);
 	if (json_array_size(answer) == 0) {
 		err_set(&err, ERR_NOT_FOUND, 0, "there is no snapshot %s", id);
@@ -43,13 +42,12 @@ static int say_why(const struct cli *c, const char *id)
 	return CLI_FINE;
 }
 
-int snapshots_run(struct cli *c, int argc, char **argv)
+int snapshots_run(struct cli *c)
 {
-	if (argc > 2)
-		return cli_usage(c, "snapshots [SNAPSHOT]");
-	if (argc == 2)
-		return say_why(c, argv[1]);
-	return cli_show(c, "/admin/snapshots", snapshot_columns, COUNT(snapshot_columns));
+	if (c->n_words == 1)
+		return say_why(c, c->words[0]);
+	return cli_show(c, &(struct cli_request){ .path = "/admin/snapshots" }, snapshot_columns,
+			COUNT(snapshot_columns));
 }
 
 /* The id of a copy alone on a line, or why there is none. */
@@ -83,20 +81,12 @@ static int say_copies(const struct cli *c, const json_t *all)
 	return worst;
 }
 
-int fork_run(struct cli *c, int argc, char **argv)
+int fork_run(struct cli *c)
 {
-	AUTO(json_decrefp) json_t *answer = NULL;
 	AUTO(json_decrefp)
 	json_t *body = json_pack("{s:I}", "count", (json_int_t)(c->count ? c->count : 1));
-	char target[TARGET_MAX];
-	struct err err = { 0 };
+	const struct cli_request rq = { "POST", "/admin/sandboxes/", c->words[0], "/fork",
+					.body = body };
 
-	if (argc != 2)
-		return cli_usage(c, "fork SANDBOX [--count N]");
-	if (cli_target(target, "/admin/sandboxes/", argv[1], "/fork", "", &err) < 0 ||
-	    cli_ask(c, "POST", target, body, &answer, &err) < 0)
-		return cli_fail(c, &err);
-	if (c->json)
-		return cli_print_json(answer);
-	return say_copies(c, answer);
+	return cli_answer(c, &rq, say_copies);
 }

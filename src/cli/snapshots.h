@@ -3,5 +3,5 @@
 
 #include "cli/cli.h"
 
-int snapshots_run(struct cli *c, int argc, char **argv);
-int fork_run(struct cli *c, int argc, char **argv);
+int snapshots_run(struct cli *c);
+int fork_run(struct cli *c);

@@ -1,7 +1,6 @@
 /* table.c - aligned text for people; machines take --json. */
 #include "cli/table.h"
 
-#include "cli/ask.h"
 #include "cli/cli.h"
 #include "cli/say.h"
 
@@ -88,15 +87,28 @@ void table_print(FILE *out, const json_t *rows, const struct column *columns, si
 	json_array_foreach(rows, i, row) print_line(out, row, columns, n, width);
 }
 
-int cli_show(const struct cli *c, const char *target, const struct column *columns, size_t n)
+int cli_show_rows(const struct cli *c, const json_t *rows, const struct column *columns, size_t n)
 {
-	AUTO(json_decrefp) json_t *rows = NULL;
-	struct err err = { 0 };
-
-	if (cli_list(c, target, &rows, &err) < 0)
-		return cli_fail(c, &err);
 	if (c->json)
 		return cli_print_json(rows);
 	table_print(stdout, rows, columns, n);
 	return CLI_FINE;
+}
+
+int cli_show_one(const struct cli *c, const json_t *row, const struct column *columns, size_t n)
+{
+	AUTO(json_decrefp) json_t *rows = json_pack("[O]", row);
+
+	return c->json ? cli_print_json(row) : cli_show_rows(c, rows, columns, n);
+}
+
+int cli_show(const struct cli *c, const struct cli_request *rq, const struct column *columns,
+	     size_t n)
+{
+	AUTO(json_decrefp) json_t *rows = NULL;
+	struct err err = { 0 };
+
+	if (cli_list(c, rq, &rows, &err) < 0)
+		return cli_fail(c, &err);
+	return cli_show_rows(c, rows, columns, n);
 }

@@ -13,5 +13,9 @@ struct column {
 void table_print(FILE *out, const json_t *rows, const struct column *columns, size_t n);
 
 struct cli;
-/* Asks for a list and shows it: an exit status. */
-int cli_show(const struct cli *c, const char *target, const struct column *columns, size_t n);
+struct cli_request;
+/* As JSON or as a table: rows; one row; a list that is asked for first. Exit statuses. */
+int cli_show_rows(const struct cli *c, const json_t *rows, const struct column *columns, size_t n);
+int cli_show_one(const struct cli *c, const json_t *row, const struct column *columns, size_t n);
+int cli_show(const struct cli *c, const struct cli_request *rq, const struct column *columns,
+	     size_t n);
