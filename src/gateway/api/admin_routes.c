@@ -3,17 +3,14 @@
 #include "gateway/api/api.h"
 #include "gateway/api/key_routes.h"
 #include "gateway/api/limits_json.h"
-#include "wire/rfc3339.h"
 
-enum { TIME_DIGITS = 6, HEALTH_MS = 3000, STATUS_DEPTH_MAX = 16 };
+enum { HEALTH_MS = 3000, STATUS_DEPTH_MAX = 16 };
 
 static json_t *team_json(const struct store_team *t)
 {
-	char created[RFC3339_SIZE];
-
-	rfc3339_put(t->created_ns, TIME_DIGITS, created);
-	return json_pack("{s:s, s:s, s:s, s:s, s:o}", "teamID", t->id, "name", t->name, "slug",
-			 t->slug, "createdAt", created, "limits", limits_json(&t->limits));
+	return json_pack("{s:s, s:s, s:s, s:o, s:o}", "teamID", t->id, "name", t->name, "slug",
+			 t->slug, "createdAt", api_time(t->created_ns), "limits",
+			 limits_json(&t->limits));
 }
 
 static void on_teams(struct api_call *c, const struct store_result *ret)
@@ -84,18 +81,25 @@ static void admin_team_add(struct api_call *c)
 	api_ask_store(c, &rq, on_team_added);
 }
 
+static void on_team(struct api_call *c, const struct store_result *ret)
+{
+	c->team = ret->teams[0];
+	c->on_team(c);
+}
+
 /* The team named in the path, by its id or its name. */
-static void find_team(struct api_call *c, api_store_fn *on_done)
+static void find_team(struct api_call *c, void (*on_done)(struct api_call *c))
 {
 	struct store_request rq = { .verb = STORE_TEAM_FIND };
 	struct bytes given = bytes_str(c->params[0]);
 	bool is_id = given.len == STORE_ID_SIZE - 1 && given.ptr[8] == '-' && given.ptr[13] == '-';
 
+	c->on_team = on_done;
 	if (!bytes_to_str(given, is_id ? rq.team.id : rq.team.name,
 			  is_id ? sizeof(rq.team.id) : sizeof(rq.team.name)))
 		api_fail(c, 404, "no such team");
 	else
-		api_ask_store(c, &rq, on_done);
+		api_ask_store(c, &rq, on_team);
 }
 
 static void on_team_removed(struct api_call *c, const struct store_result *ret)
@@ -115,18 +119,17 @@ static void on_team_sandboxes(struct api_call *c, struct node_answer *said)
 		api_ask_store(c, &rq, on_team_removed);
 }
 
-static void on_team_to_remove(struct api_call *c, const struct store_result *ret)
+static void remove_team(struct api_call *c)
 {
 	struct node_request rq = { .verb = NODE_LIST };
 
-	c->team = ret->teams[0];
 	snprintf(rq.team, sizeof(rq.team), "%s", c->team.id);
 	api_ask_node(c, &rq, (struct bytes){ 0 }, API_NODE_MS, on_team_sandboxes);
 }
 
 static void admin_team_remove(struct api_call *c)
 {
-	find_team(c, on_team_to_remove);
+	find_team(c, remove_team);
 }
 
 /* In force from the next create on. */
@@ -136,13 +139,12 @@ static void on_team_limited(struct api_call *c, const struct store_result *ret)
 	api_answer(c, 200, team_json(&ret->teams[0]));
 }
 
-static void on_team_to_limit(struct api_call *c, const struct store_result *ret)
+static void limit_team(struct api_call *c)
 {
 	AUTO(json_decrefp) json_t *body = NULL;
 	struct store_request rq = { .verb = STORE_TEAM_LIMIT };
 	struct err why;
 
-	c->team = ret->teams[0];
 	if (api_body(c, &body) < 0)
 		return;
 	rq.team = c->team;
@@ -154,29 +156,17 @@ static void on_team_to_limit(struct api_call *c, const struct store_result *ret)
 
 static void admin_team_limits(struct api_call *c)
 {
-	find_team(c, on_team_to_limit);
-}
-
-static void on_team_to_list(struct api_call *c, const struct store_result *ret)
-{
-	c->team = ret->teams[0];
-	key_list(c);
+	find_team(c, limit_team);
 }
 
 static void admin_key_list(struct api_call *c)
 {
-	find_team(c, on_team_to_list);
-}
-
-static void on_team_to_add(struct api_call *c, const struct store_result *ret)
-{
-	c->team = ret->teams[0];
-	key_add(c);
+	find_team(c, key_list);
 }
 
 static void admin_key_add(struct api_call *c)
 {
-	find_team(c, on_team_to_add);
+	find_team(c, key_add);
 }
 
 /* Of all daemons: what node says of those it asks goes beside the gateway's own. */

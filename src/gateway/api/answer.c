@@ -4,8 +4,9 @@
 #include <stdarg.h>
 
 #include "gateway/api/api.h"
+#include "wire/rfc3339.h"
 
-enum { FIELDS_MAX = 8, PIECE = 32 * 1024, MESSAGE_SIZE = 512 };
+enum { TIME_DIGITS = 6, FIELDS_MAX = 8, PIECE = 32 * 1024, MESSAGE_SIZE = 512 };
 
 static const char expose[] = "X-Next-Token, X-Total-Running, RateLimit-Limit, RateLimit-Remaining, "
 			     "RateLimit-Reset, Retry-After";
@@ -99,7 +100,7 @@ void api_answer_with(struct api_call *c, unsigned int status, json_t *body,
 		api_call_free(c);
 		return;
 	}
-	if (c->route->auth != AUTH_ADMIN)
+	if (!api_is_admin(c))
 		add_cors(&f);
 	add_retry(&f, status, c->retry_s, retry);
 	if (strncmp(c->route->path, "/secrets", 8) == 0) /* also what was refused */
@@ -229,6 +230,15 @@ void api_preflight(struct http_request *rq)
 	add(&f, "Access-Control-Max-Age", BYTES_LIT("7200"));
 	http_answer(rq, &(struct http_response){ .status = 204, .fields = f.all, .n_fields = f.n },
 		    (struct bytes){ 0 });
+}
+
+/* Python's clocks go to microseconds. */
+json_t *api_time(uint64_t ns)
+{
+	char text[RFC3339_SIZE];
+
+	rfc3339_put(ns, TIME_DIGITS, text);
+	return json_string(text);
 }
 
 void api_not_built(struct api_call *c)

@@ -19,5 +19,6 @@ unsigned int api_status_of(enum err_code code); /* what api_fail_err() answers w
 void api_refuse(struct http_request *rq, unsigned int status, const char *message,
 		const char *allow); /* before there is a call */
 void api_preflight(struct http_request *rq);
+json_t *api_time(uint64_t ns); /* since 1970, as clients want it */
 void api_send_more(struct api_call *c);
 void api_not_built(struct api_call *c); /* the handler of routes that E2B has: 501 */

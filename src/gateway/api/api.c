@@ -141,6 +141,7 @@ static void begin(struct gateway *g, struct http_request *rq, bool admin)
 	search.params = c->params;
 	if (target_split(head->target, &target, &err) == 0) {
 		search.path = target.path;
+		c->query = target.query;
 		c->route = route_find(&search, &err);
 	}
 	if (!c->route) {
@@ -185,6 +186,28 @@ int api_body(struct api_call *c, json_t **ret)
 		return -1;
 	}
 	return 0;
+}
+
+json_t *api_node_json(struct api_call *c, const struct node_answer *said, const char *what)
+{
+	json_t *v = NULL;
+	struct err why;
+
+	if (json_decode(said->after, NODE_MESSAGE_MAX, API_DEPTH_MAX, &v, &why) == 0)
+		return v;
+	api_fail(c, 500, "node's %s cannot be read: %s", what, why.msg);
+	return NULL;
+}
+
+json_t *api_node_array(struct api_call *c, const struct node_answer *said, const char *what)
+{
+	json_t *v = api_node_json(c, said, what);
+
+	if (!v || json_is_array(v))
+		return v;
+	json_decref(v);
+	api_fail(c, 500, "node's %s cannot be read", what);
+	return NULL;
 }
 
 int api_name(struct api_call *c, const json_t *body, char ret[static STORE_NAME_SIZE])

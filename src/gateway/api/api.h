@@ -59,6 +59,7 @@ struct api_call {
 	struct gateway *g;
 	const struct route *route;
 	route_param params[API_PARAMS_MAX];
+	struct bytes query; /* of the target; lives as long as rq */
 	char key[API_KEY_SIZE];
 	uint8_t hash[SHA256_SIZE]; /* of the key */
 	char key_id[STORE_ID_SIZE], family[STORE_ID_SIZE];
@@ -74,6 +75,7 @@ struct api_call {
 	api_refused_fn *on_refused; /* gets answers that are errors; NULL: on_node does */
 	struct store_call store;
 	api_store_fn *on_store;
+	void (*on_team)(struct api_call *c); /* the team that the path names is c->team now */
 	api_store_any_fn *on_store_any;
 	struct api_job *job; /* ends with the call; NULL: none */
 	struct buf out;      /* an answer that leaves in pieces */
@@ -88,11 +90,20 @@ void api_close(struct api *a); /* after the servers; NULL is fine */
 void api_request(struct gateway *g, struct http_request *rq);
 void admin_request(struct gateway *g, struct http_request *rq); /* by the admin door */
 
+static inline bool api_is_admin(const struct api_call *c)
+{
+	return c->route->auth == AUTH_ADMIN;
+}
+
 void api_proceed(struct api_call *c); /* who it is, is known */
 void api_call_free(struct api_call *c);
 
 /* The body as a JSON object; an empty one is {}. Answered already when this fails. */
 int api_body(struct api_call *c, json_t **ret) NODISCARD;
+
+/* What node said, as JSON. NULL: answered already, "node's `what` cannot be read". */
+json_t *api_node_json(struct api_call *c, const struct node_answer *said, const char *what);
+json_t *api_node_array(struct api_call *c, const struct node_answer *said, const char *what);
 
 /* A name that a user chose: text without control characters, 1 to STORE_NAME_SIZE - 1 bytes. */
 int api_name(struct api_call *c, const json_t *body, char ret[static STORE_NAME_SIZE]) NODISCARD;

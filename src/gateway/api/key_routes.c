@@ -6,9 +6,8 @@
 #include "gateway/api/api.h"
 #include "gateway/api/limits_json.h"
 #include "gateway/parse/key_services.h"
-#include "wire/rfc3339.h"
 
-enum { TIME_DIGITS = 6, HEAD_SHOWN = 2, TAIL_SHOWN = 4 };
+enum { HEAD_SHOWN = 2, TAIL_SHOWN = 4 };
 
 /* The team of the key, which is all that a key can know. */
 static void team_list(struct api_call *c)
@@ -18,31 +17,20 @@ static void team_list(struct api_call *c)
 			     "apiKey", c->key, "isDefault", 1));
 }
 
-static json_t *time_json(uint64_t ns)
-{
-	char text[RFC3339_SIZE];
-
-	if (ns == 0)
-		return json_null();
-	rfc3339_put(ns, TIME_DIGITS, text);
-	return json_string(text);
-}
-
 /* `key` is NULL but at its birth. Who made it is shown to the operator. */
 static json_t *key_json(const struct api_call *c, const struct store_key *k, const char *key)
 {
-	bool admin = c->route->auth == AUTH_ADMIN;
 	json_t *mask =
 		json_pack("{s:s, s:i, s:s, s:s}", "prefix", "e2b_", "valueLength", API_KEY_DIGITS,
 			  "maskedValuePrefix", k->head, "maskedValueSuffix", k->tail);
-	json_t *o =
-		json_pack("{s:s, s:o, s:o, s:o, s:n, s:o}", "id", k->id, "name",
-			  json_text(bytes_str(k->name)), "mask", mask, "createdAt",
-			  time_json(k->created_ns), "createdBy", "lastUsed", time_json(k->used_ns));
+	json_t *o = json_pack("{s:s, s:o, s:o, s:o, s:n, s:o}", "id", k->id, "name",
+			      json_text(bytes_str(k->name)), "mask", mask, "createdAt",
+			      api_time(k->created_ns), "createdBy", "lastUsed",
+			      k->used_ns ? api_time(k->used_ns) : json_null());
 
 	if (o && (json_object_set_new(o, "limits", limits_json(&k->limits)) < 0 ||
 		  json_object_set_new(o, "services", key_services_json(k->services)) < 0 ||
-		  (admin &&
+		  (api_is_admin(c) &&
 		   json_object_set_new(o, "maker",
 				       k->maker[0] ? json_string(k->maker) : json_null()) < 0) ||
 		  (key && json_object_set_new(o, "key", json_string(key)) < 0))) {

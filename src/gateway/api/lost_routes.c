@@ -3,20 +3,15 @@
 #include "gateway/api/answer.h"
 #include "gateway/api/sandbox_ask.h"
 
-enum { LOST_DEPTH_MAX = 4, LOST_PAGE = 200 }; /* as many as node tells at once */
+enum { LOST_PAGE = 200 }; /* as many as node tells at once */
 
 static void on_list(struct api_call *c, struct node_answer *said)
 {
-	json_t *all = NULL;
+	json_t *all = api_node_array(c, said, "list");
 	char next[24];
-	struct err why;
 
-	if (json_decode(said->after, NODE_MESSAGE_MAX, LOST_DEPTH_MAX, &all, &why) < 0 ||
-	    !json_is_array(all)) {
-		json_decref(all);
-		api_fail(c, 500, "node's list cannot be read");
+	if (!all)
 		return;
-	}
 	snprintf(next, sizeof(next), "%zu", (size_t)c->seconds + json_array_size(all));
 	api_answer_with(c, 200, all,
 			&(struct http1_field){ BYTES_LIT("X-Next-Token"), bytes_str(next) },
@@ -27,13 +22,11 @@ static void admin_lost_list(struct api_call *c)
 {
 	AUTO(buf_done) struct buf text = BUF_MAX(24);
 	struct node_request rq = { .verb = NODE_LOST_LIST };
-	struct target target;
 	bool found = false;
 	uint64_t from = 0;
 	struct err err;
 
-	if (target_split(http_request_head(c->rq)->target, &target, &err) < 0 ||
-	    target_find_param(target.query, "nextToken", &text, &found, &err) < 0) {
+	if (target_find_param(c->query, "nextToken", &text, &found, &err) < 0) {
 		api_fail(c, 400, "%s", err.msg);
 		return;
 	}

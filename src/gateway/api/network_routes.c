@@ -5,7 +5,7 @@
 #include "gateway/parse/key_services.h"
 #include "gateway/parse/network_request.h"
 
-enum { QUESTION_MAX = 260, NETWORK_DEPTH_MAX = 16 }; /* a name, a colon and a port */
+enum { QUESTION_MAX = 260 }; /* a name, a colon and a port */
 
 /* About the sandbox in the path, with something to say. */
 static void ask_with(struct api_call *c, enum node_verb verb, const json_t *text,
@@ -48,12 +48,9 @@ static void sandbox_network(struct api_call *c)
 /* What node says, as it is. */
 static void on_told(struct api_call *c, struct node_answer *said)
 {
-	json_t *told = NULL;
-	struct err why;
+	json_t *told = api_node_json(c, said, "answer");
 
-	if (json_decode(said->after, NODE_MESSAGE_MAX, NETWORK_DEPTH_MAX, &told, &why) < 0)
-		api_fail(c, 500, "node's answer cannot be read: %s", why.msg);
-	else
+	if (told)
 		api_answer(c, 200, told);
 }
 
@@ -62,13 +59,11 @@ static void admin_sandbox_explain(struct api_call *c)
 {
 	AUTO(buf_done) struct buf question = BUF_MAX(QUESTION_MAX);
 	AUTO(json_decrefp) json_t *text = NULL;
-	struct target target;
 	struct err err;
 
 	if (!sandbox_take_id(c))
 		return;
-	if (target_split(http_request_head(c->rq)->target, &target, &err) < 0 ||
-	    target_param(target.query, "to", &question, &err) < 0) {
+	if (target_param(c->query, "to", &question, &err) < 0) {
 		api_fail(c, 400, "%s", err.msg);
 		return;
 	}

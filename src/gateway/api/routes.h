@@ -25,6 +25,7 @@ struct route {
 	enum api_auth auth;
 	void (*run)(struct api_call *c); /* ends the call, now or later */
 	bool has_body, secret;           /* secret: the body is */
+	bool v2;                         /* as the second version of E2B's API has it */
 };
 
 extern const struct route admin_routes[], ended_routes[], key_routes[], lost_routes[],

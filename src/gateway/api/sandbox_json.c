@@ -1,9 +1,9 @@
 /* sandbox_json.c - every member that clients require, whether they use it or not. */
 #include "gateway/api/sandbox_json.h"
 
-#include "wire/rfc3339.h"
+#include "gateway/api/answer.h"
 
-enum { TIME_DIGITS = 6, TEXT_DEPTH = 32 }; /* Python's clocks go to microseconds */
+enum { TEXT_DEPTH = 32 };
 
 json_t *sandbox_text(struct bytes text)
 {
@@ -27,10 +27,7 @@ static int set_text(json_t *o, const char *name, const char *value)
 
 static int set_time(json_t *o, const char *name, uint64_t ns)
 {
-	char text[RFC3339_SIZE];
-
-	rfc3339_put(ns, TIME_DIGITS, text);
-	return set(o, name, json_string(text));
+	return set(o, name, api_time(ns));
 }
 
 static int set_domain(json_t *o, const char *domain)

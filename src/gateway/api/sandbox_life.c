@@ -128,30 +128,21 @@ static void ask_to_run(struct api_call *c, enum node_verb verb, int64_t seconds,
 		sandbox_ask(c, &rq, API_CREATE_MS, on_connected);
 }
 
-static void connect_to(struct api_call *c, enum api_version version)
+static void sandbox_connect(struct api_call *c)
 {
 	AUTO(json_decrefp) json_t *body = NULL;
 	int64_t seconds = CONNECT_DEFAULT_S;
 	uint32_t flags = 0;
 
 	if (sandbox_take_id(c) && api_body(c, &body) == 0 && take_memory(c, body, &flags) &&
-	    take_seconds(c, body, "timeout", version == API_V1, &seconds))
+	    take_seconds(c, body, "timeout", !c->route->v2, &seconds))
 		ask_to_run(c, NODE_CONNECT, seconds, flags);
 }
 
-static void sandbox_connect_v1(struct api_call *c)
-{
-	connect_to(c, API_V1);
-}
-
-static void sandbox_connect_v2(struct api_call *c)
-{
-	connect_to(c, API_V2);
-}
-
-static void resume(struct api_call *c, int64_t seconds)
+static void sandbox_resume(struct api_call *c)
 {
 	AUTO(json_decrefp) json_t *body = NULL;
+	int64_t seconds = api_is_admin(c) ? ADMIN_RESUME_S : RESUME_DEFAULT_S;
 	bool pauses = false; /* also as it was made to */
 	uint32_t flags = 0;
 	struct err err;
@@ -165,24 +156,15 @@ static void resume(struct api_call *c, int64_t seconds)
 		ask_to_run(c, NODE_RESUME, seconds, flags | (pauses ? NODE_AUTO_PAUSE : 0u));
 }
 
-static void sandbox_resume(struct api_call *c)
-{
-	resume(c, RESUME_DEFAULT_S);
-}
-
-static void admin_sandbox_resume(struct api_call *c)
-{
-	resume(c, ADMIN_RESUME_S);
-}
-
 const struct route sandbox_life_routes[] = {
 	{ "POST", "/sandboxes/{sandboxID}/timeout", AUTH_KEY, sandbox_timeout, true },
 	{ "POST", "/sandboxes/{sandboxID}/refreshes", AUTH_KEY, sandbox_refresh, true },
-	{ "POST", "/sandboxes/{sandboxID}/connect", AUTH_KEY, sandbox_connect_v1, true },
-	{ "POST", "/v2/sandboxes/{sandboxID}/connect", AUTH_KEY, sandbox_connect_v2, true },
+	{ "POST", "/sandboxes/{sandboxID}/connect", AUTH_KEY, sandbox_connect, true },
+	{ "POST", "/v2/sandboxes/{sandboxID}/connect", AUTH_KEY, sandbox_connect, true,
+	  .v2 = true },
 	{ "POST", "/sandboxes/{sandboxID}/pause", AUTH_KEY, sandbox_pause, true },
 	{ "POST", "/sandboxes/{sandboxID}/resume", AUTH_KEY, sandbox_resume, true },
 	{ "POST", "/admin/sandboxes/{sandboxID}/pause", AUTH_ADMIN, sandbox_pause, true },
-	{ "POST", "/admin/sandboxes/{sandboxID}/resume", AUTH_ADMIN, admin_sandbox_resume, true },
+	{ "POST", "/admin/sandboxes/{sandboxID}/resume", AUTH_ADMIN, sandbox_resume, true },
 	{ 0 },
 };

@@ -130,7 +130,7 @@ static void answer(struct api_call *c)
 	AUTO(buf_done) struct buf token = BUF_MAX(LIST_TOKEN_MAX), total = BUF_MAX(32);
 	struct list_job *j = job_of(c);
 	const struct node_sandbox *last = NULL;
-	json_t *page = page_json(j, c->route->auth == AUTH_ADMIN, &last);
+	json_t *page = page_json(j, api_is_admin(c), &last);
 	struct http1_field extra[2];
 	size_t n = 0;
 	struct err err;
@@ -177,9 +177,10 @@ static void ask_part(struct api_call *c)
 	api_ask_node(c, &job_of(c)->rq, (struct bytes){ 0 }, API_NODE_MS, on_part);
 }
 
-static void list(struct api_call *c, uint32_t limit, bool only_running)
+/* The first version has all that run; an operator is told of all. */
+static void sandbox_list(struct api_call *c)
 {
-	struct target target = { 0 };
+	bool only_running = !c->route->v2 && !api_is_admin(c);
 	struct list_job *j = calloc(1, sizeof(*j));
 	struct err err;
 
@@ -189,8 +190,8 @@ static void list(struct api_call *c, uint32_t limit, bool only_running)
 	}
 	j->job.free = job_free;
 	c->job = &j->job;
-	if (target_split(http_request_head(c->rq)->target, &target, &err) < 0 ||
-	    list_query_parse(target.query, limit, &j->q, &err) < 0) {
+	if (list_query_parse(c->query, c->route->v2 ? LIST_LIMIT_MAX : LIST_ALL_MAX, &j->q, &err) <
+	    0) {
 		api_fail_err(c, &err);
 		return;
 	}
@@ -206,24 +207,9 @@ static void list(struct api_call *c, uint32_t limit, bool only_running)
 	ask_part(c);
 }
 
-static void sandbox_list_v1(struct api_call *c)
-{
-	list(c, LIST_ALL_MAX, true);
-}
-
-static void sandbox_list_v2(struct api_call *c)
-{
-	list(c, LIST_LIMIT_MAX, false);
-}
-
-static void admin_sandbox_list(struct api_call *c)
-{
-	list(c, LIST_ALL_MAX, false);
-}
-
 const struct route sandbox_list_routes[] = {
-	{ "GET", "/sandboxes", AUTH_KEY, sandbox_list_v1 },
-	{ "GET", "/v2/sandboxes", AUTH_KEY, sandbox_list_v2 },
-	{ "GET", "/admin/sandboxes", AUTH_ADMIN, admin_sandbox_list },
+	{ "GET", "/sandboxes", AUTH_KEY, sandbox_list },
+	{ "GET", "/v2/sandboxes", AUTH_KEY, sandbox_list, .v2 = true },
+	{ "GET", "/admin/sandboxes", AUTH_ADMIN, sandbox_list },
 	{ 0 },
 };

@@ -35,12 +35,10 @@ static void job_free(struct api_job *job)
 	free(j);
 }
 
-/* The job of a call, and the query. Answered already when this fails. */
-static struct record_job *begin(struct api_call *c, json_t *found, struct bytes *ret_query)
+/* The job of a call. Answered already when this fails. */
+static struct record_job *begin(struct api_call *c, json_t *found)
 {
 	struct record_job *j = calloc(1, sizeof(*j));
-	struct target target;
-	struct err err;
 
 	if (j) {
 		j->job.free = job_free;
@@ -53,11 +51,6 @@ static struct record_job *begin(struct api_call *c, json_t *found, struct bytes 
 	}
 	j->found = found;
 	j->ids = BUF_MAX(RECORD_IDS_MAX * (NODE_ID_MAX + 1));
-	if (target_split(http_request_head(c->rq)->target, &target, &err) < 0) {
-		api_fail(c, 400, "%s", err.msg);
-		return NULL;
-	}
-	*ret_query = target.query;
 	return j;
 }
 
@@ -66,15 +59,14 @@ static struct record_job *begin_one(struct api_call *c, enum node_verb verb,
 				    int (*parse)(struct bytes, struct record_query *, struct err *))
 {
 	struct record_job *j;
-	struct bytes query;
 	struct err err;
 
 	if (!sandbox_take_id(c))
 		return NULL;
-	j = begin(c, json_array(), &query);
+	j = begin(c, json_array());
 	if (!j)
 		return NULL;
-	if (parse(query, &j->q, &err) < 0) {
+	if (parse(c->query, &j->q, &err) < 0) {
 		api_fail(c, 400, "%s", err.msg);
 		return NULL;
 	}
@@ -103,12 +95,10 @@ static json_t *array_of(struct bytes text)
 
 static void on_metrics(struct api_call *c, struct node_answer *said)
 {
-	json_t *points = array_of(said->after);
+	json_t *points = api_node_array(c, said, "metrics");
 
 	if (points)
 		api_answer(c, 200, points);
-	else
-		api_fail(c, 500, "node's metrics cannot be read");
 }
 
 static void sandbox_metrics(struct api_call *c)
@@ -161,13 +151,12 @@ static void ask_next(struct api_call *c)
 
 static void sandboxes_metrics(struct api_call *c)
 {
-	struct bytes query;
-	struct record_job *j = begin(c, json_object(), &query);
+	struct record_job *j = begin(c, json_object());
 	struct err err;
 
 	if (!j)
 		return;
-	if (record_query_ids(query, &j->ids, &err) < 0) {
+	if (record_query_ids(c->query, &j->ids, &err) < 0) {
 		api_fail(c, 400, "%s", err.msg);
 		return;
 	}
@@ -215,8 +204,7 @@ static json_t *v1_json(json_t *entries)
 static void answer_logs(struct api_call *c)
 {
 	json_t *found = job_of(c)->found;
-	bool v1 = c->route->path[1] != 'v';
-	json_t *body = v1 ? v1_json(found) : json_pack("{s:O}", "logs", found);
+	json_t *body = c->route->v2 ? json_pack("{s:O}", "logs", found) : v1_json(found);
 
 	if (body)
 		api_answer(c, 200, body);
@@ -255,12 +243,12 @@ static int add_logs(struct record_job *j, const json_t *part, struct err *err)
 static void on_logs(struct api_call *c, struct node_answer *said)
 {
 	struct record_job *j = job_of(c);
-	AUTO(json_decrefp) json_t *part = array_of(said->after);
+	AUTO(json_decrefp) json_t *part = api_node_array(c, said, "logs");
 	struct err why;
 
 	if (!part)
-		api_fail(c, 500, "node's logs cannot be read");
-	else if (add_logs(j, part, &why) < 0)
+		return;
+	if (add_logs(j, part, &why) < 0)
 		api_fail_err(c, &why);
 	else if (json_array_size(part) == 0 || json_array_size(j->found) >= j->q.limit ||
 		 ++j->n_parts >= LOGS_PARTS_MAX)
@@ -269,29 +257,19 @@ static void on_logs(struct api_call *c, struct node_answer *said)
 		sandbox_ask(c, &j->rq, API_NODE_MS, on_logs);
 }
 
-static void ask_logs(struct api_call *c,
-		     int (*parse)(struct bytes, struct record_query *, struct err *))
+static void sandbox_logs(struct api_call *c)
 {
-	const struct record_job *j = begin_one(c, NODE_LOGS, parse);
+	const struct record_job *j =
+		begin_one(c, NODE_LOGS, c->route->v2 ? record_query_logs_v2 : record_query_logs_v1);
 
 	if (j)
 		sandbox_ask(c, &j->rq, API_NODE_MS, on_logs);
 }
 
-static void sandbox_logs_v1(struct api_call *c)
-{
-	ask_logs(c, record_query_logs_v1);
-}
-
-static void sandbox_logs_v2(struct api_call *c)
-{
-	ask_logs(c, record_query_logs_v2);
-}
-
 const struct route sandbox_record_routes[] = {
 	{ "GET", "/sandboxes/metrics", AUTH_KEY, sandboxes_metrics },
 	{ "GET", "/sandboxes/{sandboxID}/metrics", AUTH_KEY, sandbox_metrics },
-	{ "GET", "/sandboxes/{sandboxID}/logs", AUTH_KEY, sandbox_logs_v1 },
-	{ "GET", "/v2/sandboxes/{sandboxID}/logs", AUTH_KEY, sandbox_logs_v2 },
+	{ "GET", "/sandboxes/{sandboxID}/logs", AUTH_KEY, sandbox_logs },
+	{ "GET", "/v2/sandboxes/{sandboxID}/logs", AUTH_KEY, sandbox_logs, .v2 = true },
 	{ 0 },
 };

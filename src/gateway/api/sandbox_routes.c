@@ -69,9 +69,10 @@ static void ask_create(struct api_call *c, struct node_request *rq, struct creat
 	secret_fill(c, rq, buf_view(&text), API_CREATE_MS, on_created);
 }
 
-static void create(struct api_call *c, enum api_version version)
+static void sandbox_create(struct api_call *c)
 {
 	struct node_request rq = { .verb = NODE_CREATE };
+	enum api_version version = c->route->v2 ? API_V2 : API_V1;
 	struct create_request want;
 	struct err err;
 
@@ -83,16 +84,6 @@ static void create(struct api_call *c, enum api_version version)
 	}
 	ask_create(c, &rq, &want);
 	create_request_done(&want);
-}
-
-static void sandbox_create_v1(struct api_call *c)
-{
-	create(c, API_V1);
-}
-
-static void sandbox_create_v2(struct api_call *c)
-{
-	create(c, API_V2);
 }
 
 static void on_got(struct api_call *c, struct node_answer *said)
@@ -133,8 +124,8 @@ static void admin_sandbox_why(struct api_call *c)
 }
 
 const struct route sandbox_routes[] = {
-	{ "POST", "/sandboxes", AUTH_KEY, sandbox_create_v1, true },
-	{ "POST", "/v2/sandboxes", AUTH_KEY, sandbox_create_v2, true },
+	{ "POST", "/sandboxes", AUTH_KEY, sandbox_create, true },
+	{ "POST", "/v2/sandboxes", AUTH_KEY, sandbox_create, true, .v2 = true },
 	{ "GET", "/sandboxes/{sandboxID}", AUTH_KEY, sandbox_get },
 	{ "DELETE", "/sandboxes/{sandboxID}", AUTH_KEY, sandbox_kill },
 	{ "DELETE", "/admin/sandboxes/{sandboxID}", AUTH_ADMIN, sandbox_kill },

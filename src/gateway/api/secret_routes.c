@@ -13,9 +13,8 @@
 #include "gateway/api/api.h"
 #include "gateway/parse/secret_request.h"
 #include "tls/seal.h"
-#include "wire/rfc3339.h"
 
-enum { TIME_DIGITS = 6, LIST_MAX = 100, KEY_DEPTH_MAX = 2, LABEL_SIZE = 192 };
+enum { LIST_MAX = 100, KEY_DEPTH_MAX = 2, LABEL_SIZE = 192 };
 
 struct secret_job { /* of a call that changes one */
 	struct api_job job;
@@ -84,14 +83,6 @@ static void fail_node(struct api_call *c, const struct err *err)
 		api_fail(c, 403, "Secrets are not available for this team");
 }
 
-static json_t *time_json(uint64_t ns)
-{
-	char text[RFC3339_SIZE];
-
-	rfc3339_put(ns, TIME_DIGITS, text);
-	return json_string(text);
-}
-
 static json_t *secret_json(const struct store_secret *s)
 {
 	json_t *metadata = NULL;
@@ -101,8 +92,8 @@ static json_t *secret_json(const struct store_secret *s)
 		metadata = json_object();
 	return json_pack("{s:s, s:s, s:I, s:o, s:o, s:o}", "secretID", s->id, "name", s->name,
 			 "currentVersion", (json_int_t)s->version, "metadata", metadata,
-			 "createdAt", time_json(s->created_ns), "updatedAt",
-			 time_json(s->updated_ns));
+			 "createdAt", api_time(s->created_ns), "updatedAt",
+			 api_time(s->updated_ns));
 }
 
 /* Answered already when this is NULL. */
@@ -333,7 +324,7 @@ static void on_listed(struct api_call *c, const struct store_result *ret, const 
 	api_answer_with(c, 200, all, &next, ret->n_secrets > shown);
 }
 
-static bool take_page(struct api_call *c, struct bytes query, uint64_t *ret_limit,
+static bool take_page(struct api_call *c, uint64_t *ret_limit,
 		      char ret_after[static STORE_SECRET_ID_SIZE])
 {
 	AUTO(buf_done) struct buf limit = BUF_MAX(STORE_NAME_SIZE);
@@ -344,8 +335,8 @@ static bool take_page(struct api_call *c, struct bytes query, uint64_t *ret_limi
 
 	*ret_limit = LIST_MAX;
 	ret_after[0] = '\0';
-	if (target_find_param(query, "limit", &limit, &found, &err) < 0 ||
-	    target_find_param(query, "nextToken", &token, &found, &err) < 0 ||
+	if (target_find_param(c->query, "limit", &limit, &found, &err) < 0 ||
+	    target_find_param(c->query, "nextToken", &token, &found, &err) < 0 ||
 	    (limit.len > 0 && (!bytes_to_u64(buf_view(&limit), ret_limit) || *ret_limit < 1 ||
 			       *ret_limit > LIST_MAX)) ||
 	    (token.len > 0 &&
@@ -361,15 +352,9 @@ static void secret_list(struct api_call *c)
 {
 	struct store_request rq = { .verb = STORE_SECRET_LIST };
 	char after[STORE_SECRET_ID_SIZE];
-	struct target target;
 	uint64_t limit;
-	struct err err;
 
-	if (target_split(http_request_head(c->rq)->target, &target, &err) < 0) {
-		api_fail(c, 400, "%s", err.msg);
-		return;
-	}
-	if (!take_page(c, target.query, &limit, after))
+	if (!take_page(c, &limit, after))
 		return;
 	rq.secret = store_secret_new(c->team.id);
 	if (!rq.secret) {

@@ -14,7 +14,6 @@
 
 enum {
 	SNAPSHOTS_LIMIT_MAX = 100,
-	SNAPSHOT_TEXT_DEPTH = 8,
 	SNAPSHOT_NAME_MAX = 2 * (NODE_ID_MAX + 1) + STORE_NAME_SIZE,
 	FORK_DEFAULT_S = 15,
 	ADMIN_FORK_S = 300,
@@ -40,24 +39,11 @@ static json_t *info_json(const struct api_call *c, const json_t *s)
 			 json_sprintf("%s/%s", c->team.slug, name));
 }
 
-/* What node says, or NULL: answered already. */
-static json_t *take_text(struct api_call *c, const struct node_answer *said)
-{
-	json_t *v = NULL;
-	struct err why;
-
-	if (json_decode(said->after, NODE_MESSAGE_MAX, SNAPSHOT_TEXT_DEPTH, &v, &why) < 0) {
-		api_fail(c, 500, "node's snapshots cannot be read");
-		return NULL;
-	}
-	return v;
-}
-
 /* --- take --------------------------------------------------------------------------------- */
 
 static void on_taken(struct api_call *c, struct node_answer *said)
 {
-	AUTO(json_decrefp) json_t *s = take_text(c, said);
+	AUTO(json_decrefp) json_t *s = api_node_json(c, said, "snapshots");
 
 	if (s)
 		api_answer(c, 201, info_json(c, s));
@@ -125,24 +111,22 @@ static void snapshot_take(struct api_call *c)
 
 /* --- list --------------------------------------------------------------------------------- */
 
-static bool find_param(struct api_call *c, struct bytes query, const char *name, struct buf *out)
+static bool find_param(struct api_call *c, const char *name, struct buf *out)
 {
-	bool found = false;
 	struct err err;
 
-	if (target_find_param(query, name, out, &found, &err) == 0)
+	if (target_param(c->query, name, out, &err) == 0)
 		return true;
 	api_fail(c, 400, "%s", err.msg);
 	return false;
 }
 
 /* From 1 on. */
-static bool take_number(struct api_call *c, struct bytes query, const char *name, uint64_t most,
-			uint64_t *ret)
+static bool take_number(struct api_call *c, const char *name, uint64_t most, uint64_t *ret)
 {
 	AUTO(buf_done) struct buf text = BUF_MAX(SNAPSHOT_NAME_MAX);
 
-	if (!find_param(c, query, name, &text))
+	if (!find_param(c, name, &text))
 		return false;
 	if (text.len == 0 || (bytes_to_u64(buf_view(&text), ret) && *ret >= 1 && *ret <= most))
 		return true;
@@ -150,15 +134,15 @@ static bool take_number(struct api_call *c, struct bytes query, const char *name
 	return false;
 }
 
-static bool take_filters(struct api_call *c, struct bytes query, struct node_request *rq)
+static bool take_filters(struct api_call *c, struct node_request *rq)
 {
 	AUTO(buf_done) struct buf id = BUF_MAX(SNAPSHOT_NAME_MAX);
 	AUTO(buf_done) struct buf name = BUF_MAX(SNAPSHOT_NAME_MAX);
 	uint64_t limit = SNAPSHOTS_LIMIT_MAX;
 
-	if (!find_param(c, query, "sandboxID", &id) || !find_param(c, query, "name", &name) ||
-	    !take_number(c, query, "limit", SNAPSHOTS_LIMIT_MAX, &limit) ||
-	    !take_number(c, query, "nextToken", UINT64_MAX, &rq->after_ns))
+	if (!find_param(c, "sandboxID", &id) || !find_param(c, "name", &name) ||
+	    !take_number(c, "limit", SNAPSHOTS_LIMIT_MAX, &limit) ||
+	    !take_number(c, "nextToken", UINT64_MAX, &rq->after_ns))
 		return false;
 	if (id.len > 0 && !bytes_to_str(buf_view(&id), rq->id, sizeof(rq->id))) {
 		api_fail(c, 400, "Invalid sandbox ID");
@@ -168,9 +152,14 @@ static bool take_filters(struct api_call *c, struct bytes query, struct node_req
 	return name.len == 0 || take_ref(c, buf_view(&name), rq);
 }
 
+/* An operator wants to know why each is kept, and sees it as node has it. */
+static json_t *show(const struct api_call *c, const json_t *s)
+{
+	return api_is_admin(c) ? json_deep_copy(s) : info_json(c, s);
+}
+
 /* One more was asked for than is shown: then there is another page. */
-static void answer_page(struct api_call *c, const json_t *all,
-			json_t *(*show)(const struct api_call *c, const json_t *s))
+static void answer_page(struct api_call *c, const json_t *all)
 {
 	size_t n = json_array_size(all), shown = n < c->seconds ? n : c->seconds;
 	const json_t *last = json_array_get(all, shown ? shown - 1 : 0);
@@ -189,53 +178,22 @@ static void answer_page(struct api_call *c, const json_t *all,
 
 static void on_list(struct api_call *c, struct node_answer *said)
 {
-	AUTO(json_decrefp) json_t *all = take_text(c, said);
+	AUTO(json_decrefp) json_t *all = api_node_json(c, said, "snapshots");
 
 	if (all)
-		answer_page(c, all, info_json);
-}
-
-/* As node has it: an operator wants to know why each is kept. */
-static json_t *whole_json(const struct api_call *c, const json_t *s)
-{
-	(void)c;
-	return json_deep_copy(s);
-}
-
-static void on_admin_list(struct api_call *c, struct node_answer *said)
-{
-	AUTO(json_decrefp) json_t *all = take_text(c, said);
-
-	if (all)
-		answer_page(c, all, whole_json);
-}
-
-static void ask_list(struct api_call *c, api_node_fn *on_done)
-{
-	struct node_request rq = { .verb = NODE_SNAPSHOTS };
-	struct target target;
-	struct err err;
-
-	if (target_split(http_request_head(c->rq)->target, &target, &err) < 0) {
-		api_fail(c, 400, "%s", err.msg);
-		return;
-	}
-	if (!take_filters(c, target.query, &rq))
-		return;
-	c->seconds = rq.count++; /* of a page */
-	snprintf(rq.team, sizeof(rq.team), "%s", c->team.id);
-	c->on_refused = sandbox_fail;
-	api_ask_node_or(c, &rq, (struct bytes){ 0 }, API_NODE_MS, on_done);
+		answer_page(c, all);
 }
 
 static void snapshot_list(struct api_call *c)
 {
-	ask_list(c, on_list);
-}
+	struct node_request rq = { .verb = NODE_SNAPSHOTS };
 
-static void admin_snapshot_list(struct api_call *c)
-{
-	ask_list(c, on_admin_list);
+	if (!take_filters(c, &rq))
+		return;
+	c->seconds = rq.count++; /* of a page */
+	snprintf(rq.team, sizeof(rq.team), "%s", c->team.id);
+	c->on_refused = sandbox_fail;
+	api_ask_node_or(c, &rq, (struct bytes){ 0 }, API_NODE_MS, on_list);
 }
 
 /* --- delete ------------------------------------------------------------------------------- */
@@ -277,18 +235,18 @@ static void on_forked(struct api_call *c, struct node_answer *said)
 	api_answer(c, 201, all);
 }
 
-static void ask_fork(struct api_call *c, int64_t seconds, bool paused)
+static void sandbox_fork(struct api_call *c)
 {
 	AUTO(json_decrefp) json_t *body = NULL;
 	struct node_request rq = { .verb = NODE_FORK };
-	int64_t count = 1;
+	int64_t count = 1, seconds = api_is_admin(c) ? ADMIN_FORK_S : FORK_DEFAULT_S;
 	struct err err;
 
 	if (!sandbox_take_id(c) || api_body(c, &body) < 0)
 		return;
 	if (json_may_int(body, "timeout", INT64_MIN, INT64_MAX, &seconds, &err) < 0 ||
 	    json_may_int(body, "count", INT64_MIN, INT64_MAX, &count, &err) < 0 ||
-	    take_paused(body, paused, &rq.flags, &err) < 0) {
+	    take_paused(body, api_is_admin(c), &rq.flags, &err) < 0) {
 		api_fail(c, 400, "%s", err.msg);
 		return;
 	}
@@ -305,21 +263,11 @@ static void ask_fork(struct api_call *c, int64_t seconds, bool paused)
 	sandbox_ask(c, &rq, API_PAUSE_MS, on_forked);
 }
 
-static void sandbox_fork(struct api_call *c)
-{
-	ask_fork(c, FORK_DEFAULT_S, false);
-}
-
-static void admin_sandbox_fork(struct api_call *c)
-{
-	ask_fork(c, ADMIN_FORK_S, true);
-}
-
 const struct route snapshot_routes[] = {
 	{ "POST", "/sandboxes/{sandboxID}/fork", AUTH_KEY, sandbox_fork, true },
 	{ "POST", "/sandboxes/{sandboxID}/snapshots", AUTH_KEY, snapshot_take, true },
 	{ "GET", "/snapshots", AUTH_KEY, snapshot_list },
-	{ "POST", "/admin/sandboxes/{sandboxID}/fork", AUTH_ADMIN, admin_sandbox_fork, true },
-	{ "GET", "/admin/snapshots", AUTH_ADMIN, admin_snapshot_list },
+	{ "POST", "/admin/sandboxes/{sandboxID}/fork", AUTH_ADMIN, sandbox_fork, true },
+	{ "GET", "/admin/snapshots", AUTH_ADMIN, snapshot_list },
 	{ 0 },
 };

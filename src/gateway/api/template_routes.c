@@ -6,8 +6,6 @@
 #include "gateway/parse/template_ref.h"
 #include "wire/rfc3339.h"
 
-enum { TEMPLATES_TEXT_MAX = NODE_MESSAGE_MAX, TEMPLATES_DEPTH_MAX = 8 };
-
 /* Templates have one build, which E2B's clients want a UUID of. */
 #define NO_BUILD "00000000-0000-0000-0000-000000000000"
 
@@ -16,21 +14,6 @@ static void ask_templates(struct api_call *c, api_node_fn *on_done)
 	const struct node_request rq = { .verb = NODE_TEMPLATES };
 
 	api_ask_node(c, &rq, (struct bytes){ 0 }, API_NODE_MS, on_done);
-}
-
-/* Node's array. Answered already when this fails. */
-static json_t *take_array(struct api_call *c, const struct node_answer *said)
-{
-	json_t *v = NULL;
-	struct err why;
-
-	if (json_decode(said->after, TEMPLATES_TEXT_MAX, TEMPLATES_DEPTH_MAX, &v, &why) < 0 ||
-	    !json_is_array(v)) {
-		json_decref(v);
-		api_fail(c, 500, "node's templates cannot be read");
-		return NULL;
-	}
-	return v;
 }
 
 static const char *text_of(const json_t *t, const char *name)
@@ -81,12 +64,16 @@ static json_t *template_json(const json_t *t)
 
 static void on_list(struct api_call *c, struct node_answer *said)
 {
-	AUTO(json_decrefp) json_t *all = take_array(c, said);
+	AUTO(json_decrefp) json_t *all = api_node_array(c, said, "templates");
 	json_t *out, *t;
 	size_t i;
 
 	if (!all)
 		return;
+	if (api_is_admin(c)) {
+		api_answer(c, 200, TAKE(all));
+		return;
+	}
 	out = json_array();
 	json_array_foreach(all, i, t)
 	{
@@ -108,7 +95,7 @@ static void template_list(struct api_call *c)
 
 static void on_alias(struct api_call *c, struct node_answer *said)
 {
-	AUTO(json_decrefp) json_t *all = take_array(c, said);
+	AUTO(json_decrefp) json_t *all = api_node_array(c, said, "templates");
 	json_t *t;
 	size_t i;
 
@@ -146,19 +133,6 @@ static void template_alias(struct api_call *c)
 	ask_templates(c, on_alias);
 }
 
-static void on_admin_list(struct api_call *c, struct node_answer *said)
-{
-	json_t *all = take_array(c, said);
-
-	if (all)
-		api_answer(c, 200, all);
-}
-
-static void admin_template_list(struct api_call *c)
-{
-	ask_templates(c, on_admin_list);
-}
-
 const struct route template_routes[] = {
 	{ "GET", "/templates", AUTH_KEY, template_list },
 	{ "GET", "/templates/aliases/{alias}", AUTH_KEY, template_alias },
@@ -175,6 +149,6 @@ const struct route template_routes[] = {
 	{ "POST", "/v2/templates/{templateID}/builds/{buildID}", AUTH_KEY, api_not_built },
 	{ "GET", "/templates/{templateID}/builds/{buildID}/status", AUTH_KEY, api_not_built },
 	{ "GET", "/templates/{templateID}/builds/{buildID}/logs", AUTH_KEY, api_not_built },
-	{ "GET", "/admin/templates", AUTH_ADMIN, admin_template_list },
+	{ "GET", "/admin/templates", AUTH_ADMIN, template_list },
 	{ 0 },
 };
