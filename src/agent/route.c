@@ -3,6 +3,8 @@
 
 #include "agent/access.h"
 #include "agent/agent.h"
+#include "agent/filesystem/fs_call.h"
+#include "agent/process/process_request.h"
 #include "agent/reply.h"
 #include "wire/target.h"
 
@@ -82,6 +84,18 @@ static const struct route *find(const struct http1_head *h, struct bytes path, b
 	return NULL;
 }
 
+static void serve(const struct route *r, struct agent *a, struct http_request *rq)
+{
+	if (r->quick)
+		rpc_quick(a, rq, PROCESS_JSON_DEPTH, r->quick);
+	else if (r->feed)
+		rpc_feed_open(a, rq, r->feed);
+	else if (r->fs)
+		fs_call_run(a, rq, r->fs);
+	else
+		r->run(a, rq);
+}
+
 void route(struct http_server *sv, struct http_request *rq)
 {
 	struct agent *a = CONTAINER_OF(sv, struct agent, http);
@@ -97,7 +111,7 @@ void route(struct http_server *sv, struct http_request *rq)
 	}
 	found = find(h, t.path, &known);
 	if (found && may_pass(a, found->guard, h))
-		found->run(a, rq);
+		serve(found, a, rq);
 	else
 		refuse(a, rq, t.path, known);
 }

@@ -5,9 +5,11 @@
  */
 #pragma once
 
+#include "agent/process/rpc_feed.h"
+#include "agent/rpc/rpc_unary.h"
 #include "http/server.h"
 
-struct agent;
+struct fs_method;
 
 enum guard {
 	GUARD_NONE,
@@ -19,7 +21,11 @@ enum guard {
 struct route {
 	const char *path, *method;
 	enum guard guard;
-	void (*run)(struct agent *a, struct http_request *rq); /* answers the request or takes it */
+	/* One of these answers the request or takes it. */
+	void (*run)(struct agent *a, struct http_request *rq);
+	rpc_quick_fn *quick;        /* of process.Process */
+	rpc_feed_message_fn *feed;  /* the same, with what a process says as the answer */
+	const struct fs_method *fs; /* of filesystem.Filesystem */
 };
 
 extern const struct route connect_routes[], control_routes[], files_compose_routes[],

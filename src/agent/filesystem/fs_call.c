@@ -3,11 +3,8 @@
 
 #include <errno.h>
 
-#include "agent/access.h"
 #include "agent/filesystem/entry.h"
 #include "agent/reply.h"
-
-enum { USERNAME_TEXT_MAX = 512 };
 
 static struct fs_call *of(struct rpc_unary *u)
 {
@@ -22,40 +19,10 @@ static void call_free(struct fs_call *c)
 	free(c->work);
 	account_names_done(&c->names);
 	buf_done(&c->answer);
-	long_answer_drop(&c->sending);
 	free(c);
 }
 
 /* --- what a call is about ----------------------------------------------------------------- */
-
-void fs_fault(struct rpc_fault *f, enum connect_code code, const char *fmt, ...)
-{
-	va_list ap;
-
-	f->code = code;
-	va_start(ap, fmt);
-	(void)vsnprintf(f->why, sizeof(f->why), fmt, ap);
-	va_end(ap);
-}
-
-bool fs_user(const struct agent *a, const struct http1_head *h, struct account *ret_who,
-	     struct rpc_fault *ret)
-{
-	AUTO(buf_done) struct buf name = BUF_MAX(USERNAME_TEXT_MAX);
-	struct err err;
-
-	if (access_user(h, &name, &err) < 0)
-		fs_fault(ret, CONNECT_UNAUTHENTICATED, "%s", err.msg);
-	else if (agent_account(a, buf_view(&name), ret_who, &err) == 0)
-		return true;
-	else if (name.len > 0)
-		fs_fault(ret, CONNECT_UNAUTHENTICATED, "invalid username: '%.*s'", (int)name.len,
-			 (const char *)name.ptr);
-	else
-		fs_fault(ret, CONNECT_UNAUTHENTICATED, "invalid default user: '%s'",
-			 a->session.default_user);
-	return false;
-}
 
 bool fs_path(const struct agent *a, const struct account *who, const json_t *message,
 	     const char *member, char path[static USER_PATH_MAX], struct rpc_fault *ret)
@@ -65,7 +32,7 @@ bool fs_path(const struct agent *a, const struct account *who, const json_t *mes
 
 	if (json_may_string(message, member, &text, &err) < 0 ||
 	    user_path(text, who, a->session.workdir, path, &err) < 0) {
-		fs_fault(ret, CONNECT_INVALID_ARGUMENT, "%s", err.msg);
+		rpc_fault_set(ret, CONNECT_INVALID_ARGUMENT, "%s", err.msg);
 		return false;
 	}
 	path_tidy(path);
@@ -104,13 +71,13 @@ static enum connect_code code_of(int sys)
 
 int fs_fail(struct fs_call *c, int sys, const char *what, const char *path)
 {
-	fs_fault(&c->fault, code_of(sys), "%s: %s: %s", what, path, strerror(sys));
+	rpc_fault_set(&c->fault, code_of(sys), "%s: %s: %s", what, path, strerror(sys));
 	return FS_FAILED;
 }
 
 int fs_refuse(struct fs_call *c, enum connect_code code, const char *what, const char *path)
 {
-	fs_fault(&c->fault, code, "%s: %s", what, path);
+	rpc_fault_set(&c->fault, code, "%s: %s", what, path);
 	return FS_FAILED;
 }
 
@@ -124,7 +91,7 @@ int fs_answer_entry(struct fs_call *c, const char *path)
 		return FS_DONE;
 	if (err.code == ERR_NOT_FOUND)
 		return fs_refuse(c, CONNECT_NOT_FOUND, "file not found", path);
-	fs_fault(&c->fault, connect_code_of(err.code), "%s", err.msg);
+	rpc_fault_set(&c->fault, connect_code_of(err.code), "%s", err.msg);
 	return FS_FAILED;
 }
 
@@ -135,7 +102,7 @@ static void go_on(struct fs_call *c, int state)
 		timer_start(&c->turn, 0);
 		break;
 	case FS_DONE:
-		if (rpc_unary_send(&c->unary, &c->sending, &c->answer))
+		if (rpc_unary_send(&c->unary, &c->answer))
 			call_free(c);
 		break;
 	default:
@@ -155,20 +122,12 @@ static void on_message(struct rpc_unary *u, json_t *message)
 {
 	struct fs_call *c = of(u);
 
-	if (!fs_user(c->agent, http_request_head(u->rq), &c->who, &c->fault)) {
+	if (!rpc_user(c->agent, http_request_head(u->rq), &c->who, &c->fault)) {
 		go_on(c, FS_FAILED);
 		return;
 	}
 	fs_names(c->agent, &c->names);
 	go_on(c, c->method->start(c, message));
-}
-
-static void on_drain(struct rpc_unary *u)
-{
-	struct fs_call *c = of(u);
-
-	if (http_responded(u->rq) && long_answer_push(&c->sending, u->rq))
-		call_free(c);
 }
 
 static void on_gone(struct rpc_unary *u)
@@ -178,7 +137,7 @@ static void on_gone(struct rpc_unary *u)
 
 void fs_call_run(struct agent *a, struct http_request *rq, const struct fs_method *m)
 {
-	static const struct rpc_unary_ops ops = { on_message, on_gone, on_drain };
+	static const struct rpc_unary_ops ops = { on_message, on_gone };
 	struct fs_call *c = calloc(1, sizeof(*c));
 	void *work = c && m->work_size ? calloc(1, m->work_size) : NULL;
 

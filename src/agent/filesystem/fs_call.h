@@ -6,7 +6,6 @@
 
 #include "agent/filesystem/account_names.h"
 #include "agent/agent.h"
-#include "agent/rpc/long_answer.h"
 #include "agent/rpc/rpc_unary.h"
 #include "agent/user_path.h"
 
@@ -20,8 +19,7 @@ struct fs_call {
 	struct account who;
 	struct account_names names;
 	struct timer turn;
-	struct buf answer; /* being written */
-	struct long_answer sending;
+	struct buf answer;      /* being written */
 	struct rpc_fault fault; /* of FS_FAILED */
 	void *work;             /* of a method that takes several steps */
 };
@@ -34,12 +32,6 @@ struct fs_method {
 };
 
 void fs_call_run(struct agent *a, struct http_request *rq, const struct fs_method *m);
-
-void fs_fault(struct rpc_fault *f, enum connect_code code, const char *fmt, ...) PRINTF(3, 4);
-
-/* The user named in the head. False: *ret says why not. */
-bool fs_user(const struct agent *a, const struct http1_head *h, struct account *ret_who,
-	     struct rpc_fault *ret);
 
 /* A member of the message, resolved for the user, tidied. False: *ret says why not. */
 bool fs_path(const struct agent *a, const struct account *who, const json_t *message,

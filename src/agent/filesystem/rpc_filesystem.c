@@ -175,48 +175,19 @@ static void remove_release(void *work)
 
 /* --- routes ------------------------------------------------------------------------------- */
 
-static void route_stat(struct agent *a, struct http_request *rq)
-{
-	static const struct fs_method m = { .start = stat_start };
-
-	fs_call_run(a, rq, &m);
-}
-
-static void route_make_dir(struct agent *a, struct http_request *rq)
-{
-	static const struct fs_method m = { .start = make_dir_start };
-
-	fs_call_run(a, rq, &m);
-}
-
-static void route_move(struct agent *a, struct http_request *rq)
-{
-	static const struct fs_method m = { .start = move_start };
-
-	fs_call_run(a, rq, &m);
-}
-
-static void route_list_dir(struct agent *a, struct http_request *rq)
-{
-	static const struct fs_method m = { sizeof(struct tree_walk), list_start, list_step,
-					    list_release };
-
-	fs_call_run(a, rq, &m);
-}
-
-static void route_remove(struct agent *a, struct http_request *rq)
-{
-	static const struct fs_method m = { sizeof(struct tree_remove), remove_start, remove_step,
-					    remove_release };
-
-	fs_call_run(a, rq, &m);
-}
+static const struct fs_method stat_method = { .start = stat_start };
+static const struct fs_method make_dir_method = { .start = make_dir_start };
+static const struct fs_method move_method = { .start = move_start };
+static const struct fs_method list_method = { sizeof(struct tree_walk), list_start, list_step,
+					      list_release };
+static const struct fs_method remove_method = { sizeof(struct tree_remove), remove_start,
+						remove_step, remove_release };
 
 const struct route filesystem_routes[] = {
-	{ "/filesystem.Filesystem/Stat", "POST", GUARD_CLIENT, route_stat },
-	{ "/filesystem.Filesystem/MakeDir", "POST", GUARD_CLIENT, route_make_dir },
-	{ "/filesystem.Filesystem/Move", "POST", GUARD_CLIENT, route_move },
-	{ "/filesystem.Filesystem/ListDir", "POST", GUARD_CLIENT, route_list_dir },
-	{ "/filesystem.Filesystem/Remove", "POST", GUARD_CLIENT, route_remove },
+	{ "/filesystem.Filesystem/Stat", "POST", GUARD_CLIENT, .fs = &stat_method },
+	{ "/filesystem.Filesystem/MakeDir", "POST", GUARD_CLIENT, .fs = &make_dir_method },
+	{ "/filesystem.Filesystem/Move", "POST", GUARD_CLIENT, .fs = &move_method },
+	{ "/filesystem.Filesystem/ListDir", "POST", GUARD_CLIENT, .fs = &list_method },
+	{ "/filesystem.Filesystem/Remove", "POST", GUARD_CLIENT, .fs = &remove_method },
 	{ 0 },
 };

@@ -56,31 +56,13 @@ static int remove_start(struct fs_call *c, const json_t *message)
 	return FS_DONE;
 }
 
-static void route_create_watcher(struct agent *a, struct http_request *rq)
-{
-	static const struct fs_method m = { .start = create_start };
-
-	fs_call_run(a, rq, &m);
-}
-
-static void route_get_watcher_events(struct agent *a, struct http_request *rq)
-{
-	static const struct fs_method m = { .start = events_start };
-
-	fs_call_run(a, rq, &m);
-}
-
-static void route_remove_watcher(struct agent *a, struct http_request *rq)
-{
-	static const struct fs_method m = { .start = remove_start };
-
-	fs_call_run(a, rq, &m);
-}
+static const struct fs_method create_method = { .start = create_start };
+static const struct fs_method events_method = { .start = events_start };
+static const struct fs_method remove_method = { .start = remove_start };
 
 const struct route watchers_routes[] = {
-	{ "/filesystem.Filesystem/CreateWatcher", "POST", GUARD_CLIENT, route_create_watcher },
-	{ "/filesystem.Filesystem/GetWatcherEvents", "POST", GUARD_CLIENT,
-	  route_get_watcher_events },
-	{ "/filesystem.Filesystem/RemoveWatcher", "POST", GUARD_CLIENT, route_remove_watcher },
+	{ "/filesystem.Filesystem/CreateWatcher", "POST", GUARD_CLIENT, .fs = &create_method },
+	{ "/filesystem.Filesystem/GetWatcherEvents", "POST", GUARD_CLIENT, .fs = &events_method },
+	{ "/filesystem.Filesystem/RemoveWatcher", "POST", GUARD_CLIENT, .fs = &remove_method },
 	{ 0 },
 };

@@ -9,7 +9,7 @@ bool watch_wish_read(const struct agent *a, const struct http1_head *h, const js
 	struct account who;
 	struct err err;
 
-	if (!fs_user(a, h, &who, ret_fault) ||
+	if (!rpc_user(a, h, &who, ret_fault) ||
 	    !fs_path(a, &who, message, "path", ret->path, ret_fault))
 		return false;
 	ret->dir = (struct dir_watch_wish){ .path = ret->path };
@@ -25,7 +25,7 @@ bool watch_wish_read(const struct agent *a, const struct http1_head *h, const js
 
 void watch_fault(const struct watch_wish *wish, const struct err *err, struct rpc_fault *ret)
 {
-	fs_fault(ret, connect_code_of(err->code), "%s: %s", err->msg, wish->path);
+	rpc_fault_set(ret, connect_code_of(err->code), "%s: %s", err->msg, wish->path);
 }
 
 /* The file may be gone again; then there is nothing to say about it. */

@@ -41,12 +41,7 @@ static void on_message(struct rpc_feed *f, struct bytes json)
 		rpc_feed_fail(f, connect_code_of(err.code), err.msg);
 }
 
-static void route_connect(struct agent *a, struct http_request *rq)
-{
-	rpc_feed_open(a, rq, on_message);
-}
-
 const struct route connect_routes[] = {
-	{ "/process.Process/Connect", "POST", GUARD_CLIENT, route_connect },
+	{ "/process.Process/Connect", "POST", GUARD_CLIENT, .feed = on_message },
 	{ 0 },
 };

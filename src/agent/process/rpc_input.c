@@ -67,7 +67,7 @@ static void on_gone(struct rpc_unary *u)
 
 static void route_send_input(struct agent *a, struct http_request *rq)
 {
-	static const struct rpc_unary_ops ops = { on_message, on_gone, NULL };
+	static const struct rpc_unary_ops ops = { on_message, on_gone };
 	struct input_call *c = calloc(1, sizeof(*c));
 
 	if (!c) {

@@ -43,7 +43,7 @@ static int close_stdin(struct agent *a, const json_t *message, struct buf *answe
 	if (find(a, message, &p, fault) < 0)
 		return -1;
 	if (stdio_shut(&p->stdio, &err) < 0)
-		return rpc_fault_set(fault, CONNECT_UNKNOWN, err.msg);
+		return rpc_fault_set(fault, CONNECT_UNKNOWN, "%s", err.msg);
 	return nothing(answer, fault);
 }
 
@@ -63,24 +63,9 @@ static int update(struct agent *a, const json_t *message, struct buf *answer,
 	return nothing(answer, fault);
 }
 
-static void route_list(struct agent *a, struct http_request *rq)
-{
-	rpc_quick(a, rq, PROCESS_JSON_DEPTH, list);
-}
-
-static void route_close_stdin(struct agent *a, struct http_request *rq)
-{
-	rpc_quick(a, rq, PROCESS_JSON_DEPTH, close_stdin);
-}
-
-static void route_update(struct agent *a, struct http_request *rq)
-{
-	rpc_quick(a, rq, PROCESS_JSON_DEPTH, update);
-}
-
 const struct route process_routes[] = {
-	{ "/process.Process/List", "POST", GUARD_CLIENT, route_list },
-	{ "/process.Process/CloseStdin", "POST", GUARD_CLIENT, route_close_stdin },
-	{ "/process.Process/Update", "POST", GUARD_CLIENT, route_update },
+	{ "/process.Process/List", "POST", GUARD_CLIENT, .quick = list },
+	{ "/process.Process/CloseStdin", "POST", GUARD_CLIENT, .quick = close_stdin },
+	{ "/process.Process/Update", "POST", GUARD_CLIENT, .quick = update },
 	{ 0 },
 };

@@ -2,14 +2,11 @@
 #include <errno.h>
 #include <sys/stat.h>
 
-#include "agent/access.h"
 #include "agent/machine/env_file.h"
 #include "agent/process/rpc_feed.h"
 #include "agent/process/start_request.h"
 #include "agent/route.h"
 #include "agent/user_path.h"
-
-enum { TEXT_MAX = 1024, USERNAME_TEXT_MAX = 512 };
 
 static const char search_path[] = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
 
@@ -19,8 +16,7 @@ struct wish { /* the request with everything looked up */
 	struct strings env;
 	char cwd[USER_PATH_MAX];
 	uint64_t timeout_ms;
-	enum connect_code code; /* if it cannot be fulfilled */
-	char why[TEXT_MAX + USER_PATH_MAX];
+	struct rpc_fault fault; /* if it cannot be fulfilled */
 };
 
 static void wish_done(struct wish *w)
@@ -31,27 +27,7 @@ static void wish_done(struct wish *w)
 
 static bool refuse(struct wish *w, enum connect_code code, const char *why)
 {
-	w->code = code;
-	snprintf(w->why, sizeof(w->why), "%s", why);
-	return false;
-}
-
-static bool find_user(struct rpc_feed *f, struct wish *w)
-{
-	AUTO(buf_done) struct buf name = BUF_MAX(USERNAME_TEXT_MAX);
-	struct err err;
-
-	w->code = CONNECT_UNAUTHENTICATED;
-	if (access_user(http_request_head(f->stream.rq), &name, &err) < 0)
-		return refuse(w, CONNECT_UNAUTHENTICATED, err.msg);
-	if (agent_account(f->agent, buf_view(&name), &w->who, &err) == 0)
-		return true;
-	if (name.len > 0)
-		snprintf(w->why, sizeof(w->why), "invalid username: '%.*s'", (int)name.len,
-			 (const char *)name.ptr);
-	else
-		snprintf(w->why, sizeof(w->why), "invalid default user: '%s'",
-			 f->agent->session.default_user);
+	rpc_fault_set(&w->fault, code, "%s", why);
 	return false;
 }
 
@@ -64,8 +40,7 @@ static bool find_cwd(struct rpc_feed *f, struct wish *w)
 		return refuse(w, CONNECT_INVALID_ARGUMENT, err.msg);
 	if (stat(w->cwd, &st) == 0 || (errno != ENOENT && errno != ENOTDIR))
 		return true; /* whether the user may enter it, exec will tell */
-	w->code = CONNECT_INVALID_ARGUMENT;
-	snprintf(w->why, sizeof(w->why), "cwd '%s' does not exist", w->cwd);
+	rpc_fault_set(&w->fault, CONNECT_INVALID_ARGUMENT, "cwd '%s' does not exist", w->cwd);
 	return false;
 }
 
@@ -108,7 +83,7 @@ static bool understand(struct rpc_feed *f, struct bytes json, struct wish *w)
 {
 	struct err err;
 
-	if (!find_user(f, w))
+	if (!rpc_user(f->agent, http_request_head(f->stream.rq), &w->who, &w->fault))
 		return false;
 	if (rpc_timeout(f->stream.rq, &w->timeout_ms, &err) < 0 ||
 	    start_request_parse(json, RPC_REQUEST_MAX, &w->request, &err) < 0)
@@ -161,15 +136,10 @@ static void on_message(struct rpc_feed *f, struct bytes json)
 
 	f->overdue = true;
 	if (!understand(f, json, &w) || !start(f, &w))
-		rpc_feed_fail(f, w.code, w.why);
-}
-
-static void route_start(struct agent *a, struct http_request *rq)
-{
-	rpc_feed_open(a, rq, on_message);
+		rpc_feed_fail(f, w.fault.code, w.fault.why);
 }
 
 const struct route start_routes[] = {
-	{ "/process.Process/Start", "POST", GUARD_CLIENT, route_start },
+	{ "/process.Process/Start", "POST", GUARD_CLIENT, .feed = on_message },
 	{ 0 },
 };

@@ -14,6 +14,7 @@ static void release(struct rpc_unary *u)
 {
 	timer_stop(&u->deadline);
 	buf_done(&u->in);
+	long_answer_drop(&u->sending);
 	u->rq = NULL;
 }
 
@@ -33,13 +34,13 @@ void rpc_unary_fail(struct rpc_unary *u, enum connect_code code, const char *mes
 	reply_rpc_fail(rq, code, message);
 }
 
-bool rpc_unary_send(struct rpc_unary *u, struct long_answer *la, struct buf *json)
+bool rpc_unary_send(struct rpc_unary *u, struct buf *json)
 {
 	struct err err;
 
 	timer_stop(&u->deadline);
-	if (long_answer_begin(la, u->rq, json, &err) == 0)
-		return long_answer_push(la, u->rq);
+	if (long_answer_begin(&u->sending, u->rq, json, &err) == 0)
+		return long_answer_push(&u->sending, u->rq);
 	rpc_unary_fail(u, CONNECT_INTERNAL, err.msg);
 	return true;
 }
@@ -79,8 +80,8 @@ static void on_drain(struct http_handler *h)
 {
 	struct rpc_unary *u = of(h);
 
-	if (u->ops->on_drain)
-		u->ops->on_drain(u);
+	if (http_responded(u->rq) && long_answer_push(&u->sending, u->rq))
+		u->ops->on_gone(u);
 }
 
 static void on_gone(struct http_handler *h, const struct err *err)
@@ -129,18 +130,6 @@ bool rpc_unary_take(struct rpc_unary *u, struct loop *l, struct http_request *rq
 	return true;
 }
 
-int rpc_fault_set(struct rpc_fault *f, enum connect_code code, const char *why)
-{
-	f->code = code;
-	snprintf(f->why, sizeof(f->why), "%s", why);
-	return -1;
-}
-
-int rpc_fault_from(struct rpc_fault *f, const struct err *err)
-{
-	return rpc_fault_set(f, connect_code_of(err->code), err->msg);
-}
-
 /* --- calls that have their answer at once ------------------------------------------------- */
 
 struct quick_call {
@@ -148,7 +137,6 @@ struct quick_call {
 	struct agent *agent;
 	rpc_quick_fn *run;
 	struct buf answer;
-	struct long_answer sending;
 };
 
 static struct quick_call *quick_of(struct rpc_unary *u)
@@ -159,7 +147,6 @@ static struct quick_call *quick_of(struct rpc_unary *u)
 static void quick_free(struct quick_call *c)
 {
 	buf_done(&c->answer);
-	long_answer_drop(&c->sending);
 	free(c);
 }
 
@@ -172,7 +159,7 @@ static void on_quick_message(struct rpc_unary *u, json_t *message)
 		rpc_unary_fail(u, fault.code, fault.why);
 	} else if (c->answer.len <= HTTP_WHOLE_MAX) {
 		rpc_unary_answer(u, buf_view(&c->answer));
-	} else if (!rpc_unary_send(u, &c->sending, &c->answer)) {
+	} else if (!rpc_unary_send(u, &c->answer)) {
 		return;
 	}
 	quick_free(c);
@@ -183,17 +170,9 @@ static void on_quick_gone(struct rpc_unary *u)
 	quick_free(quick_of(u));
 }
 
-static void on_quick_drain(struct rpc_unary *u)
-{
-	struct quick_call *c = quick_of(u);
-
-	if (http_responded(u->rq) && long_answer_push(&c->sending, u->rq))
-		quick_free(c);
-}
-
 void rpc_quick(struct agent *a, struct http_request *rq, unsigned int depth, rpc_quick_fn *run)
 {
-	static const struct rpc_unary_ops ops = { on_quick_message, on_quick_gone, on_quick_drain };
+	static const struct rpc_unary_ops ops = { on_quick_message, on_quick_gone };
 	struct quick_call *c = calloc(1, sizeof(*c));
 
 	if (!c) {

@@ -8,17 +8,16 @@
 #pragma once
 
 #include "agent/rpc/long_answer.h"
+#include "agent/rpc/rpc_fault.h"
 #include "net/timer.h"
-#include "wire/connect.h"
 #include "wire/json.h"
 
 struct rpc_unary;
 struct rpc_unary_ops {
 	void (*on_message)(struct rpc_unary *u, json_t *message); /* once; borrowed */
-	/* The client left; or what it sent was no message, or its time is up, and it was told so.
-	 * The last call. */
+	/* The client left, or has all of a long answer; or what it sent was no message, or its
+	 * time is up, and it was told so. The last call. */
 	void (*on_gone)(struct rpc_unary *u);
-	void (*on_drain)(struct rpc_unary *u); /* for those who send long answers; else NULL */
 };
 
 struct rpc_unary { /* embedded by the object that answers one call */
@@ -26,6 +25,7 @@ struct rpc_unary { /* embedded by the object that answers one call */
 	struct http_handler handler;
 	struct http_request *rq;
 	struct buf in;
+	struct long_answer sending;
 	struct timer deadline;
 	unsigned int depth; /* of the message's JSON */
 	bool lost;          /* no memory for the message */
@@ -37,22 +37,13 @@ bool rpc_unary_take(struct rpc_unary *u, struct loop *l, struct http_request *rq
 		    const struct rpc_unary_ops *ops, unsigned int depth) NODISCARD;
 
 void rpc_unary_answer(struct rpc_unary *u, struct bytes json); /* at most HTTP_WHOLE_MAX bytes */
-/* Of any length; takes the memory of `json`. True: the call has ended. False: when on_drain comes,
- * long_answer_push(), until that is true. */
-bool rpc_unary_send(struct rpc_unary *u, struct long_answer *la, struct buf *json) NODISCARD;
+/* Of any length; takes the memory of `json`. True: the call has ended. False: on_gone will say. */
+bool rpc_unary_send(struct rpc_unary *u, struct buf *json) NODISCARD;
 void rpc_unary_fail(struct rpc_unary *u, enum connect_code code, const char *message);
 
 /* --- calls that have their answer at once ------------------------------------------------- */
 
-enum { RPC_WHY_MAX = 1280, RPC_ANSWER_MAX = 64 * 1024 * 1024 };
-
-struct rpc_fault {
-	enum connect_code code;
-	char why[RPC_WHY_MAX];
-};
-
-int rpc_fault_set(struct rpc_fault *f, enum connect_code code, const char *why); /* returns -1 */
-int rpc_fault_from(struct rpc_fault *f, const struct err *err);                  /* returns -1 */
+enum { RPC_ANSWER_MAX = 64 * 1024 * 1024 };
 
 struct agent;
 /* Appends the answer, of any length, or says why not (-1). */
