@@ -114,7 +114,7 @@ static void rows_come_in_order(void **state)
 	assert_int_equal(journal_db_begin(s.db, false, &err), 0);
 	for (size_t i = 0; i < MANY; i++)
 		put(i, 1 + (i * 7919) % MANY);
-	assert_int_equal(journal_db_commit(s.db, &err), 0);
+	assert_int_equal(journal_db_end(s.db, 0, &err), 0);
 	read_all(NULL);
 	assert_int_equal(s.n_rows, MANY);
 	assert_int_equal(s.n_odd, 0);
@@ -238,7 +238,7 @@ static void bury(void)
 
 	assert_int_equal(journal_db_begin(s.db, false, &err), 0);
 	assert_int_equal(journal_db_bury(s.db, &t, &err), 0);
-	assert_int_equal(journal_db_commit(s.db, &err), 0);
+	assert_int_equal(journal_db_end(s.db, 0, &err), 0);
 }
 
 static size_t count_snapshots(void)

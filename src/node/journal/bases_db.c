@@ -27,13 +27,13 @@ static const char *const sql_bind[] = {
 
 static int list(struct journal_db *d, struct base *ret, size_t *ret_n, struct err *err)
 {
-	sqlite3_stmt *s = NULL;
-	int rc = SQLITE_DONE, failed = 0;
+	AUTO(statement_done) sqlite3_stmt *s = NULL;
+	int rc = SQLITE_DONE;
 
 	*ret_n = 0;
 	if (journal_db_prepare(d, sql_bases, &s, err) < 0)
 		return -1;
-	(void)sqlite3_bind_int(s, 1, BASES_MAX);
+	statement_number(s, 1, BASES_MAX);
 	while (*ret_n < BASES_MAX && (rc = sqlite3_step(s)) == SQLITE_ROW) {
 		struct base *b = &ret[*ret_n];
 
@@ -41,25 +41,21 @@ static int list(struct journal_db *d, struct base *ret, size_t *ret_n, struct er
 		*ret_n += journal_db_text(s, 0, b->id, sizeof(b->id));
 	}
 	if (rc != SQLITE_DONE && rc != SQLITE_ROW)
-		failed = journal_db_failed(d, "find rows without sums", err);
-	sqlite3_finalize(s);
-	return failed;
+		return journal_db_failed(d, "find rows without sums", err);
+	return 0;
 }
 
 static int bind_rows(struct journal_db *d, const struct base *b, uint64_t sums, struct err *err)
 {
 	for (size_t i = 0; i < COUNT(sql_bind); i++) {
-		sqlite3_stmt *s = NULL;
-		int rc;
+		AUTO(statement_done) sqlite3_stmt *s = NULL;
 
 		if (journal_db_prepare(d, sql_bind[i], &s, err) < 0)
 			return -1;
-		(void)sqlite3_bind_int64(s, 1, (sqlite3_int64)sums);
-		(void)sqlite3_bind_text(s, 2, b->id, -1, SQLITE_STATIC);
-		(void)sqlite3_bind_int(s, 3, b->snapshot);
-		rc = journal_db_run(d, s, "bind rows to their template", err);
-		sqlite3_finalize(s);
-		if (rc < 0)
+		statement_number(s, 1, sums);
+		statement_text(s, 2, b->id);
+		statement_number(s, 3, b->snapshot);
+		if (journal_db_run(d, s, "bind rows to their template", err) < 0)
 			return -1;
 	}
 	return 0;
@@ -84,8 +80,5 @@ int journal_db_bind(struct journal_db *d, journal_sums_fn *of, void *context, st
 
 		rc = sums ? bind_rows(d, &all[i], sums, err) : 0;
 	}
-	if (rc == 0 && journal_db_commit(d, err) == 0)
-		return 0;
-	journal_db_rollback(d);
-	return -1;
+	return journal_db_end(d, rc, err);
 }

@@ -4,7 +4,12 @@
 
 #include <stddef.h>
 
-enum column_kind { COL_TEXT, COL_U32, COL_U64 };
+enum column_kind {
+	COL_TEXT,
+	COL_U32,
+	COL_U64,
+	COL_LONG, /* a char *, which may be NULL */
+};
 
 struct column { /* a member of struct journal_row or struct journal_snapshot */
 	const char *name;
@@ -12,7 +17,8 @@ struct column { /* a member of struct journal_row or struct journal_snapshot */
 	size_t at, size;
 };
 
-struct columns { /* all but the long texts, which each reader names itself */
-	const struct column *all;
-	size_t n;
+struct row_kind {
+	const char *name; /* of its table, and in its description */
+	const struct column *columns;
+	size_t n, size; /* of columns; of the struct */
 };

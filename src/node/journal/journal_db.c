@@ -14,9 +14,6 @@
 #include "node/journal/snapshots_db.h"
 #include "node/journal/tombstones_db.h"
 
-enum { SQL_MAX = 2048 };
-
-/* All of struct journal_row but its texts, which are the last columns of each statement. */
 static const struct column columns[] = {
 #define MEMBER(name, kind, m) \
 	{ name, kind, offsetof(struct journal_row, m), sizeof(((struct journal_row *)0)->m) }
@@ -53,14 +50,14 @@ static const struct column columns[] = {
 	MEMBER("traffic_token", COL_TEXT, sandbox.traffic_token),
 	MEMBER("token", COL_TEXT, token),
 	MEMBER("base_sums", COL_U64, base_sums),
+	MEMBER("text", COL_LONG, text),
+	MEMBER("known", COL_LONG, known),
 #undef MEMBER
 };
 static_assert(sizeof(enum journal_state) == sizeof(uint32_t), "a state is kept as a number");
 
-struct columns journal_columns(void)
-{
-	return (struct columns){ columns, COUNT(columns) };
-}
+const struct row_kind sandbox_rows = { "sandbox", columns, COUNT(columns),
+				       sizeof(struct journal_row) };
 
 /* migrations[i] takes the file from schema i to i + 1. Released ones never change; append only. */
 static const char *const migrations[] = {
@@ -167,33 +164,6 @@ static int make_schema(struct journal_db *d, struct err *err)
 	return migrate(d, (size_t)version, err);
 }
 
-/* `before`, the names of all columns, `after`. */
-static int prepare_columns(struct journal_db *d, const char *before, const char *after,
-			   sqlite3_stmt **ret, struct err *err)
-{
-	AUTO(buf_done) struct buf sql = BUF_MAX(SQL_MAX);
-
-	if (buf_printf(&sql, err, "%s", before) < 0)
-		return -1;
-	for (size_t i = 0; i < COUNT(columns); i++)
-		if (buf_printf(&sql, err, "%s, ", columns[i].name) < 0)
-			return -1;
-	if (buf_printf(&sql, err, "text, known %s%c", after, '\0') < 0)
-		return -1;
-	return journal_db_prepare(d, (const char *)sql.ptr, ret, err);
-}
-
-static int prepare_put(struct journal_db *d, struct err *err)
-{
-	char values[3 * COUNT(columns) + 16] = ") VALUES (?,?";
-	size_t n = strlen(values);
-
-	for (size_t i = 0; i < COUNT(columns); i++)
-		n += (size_t)snprintf(values + n, sizeof(values) - n, ",?");
-	snprintf(values + n, sizeof(values) - n, ")");
-	return prepare_columns(d, "INSERT OR REPLACE INTO sandbox (", values, &d->put, err);
-}
-
 static int on_commit(void *arg, sqlite3 *db, const char *name, int pages)
 {
 	struct journal_db *d = arg;
@@ -215,7 +185,8 @@ static int set_up(struct journal_db *d, bool alone, struct err *err)
 	    make_schema(d, err) < 0)
 		return -1;
 	if (journal_db_prepare(d, "BEGIN IMMEDIATE", &d->begin, err) < 0 ||
-	    journal_db_prepare(d, "COMMIT", &d->commit, err) < 0 || prepare_put(d, err) < 0 ||
+	    journal_db_prepare(d, "COMMIT", &d->commit, err) < 0 ||
+	    rows_db_prepare_put(d, &sandbox_rows, &d->put, err) < 0 ||
 	    journal_db_prepare(d, sql_remove, &d->remove, err) < 0 ||
 	    tombstones_db_open(d, err) < 0 || snapshots_db_open(d, err) < 0)
 		return -1;
@@ -308,34 +279,6 @@ void journal_db_close(struct journal_db *d)
 	free(d);
 }
 
-/* Texts are borrowed from the statement until its next step. */
-static int take_row(sqlite3_stmt *s, struct journal_row *r, struct err *err)
-{
-	const unsigned char *text = sqlite3_column_text(s, COUNT(columns));
-	const unsigned char *known = sqlite3_column_text(s, COUNT(columns) + 1);
-
-	*r = (struct journal_row){ 0 };
-	memcpy(&r->text, &text, sizeof(text)); /* only read by who is called */
-	memcpy(&r->known, &known, sizeof(known));
-	for (size_t i = 0; i < COUNT(columns); i++) {
-		const struct column *c = &columns[i];
-		char *to = (char *)r + c->at;
-		uint64_t number = (uint64_t)sqlite3_column_int64(s, (int)i);
-
-		if (c->kind == COL_U64)
-			memcpy(to, &number, sizeof(number));
-		else if (c->kind == COL_U32)
-			memcpy(to, &(uint32_t){ (uint32_t)number }, sizeof(uint32_t));
-		else if (!journal_db_text(s, (int)i, to, c->size))
-			return err_set(err, ERR_INVALID, 0, "%s is too long", c->name);
-	}
-	if (r->state >= JOURNAL_STATES)
-		return err_set(err, ERR_INVALID, 0, "state %u is not known", r->state);
-	if (r->sandbox.reason >= NODE_REASONS)
-		return err_set(err, ERR_INVALID, 0, "reason %u is not known", r->sandbox.reason);
-	return 0;
-}
-
 struct sandboxes_walk {
 	struct rows_walk rows;
 	journal_each_fn *each;
@@ -344,24 +287,23 @@ struct sandboxes_walk {
 static int take_sandbox(struct rows_walk *rows, struct err *err)
 {
 	struct sandboxes_walk *w = CONTAINER_OF(rows, struct sandboxes_walk, rows);
-	struct journal_row row;
+	struct journal_row r;
 
-	if (take_row(rows->row, &row, err) < 0)
+	if (rows_db_take(rows, (char *)&r, err) < 0)
 		return -1;
-	return w->each(&row, rows->context, err);
+	if (r.state >= JOURNAL_STATES)
+		return err_set(err, ERR_INVALID, 0, "state %u is not known", r.state);
+	if (r.sandbox.reason >= NODE_REASONS)
+		return err_set(err, ERR_INVALID, 0, "reason %u is not known", r.sandbox.reason);
+	return w->each(&r, rows->context, err);
 }
 
 int journal_db_each(struct journal_db *d, journal_each_fn *each, journal_odd_fn *odd, void *context,
 		    struct err *err)
 {
-	AUTO(statement_done) sqlite3_stmt *s = NULL;
-	struct sandboxes_walk w = { { "SELECT rowid, started_ns, id FROM sandbox", NULL,
-				      take_sandbox, odd, context },
+	struct sandboxes_walk w = { { &sandbox_rows, "started_ns", take_sandbox, odd, context },
 				    each };
 
-	if (prepare_columns(d, "SELECT ", "FROM sandbox WHERE rowid = ?", &s, err) < 0)
-		return -1;
-	w.rows.row = s;
 	return rows_db_each(d, &w.rows, err);
 }
 
@@ -376,44 +318,25 @@ int journal_db_begin(struct journal_db *d, bool durable, struct err *err)
 	return journal_db_run(d, d->begin, "begin", err);
 }
 
-int journal_db_commit(struct journal_db *d, struct err *err)
+int journal_db_end(struct journal_db *d, int rc, struct err *err)
 {
-	return journal_db_run(d, d->commit, "commit", err);
-}
-
-void journal_db_rollback(struct journal_db *d)
-{
+	if (rc == 0)
+		rc = journal_db_run(d, d->commit, "commit", err);
 	/* fails where SQLite rolled back by itself, which it does after most errors */
-	if (!sqlite3_get_autocommit(d->db))
+	if (rc < 0 && !sqlite3_get_autocommit(d->db))
 		(void)sqlite3_exec(d->db, "ROLLBACK", NULL, NULL, NULL);
-}
-
-static void give(sqlite3_stmt *s, int i, const struct column *c, const struct journal_row *row)
-{
-	const char *from = (const char *)row + c->at;
-	uint64_t number = 0;
-
-	if (c->kind == COL_TEXT) {
-		(void)sqlite3_bind_text(s, i, from, -1, SQLITE_STATIC);
-		return;
-	}
-	memcpy(&number, from, c->size); /* the low bytes come first */
-	(void)sqlite3_bind_int64(s, i, (sqlite3_int64)number);
+	return rc;
 }
 
 int journal_db_put(struct journal_db *d, const struct journal_row *row, struct err *err)
 {
-	for (size_t i = 0; i < COUNT(columns); i++)
-		give(d->put, (int)i + 1, &columns[i], row);
-	/* NULL is fine */
-	(void)sqlite3_bind_text(d->put, COUNT(columns) + 1, row->text, -1, SQLITE_STATIC);
-	(void)sqlite3_bind_text(d->put, COUNT(columns) + 2, row->known, -1, SQLITE_STATIC);
+	rows_db_give(d->put, &sandbox_rows, (const char *)row);
 	return journal_db_run(d, d->put, "put", err);
 }
 
 int journal_db_remove(struct journal_db *d, const char *id, struct err *err)
 {
-	(void)sqlite3_bind_text(d->remove, 1, id, -1, SQLITE_STATIC);
+	statement_text(d->remove, 1, id);
 	return journal_db_run(d, d->remove, "remove", err);
 }
 

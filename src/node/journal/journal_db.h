@@ -17,15 +17,15 @@ struct journal_db;
 int journal_db_open(const char *path, struct journal_db **ret, struct err *err) NODISCARD;
 void journal_db_close(struct journal_db *d); /* NULL is fine */
 
-struct columns journal_columns(void); /* of struct journal_row */
+extern const struct row_kind sandbox_rows; /* struct journal_row */
 int journal_db_each(struct journal_db *d, journal_each_fn *each, journal_odd_fn *odd, void *context,
 		    struct err *err) NODISCARD;
 
-/* Between begin and commit, or each a transaction of its own. `durable`: the next commit is synced
+/* Between begin and end, or each a transaction of its own. `durable`: it is synced
  * to the disk. */
 int journal_db_begin(struct journal_db *d, bool durable, struct err *err) NODISCARD;
-int journal_db_commit(struct journal_db *d, struct err *err) NODISCARD;
-void journal_db_rollback(struct journal_db *d);
+/* What was done came to `rc`: commit it, or else undo it. 0 when all of it is there. */
+int journal_db_end(struct journal_db *d, int rc, struct err *err) NODISCARD;
 int journal_db_put(struct journal_db *d, const struct journal_row *row, struct err *err) NODISCARD;
 int journal_db_remove(struct journal_db *d, const char *id, struct err *err) NODISCARD;
 

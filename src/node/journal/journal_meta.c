@@ -29,10 +29,7 @@ int journal_put_meta(struct journal *j, const char *name, const char *value, str
 
 	if (rc == 0)
 		rc = journal_db_put_meta(db, name, value, err);
-	if (rc == 0)
-		rc = journal_db_commit(db, err);
-	if (rc < 0)
-		journal_db_rollback(db);
+	rc = journal_db_end(db, rc, err);
 	journal_unlock(j);
 	return rc;
 }

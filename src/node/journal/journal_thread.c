@@ -110,11 +110,7 @@ static int do_all(struct journal *j, struct journal_job *first, bool durable)
 
 	for (struct journal_job *job = first; job && rc == 0; job = job->next)
 		rc = do_job(j, job, &err);
-	if (rc == 0)
-		rc = journal_db_commit(j->db, &err);
-	if (rc < 0)
-		journal_db_rollback(j->db);
-	return rc;
+	return journal_db_end(j->db, rc, &err);
 }
 
 static void try_one(struct journal *j, struct journal_job *job)
@@ -122,10 +118,7 @@ static void try_one(struct journal *j, struct journal_job *job)
 	job->rc = journal_db_begin(j->db, job->durable, &job->err);
 	if (job->rc == 0)
 		job->rc = do_job(j, job, &job->err);
-	if (job->rc == 0)
-		job->rc = journal_db_commit(j->db, &job->err);
-	if (job->rc < 0)
-		journal_db_rollback(j->db);
+	job->rc = journal_db_end(j->db, job->rc, &job->err);
 }
 
 /* Alone, so that it has the error that is its own. On a full disk the log can be emptied into the

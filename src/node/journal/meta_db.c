@@ -9,11 +9,6 @@
 static const char sql_get[] = "SELECT value FROM meta WHERE name = ?";
 static const char sql_put[] = "INSERT OR REPLACE INTO meta (name, value) VALUES (?, ?)";
 
-static void give_text(sqlite3_stmt *s, int i, const char *text)
-{
-	(void)sqlite3_bind_text(s, i, text, -1, SQLITE_STATIC);
-}
-
 bool journal_db_fresh(const struct journal_db *d)
 {
 	return d->fresh;
@@ -36,32 +31,28 @@ int journal_db_is_used(struct journal_db *d, bool *ret_rows, bool *ret_ended, st
 int journal_db_get_meta(struct journal_db *d, const char *name, char *ret, size_t size,
 			struct err *err)
 {
-	sqlite3_stmt *s = NULL;
+	AUTO(statement_done) sqlite3_stmt *s = NULL;
 	int rc;
 
 	ret[0] = '\0';
 	if (journal_db_prepare(d, sql_get, &s, err) < 0)
 		return -1;
-	give_text(s, 1, name);
+	statement_text(s, 1, name);
 	rc = sqlite3_step(s);
 	if (rc != SQLITE_ROW && rc != SQLITE_DONE)
-		journal_db_failed(d, "read meta", err);
-	else if (rc == SQLITE_ROW && !journal_db_text(s, 0, ret, size))
-		rc = err_set(err, ERR_INTERNAL, 0, "journal: its %s makes no sense", name);
-	sqlite3_finalize(s);
-	return rc == SQLITE_ROW || rc == SQLITE_DONE ? 0 : -1;
+		return journal_db_failed(d, "read meta", err);
+	if (rc == SQLITE_ROW && !journal_db_text(s, 0, ret, size))
+		return err_set(err, ERR_INTERNAL, 0, "journal: its %s makes no sense", name);
+	return 0;
 }
 
 int journal_db_put_meta(struct journal_db *d, const char *name, const char *value, struct err *err)
 {
-	sqlite3_stmt *s = NULL;
-	int rc;
+	AUTO(statement_done) sqlite3_stmt *s = NULL;
 
 	if (journal_db_prepare(d, sql_put, &s, err) < 0)
 		return -1;
-	give_text(s, 1, name);
-	give_text(s, 2, value);
-	rc = journal_db_run(d, s, "put meta", err);
-	sqlite3_finalize(s);
-	return rc;
+	statement_text(s, 1, name);
+	statement_text(s, 2, value);
+	return journal_db_run(d, s, "put meta", err);
 }

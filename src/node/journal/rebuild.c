@@ -16,10 +16,17 @@
 
 enum { EXIT_PARTLY = 3, REBUILD_PATH_MAX = 512 };
 
-struct rebuild {
+/* Writes the row of a folder. 0: *why not, -1: the journal cannot be written. */
+typedef int bring_fn(struct journal_db *d, int folder, const char *name, struct err *why,
+		     struct err *err);
+
+struct rebuild { /* of one kind */
 	struct journal_db *db;
 	struct rebuild_user *user;
 	struct rebuilt *ret;
+	const char *kind;
+	bring_fn *bring;
+	size_t *brought; /* how many */
 };
 
 /* --- one folder --------------------------------------------------------------------------- */
@@ -86,7 +93,7 @@ int rebuild_read_snapshot(int folder, const char *name, struct journal_snapshot 
 }
 
 /* False: there is nothing to be brought back, which was counted. */
-static bool is_described(struct rebuild *r, const char *kind, int folder, const char *name)
+static bool is_described(struct rebuild *r, int folder, const char *name)
 {
 	struct err ignored;
 
@@ -97,83 +104,71 @@ static bool is_described(struct rebuild *r, const char *kind, int folder, const 
 	if (row_has_file(folder, ROW_FILE, NULL, &ignored) != 0)
 		return true;
 	r->ret->undescribed++;
-	r->user->say(r->user, kind, name,
+	r->user->say(r->user, r->kind, name,
 		     "there is no description of it: it ran, or was not whole");
 	return false;
 }
 
-static void unreadable(struct rebuild *r, const char *kind, const char *name, const struct err *why)
+static int bring_sandbox(struct journal_db *d, int folder, const char *name, struct err *why,
+			 struct err *err)
 {
-	r->ret->unreadable++;
-	r->user->say(r->user, kind, name, why->msg);
-}
-
-static int take_sandbox(int dir, const char *name, void *context, struct err *err)
-{
-	struct rebuild *r = context;
-	struct err why;
-	AUTO(auto_close) int folder = folder_open(dir, name, O_RDONLY | O_DIRECTORY, 0, &why);
 	struct journal_row row;
 	int rc;
 
-	if (!folder_name_ok(name, strlen(name) + 1))
+	if (rebuild_read(folder, name, &row, why) < 0)
 		return 0;
-	if (folder < 0)
-		unreadable(r, "sandbox", name, &why);
-	if (folder < 0 || !is_described(r, "sandbox", folder, name))
-		return 0;
-	if (rebuild_read(folder, name, &row, &why) < 0) {
-		unreadable(r, "sandbox", name, &why);
-		return 0;
-	}
-	rc = journal_db_put(r->db, &row, err);
+	rc = journal_db_put(d, &row, err);
 	row_done(&row);
-	if (rc == 0) {
-		r->ret->sandboxes++;
-		r->user->say(r->user, "sandbox", name, NULL);
-	}
-	return rc;
+	return rc < 0 ? -1 : 1;
 }
 
-static int take_snapshot(int dir, const char *name, void *context, struct err *err)
+static int bring_snapshot(struct journal_db *d, int folder, const char *name, struct err *why,
+			  struct err *err)
+{
+	struct journal_snapshot row;
+	int rc;
+
+	if (rebuild_read_snapshot(folder, name, &row, why) < 0)
+		return 0;
+	rc = journal_db_put_snapshot(d, &row, err);
+	row_done_snapshot(&row);
+	return rc < 0 ? -1 : 1;
+}
+
+static int take_folder(int dir, const char *name, void *context, struct err *err)
 {
 	struct rebuild *r = context;
 	struct err why;
 	AUTO(auto_close) int folder = folder_open(dir, name, O_RDONLY | O_DIRECTORY, 0, &why);
-	struct journal_snapshot row;
-	int rc;
+	int rc = 0;
 
-	if (!folder_name_ok(name, strlen(name) + 1)) /* also one that was being made */
+	if (!folder_name_ok(name, strlen(name) + 1)) /* also a snapshot that was being made */
 		return 0;
-	if (folder < 0)
-		unreadable(r, "snapshot", name, &why);
-	if (folder < 0 || !is_described(r, "snapshot", folder, name))
+	if (folder >= 0 && !is_described(r, folder, name))
 		return 0;
-	if (rebuild_read_snapshot(folder, name, &row, &why) < 0) {
-		unreadable(r, "snapshot", name, &why);
-		return 0;
-	}
-	rc = journal_db_put_snapshot(r->db, &row, err);
-	row_done_snapshot(&row);
-	if (rc == 0) {
-		r->ret->snapshots++;
-		r->user->say(r->user, "snapshot", name, NULL);
-	}
-	return rc;
+	if (folder >= 0)
+		rc = r->bring(r->db, folder, name, &why, err);
+	if (rc < 0)
+		return -1;
+	*(rc > 0 ? r->brought : &r->ret->unreadable) += 1;
+	r->user->say(r->user, r->kind, name, rc > 0 ? NULL : why.msg);
+	return 0;
 }
 
 int rebuild_fill(struct journal_db *d, struct rebuild_user *u, struct rebuilt *ret, struct err *err)
 {
-	struct rebuild r = { d, u, ret };
+	struct rebuild snapshots = { d, u, ret, "snapshot", bring_snapshot, &ret->snapshots };
+	struct rebuild sandboxes = { d, u, ret, "sandbox", bring_sandbox, &ret->sandboxes };
+	int rc;
 
 	*ret = (struct rebuilt){ 0 };
 	if (journal_db_begin(d, true, err) < 0)
 		return -1;
-	if (folder_each(u->snapshots, take_snapshot, &r, err) < 0 ||
-	    folder_each(u->sandboxes, take_sandbox, &r, err) < 0 || journal_db_commit(d, err) < 0) {
-		journal_db_rollback(d);
+	rc = folder_each(u->snapshots, take_folder, &snapshots, err);
+	if (rc == 0)
+		rc = folder_each(u->sandboxes, take_folder, &sandboxes, err);
+	if (journal_db_end(d, rc, err) < 0)
 		return err_wrap(err, "make a journal from the descriptions");
-	}
 	return 0;
 }
 

@@ -22,39 +22,7 @@ enum {
 	SUM_LINE = sizeof(SUM) - 1 + 8 + 1, /* the last line: eight digits */
 	COLUMNS_MAX = 64,
 	NAME_MAX_HERE = 32, /* of a column */
-	TEXTS_MAX = 2,
 };
-
-struct long_text { /* a char * of a row */
-	const char *name;
-	size_t at;
-};
-
-struct kind {
-	const char *word;
-	struct columns columns;
-	struct long_text texts[TEXTS_MAX];
-	size_t n_texts, size;
-};
-
-static struct kind sandbox_kind(void)
-{
-	return (struct kind){ "sandbox",
-			      journal_columns(),
-			      { { "text", offsetof(struct journal_row, text) },
-				{ "known", offsetof(struct journal_row, known) } },
-			      2,
-			      sizeof(struct journal_row) };
-}
-
-static struct kind snapshot_kind(void)
-{
-	return (struct kind){ "snapshot",
-			      journal_snapshot_columns(),
-			      { { "known", offsetof(struct journal_snapshot, known) } },
-			      1,
-			      sizeof(struct journal_snapshot) };
-}
 
 /* --- written ------------------------------------------------------------------------------ */
 
@@ -71,6 +39,10 @@ static int put_column(struct buf *out, const struct column *c, const char *row, 
 	char number[24];
 	uint64_t n = 0;
 
+	if (c->kind == COL_LONG) {
+		memcpy(&from, row + c->at, sizeof(from));
+		return from ? put_entry(out, c->name, bytes_str(from), err) : 0;
+	}
 	if (c->kind == COL_TEXT)
 		return put_entry(out, c->name, bytes_str(from), err);
 	memcpy(&n, from, c->size); /* the low bytes come first */
@@ -78,39 +50,28 @@ static int put_column(struct buf *out, const struct column *c, const char *row, 
 	return put_entry(out, c->name, bytes_str(number), err);
 }
 
-static int put(const struct kind *k, const char *row, struct buf *out, struct err *err)
+static int put(const struct row_kind *k, const char *row, struct buf *out, struct err *err)
 {
 	size_t from = out->len;
 	struct bytes all;
 
-	if (buf_printf(out, err, HEAD " %d %s\n", ROW_FILE_VERSION, k->word) < 0)
+	if (buf_printf(out, err, HEAD " %d %s\n", ROW_FILE_VERSION, k->name) < 0)
 		return -1;
-	for (size_t i = 0; i < k->columns.n; i++)
-		if (put_column(out, &k->columns.all[i], row, err) < 0)
+	for (size_t i = 0; i < k->n; i++)
+		if (put_column(out, &k->columns[i], row, err) < 0)
 			return -1;
-	for (size_t i = 0; i < k->n_texts; i++) {
-		const char *text;
-
-		memcpy(&text, row + k->texts[i].at, sizeof(text));
-		if (text && put_entry(out, k->texts[i].name, bytes_str(text), err) < 0)
-			return -1;
-	}
 	all = (struct bytes){ out->ptr + from, out->len - from };
 	return buf_printf(out, err, SUM "%08" PRIx32 "\n", crc32c(0, all));
 }
 
 int row_put(const struct journal_row *row, struct buf *out, struct err *err)
 {
-	const struct kind k = sandbox_kind();
-
-	return put(&k, (const char *)row, out, err);
+	return put(&sandbox_rows, (const char *)row, out, err);
 }
 
 int row_put_snapshot(const struct journal_snapshot *row, struct buf *out, struct err *err)
 {
-	const struct kind k = snapshot_kind();
-
-	return put(&k, (const char *)row, out, err);
+	return put(&snapshot_rows, (const char *)row, out, err);
 }
 
 /* --- read --------------------------------------------------------------------------------- */
@@ -169,10 +130,23 @@ static bool take_entry(struct bytes *in, struct bytes *ret_name, struct bytes *r
 	return ret_name->len > 0 && ret_name->len < NAME_MAX_HERE;
 }
 
+static bool take_long(struct bytes value, char *to)
+{
+	char *text = memchr(value.ptr, '\0', value.len) ? NULL : calloc(1, value.len + 1);
+
+	if (!text)
+		return false;
+	memcpy(text, value.ptr, value.len);
+	memcpy(to, &text, sizeof(text));
+	return true;
+}
+
 static bool take_value(const struct column *c, struct bytes value, char *row)
 {
 	uint64_t n;
 
+	if (c->kind == COL_LONG)
+		return take_long(value, row + c->at);
 	if (c->kind == COL_TEXT)
 		return bytes_to_str(value, row + c->at, c->size);
 	if (!bytes_to_u64(value, &n) || (c->kind == COL_U32 && n > UINT32_MAX))
@@ -181,38 +155,25 @@ static bool take_value(const struct column *c, struct bytes value, char *row)
 	return true;
 }
 
-static bool take_text(const struct long_text *t, struct bytes value, char *row)
-{
-	char *text = memchr(value.ptr, '\0', value.len) ? NULL : calloc(1, value.len + 1);
-
-	if (!text)
-		return false;
-	memcpy(text, value.ptr, value.len);
-	memcpy(row + t->at, &text, sizeof(text));
-	return true;
-}
-
 /* Each at most once. */
-static bool take_one(const struct kind *k, struct bytes name, struct bytes value, char *row,
+static bool take_one(const struct row_kind *k, struct bytes name, struct bytes value, char *row,
 		     bool *seen)
 {
-	for (size_t i = 0; i < k->columns.n; i++)
-		if (bytes_eq(name, bytes_str(k->columns.all[i].name)))
+	for (size_t i = 0; i < k->n; i++)
+		if (bytes_eq(name, bytes_str(k->columns[i].name)))
 			return !seen[i] && (seen[i] = true) &&
-			       take_value(&k->columns.all[i], value, row);
-	seen += k->columns.n;
-	for (size_t i = 0; i < k->n_texts; i++)
-		if (bytes_eq(name, bytes_str(k->texts[i].name)))
-			return !seen[i] && (seen[i] = true) && take_text(&k->texts[i], value, row);
+			       take_value(&k->columns[i], value, row);
 	return true; /* of another version */
 }
 
-static void done(const struct kind *k, char *row)
+static void done(const struct row_kind *k, char *row)
 {
-	for (size_t i = 0; i < k->n_texts; i++) {
+	for (size_t i = 0; i < k->n; i++) {
 		char *text;
 
-		memcpy(&text, row + k->texts[i].at, sizeof(text));
+		if (k->columns[i].kind != COL_LONG)
+			continue;
+		memcpy(&text, row + k->columns[i].at, sizeof(text));
 		if (text)
 			explicit_bzero(text, strlen(text));
 		free(text);
@@ -220,13 +181,13 @@ static void done(const struct kind *k, char *row)
 	explicit_bzero(row, k->size);
 }
 
-static int get(const struct kind *k, struct bytes in, char *row, struct err *err)
+static int get(const struct row_kind *k, struct bytes in, char *row, struct err *err)
 {
-	bool seen[COLUMNS_MAX + TEXTS_MAX] = { 0 };
+	bool seen[COLUMNS_MAX] = { 0 };
 
-	assert(k->columns.n <= COLUMNS_MAX);
+	assert(k->n <= COLUMNS_MAX);
 	memset(row, 0, k->size);
-	if (check_sum(in, &in, err) < 0 || take_head(&in, k->word, err) < 0)
+	if (check_sum(in, &in, err) < 0 || take_head(&in, k->name, err) < 0)
 		return -1;
 	while (in.len > 0) {
 		struct bytes name, value;
@@ -241,9 +202,7 @@ static int get(const struct kind *k, struct bytes in, char *row, struct err *err
 
 int row_get(struct bytes in, struct journal_row *ret, struct err *err)
 {
-	const struct kind k = sandbox_kind();
-
-	if (get(&k, in, (char *)ret, err) < 0)
+	if (get(&sandbox_rows, in, (char *)ret, err) < 0)
 		return -1;
 	if (folder_name_ok(ret->sandbox.id, sizeof(ret->sandbox.id)) &&
 	    ret->state < JOURNAL_STATES && ret->sandbox.reason < NODE_REASONS)
@@ -254,9 +213,7 @@ int row_get(struct bytes in, struct journal_row *ret, struct err *err)
 
 int row_get_snapshot(struct bytes in, struct journal_snapshot *ret, struct err *err)
 {
-	const struct kind k = snapshot_kind();
-
-	if (get(&k, in, (char *)ret, err) < 0)
+	if (get(&snapshot_rows, in, (char *)ret, err) < 0)
 		return -1;
 	if (folder_name_ok(ret->id, sizeof(ret->id)) && ret->hidden <= 1)
 		return 0;
@@ -266,16 +223,12 @@ int row_get_snapshot(struct bytes in, struct journal_snapshot *ret, struct err *
 
 void row_done(struct journal_row *row)
 {
-	const struct kind k = sandbox_kind();
-
-	done(&k, (char *)row);
+	done(&sandbox_rows, (char *)row);
 }
 
 void row_done_snapshot(struct journal_snapshot *row)
 {
-	const struct kind k = snapshot_kind();
-
-	done(&k, (char *)row);
+	done(&snapshot_rows, (char *)row);
 }
 
 /* --- on disk ------------------------------------------------------------------------------ */

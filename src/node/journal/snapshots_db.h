@@ -8,7 +8,7 @@
 int snapshots_db_open(struct journal_db *d, struct err *err) NODISCARD;
 void snapshots_db_close(struct journal_db *d);
 
-struct columns journal_snapshot_columns(void); /* of struct journal_snapshot */
+extern const struct row_kind snapshot_rows; /* struct journal_snapshot */
 int journal_db_put_snapshot(struct journal_db *d, const struct journal_snapshot *row,
 			    struct err *err) NODISCARD;
 int journal_db_remove_snapshot(struct journal_db *d, const char *id, struct err *err) NODISCARD;

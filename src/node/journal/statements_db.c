@@ -64,6 +64,16 @@ int journal_db_number(struct journal_db *d, const char *sql, int *ret, struct er
 	return 0;
 }
 
+void statement_text(sqlite3_stmt *s, int i, const char *text)
+{
+	(void)sqlite3_bind_text(s, i, text, -1, SQLITE_STATIC);
+}
+
+void statement_number(sqlite3_stmt *s, int i, uint64_t n)
+{
+	(void)sqlite3_bind_int64(s, i, (sqlite3_int64)n);
+}
+
 bool journal_db_text(sqlite3_stmt *s, int column, char *ret, size_t size)
 {
 	struct bytes b = { sqlite3_column_text(s, column),

@@ -27,5 +27,8 @@ int journal_db_run(struct journal_db *d, sqlite3_stmt *s, const char *what,
 		   struct err *err) NODISCARD;
 /* Of a statement that gives one. */
 int journal_db_number(struct journal_db *d, const char *sql, int *ret, struct err *err) NODISCARD;
+/* What a statement is given: from 1 on; a text is borrowed until it was run, NULL is fine. */
+void statement_text(sqlite3_stmt *s, int i, const char *text);
+void statement_number(sqlite3_stmt *s, int i, uint64_t n);
 /* False: it does not fit, or is no text. */
 bool journal_db_text(sqlite3_stmt *s, int column, char *ret, size_t size);

@@ -43,34 +43,24 @@ void tombstones_db_close(struct journal_db *d)
 	sqlite3_finalize(d->prune);
 }
 
-static void give_text(sqlite3_stmt *s, int column, const char *text)
-{
-	(void)sqlite3_bind_text(s, column + 1, text, -1, SQLITE_STATIC);
-}
-
-static void give_number(sqlite3_stmt *s, int column, uint64_t n)
-{
-	(void)sqlite3_bind_int64(s, column + 1, (sqlite3_int64)n);
-}
-
 int journal_db_bury(struct journal_db *d, const struct node_tombstone *t, struct err *err)
 {
 	sqlite3_int64 last;
 
 	if (journal_db_remove(d, t->id, err) < 0)
 		return -1;
-	give_text(d->bury, COL_ID, t->id);
-	give_text(d->bury, COL_TEAM, t->team);
-	give_text(d->bury, COL_TEMPLATE, t->template_id);
-	give_number(d->bury, COL_STARTED, t->started_ns);
-	give_number(d->bury, COL_ENDED, t->ended_ns);
-	give_number(d->bury, COL_REASON, t->reason);
+	statement_text(d->bury, COL_ID + 1, t->id);
+	statement_text(d->bury, COL_TEAM + 1, t->team);
+	statement_text(d->bury, COL_TEMPLATE + 1, t->template_id);
+	statement_number(d->bury, COL_STARTED + 1, t->started_ns);
+	statement_number(d->bury, COL_ENDED + 1, t->ended_ns);
+	statement_number(d->bury, COL_REASON + 1, t->reason);
 	if (journal_db_run(d, d->bury, "bury", err) < 0)
 		return -1;
 	last = sqlite3_last_insert_rowid(d->db);
 	if (last <= TOMBSTONES_MAX)
 		return 0;
-	(void)sqlite3_bind_int64(d->shorten, 1, last - TOMBSTONES_MAX);
+	statement_number(d->shorten, 1, (uint64_t)(last - TOMBSTONES_MAX));
 	return journal_db_run(d, d->shorten, "drop the oldest tombstones", err);
 }
 
@@ -107,8 +97,8 @@ static int take_all(struct journal_db *d, sqlite3_stmt *s, struct tombstones *re
 int journal_db_find_ended(struct journal_db *d, const struct node_tombstone *about,
 			  struct tombstones *ret, struct err *err)
 {
-	give_text(d->find, 0, about->id);
-	give_text(d->find, 1, about->team);
+	statement_text(d->find, 1, about->id);
+	statement_text(d->find, 2, about->team);
 	return take_all(d, d->find, ret, err);
 }
 
@@ -118,18 +108,18 @@ int journal_db_list_ended(struct journal_db *d, const struct node_tombstone *abo
 	sqlite3_stmt *s = about->team[0] ? d->list : d->list_all;
 
 	if (about->team[0])
-		give_text(s, 0, about->team);
-	give_number(s, 1, about->ended_ns < INT64_MAX ? about->ended_ns : INT64_MAX);
-	give_text(s, 2, about->id);
-	give_number(s, 3, ret->max);
+		statement_text(s, 1, about->team);
+	statement_number(s, 2, about->ended_ns < INT64_MAX ? about->ended_ns : INT64_MAX);
+	statement_text(s, 3, about->id);
+	statement_number(s, 4, ret->max);
 	return take_all(d, s, ret, err);
 }
 
 int journal_db_prune(struct journal_db *d, uint64_t before_ns, size_t max, size_t *ret_n,
 		     struct err *err)
 {
-	give_number(d->prune, 0, before_ns);
-	give_number(d->prune, 1, max);
+	statement_number(d->prune, 1, before_ns);
+	statement_number(d->prune, 2, max);
 	if (journal_db_run(d, d->prune, "prune tombstones", err) < 0)
 		return -1;
 	*ret_n = (size_t)sqlite3_changes(d->db);
