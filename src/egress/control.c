@@ -23,12 +23,20 @@ struct call {
 	struct egress_request rq;
 	int fds[EGRESS_DOORS];
 	size_t n_fds;
+	struct egress_reply reply;
 	int answer; /* a descriptor that goes back with the reply; -1: none */
 };
 
 /* --- the verbs ------------------------------------------------------------------------------ */
 
-typedef int verb_fn(struct control *c, struct call *call, struct egress_reply *r, struct err *err);
+typedef int verb_fn(struct control *c, struct call *call, struct err *err);
+
+/* A text that goes back with the reply. */
+static int answer_with(struct call *call, const char *name, const struct buf *text, struct err *err)
+{
+	call->answer = memory_file_make(name, buf_view(text), err);
+	return call->answer < 0 ? -1 : 0;
+}
 
 static void let_go(struct control *c, uint32_t slot)
 {
@@ -36,17 +44,15 @@ static void let_go(struct control *c, uint32_t slot)
 	c->slots[slot] = NULL;
 }
 
-static int verb_open(struct control *c, struct call *call, struct egress_reply *r, struct err *err)
+static int verb_open(struct control *c, struct call *call, struct err *err)
 {
-	(void)r;
 	let_go(c, call->rq.slot);
 	call->n_fds = 0; /* taken, whatever comes of it */
 	return doors_open(&c->slots[call->rq.slot], c->house, call->fds, err);
 }
 
-static int verb_close(struct control *c, struct call *call, struct egress_reply *r, struct err *err)
+static int verb_close(struct control *c, struct call *call, struct err *err)
 {
-	(void)r;
 	(void)err;
 	let_go(c, call->rq.slot);
 	return 0;
@@ -59,33 +65,31 @@ static struct doors *find(struct control *c, const struct call *call, struct err
 	return c->slots[call->rq.slot];
 }
 
-static int verb_name(struct control *c, struct call *call, struct egress_reply *r, struct err *err)
+static int verb_name(struct control *c, struct call *call, struct err *err)
 {
 	struct doors *d = find(c, call, err);
 
-	(void)r;
 	if (!d)
 		return -1;
 	doors_name(d, call->rq.id);
 	return 0;
 }
 
-static int verb_count(struct control *c, struct call *call, struct egress_reply *r, struct err *err)
+static int verb_count(struct control *c, struct call *call, struct err *err)
 {
 	const struct doors *d = find(c, call, err);
 
 	if (!d)
 		return -1;
-	r->counts = doors_counts(d);
+	call->reply.counts = doors_counts(d);
 	return 0;
 }
 
-static int verb_rule(struct control *c, struct call *call, struct egress_reply *r, struct err *err)
+static int verb_rule(struct control *c, struct call *call, struct err *err)
 {
 	AUTO(buf_done) struct buf text = BUF_MAX(POLICY_TEXT_MAX);
 	struct doors *d = find(c, call, err);
 
-	(void)r;
 	if (!d || memory_file_read(call->fds[0], &text, err) < 0)
 		return -1;
 	if (call->n_fds == 2)
@@ -98,48 +102,40 @@ static int verb_rule(struct control *c, struct call *call, struct egress_reply *
 	return doors_rule(d, buf_view(&text), err);
 }
 
-static int verb_log(struct control *c, struct call *call, struct egress_reply *r, struct err *err)
+static int verb_log(struct control *c, struct call *call, struct err *err)
 {
 	AUTO(buf_done) struct buf text = BUF_MAX(AUDIT_TEXT_MAX);
 	const struct doors *d = find(c, call, err);
 
-	(void)r;
 	if (!d || doors_log(d, &text, err) < 0)
 		return -1;
-	call->answer = memory_file_make("log", buf_view(&text), err);
-	return call->answer < 0 ? -1 : 0;
+	return answer_with(call, "log", &text, err);
 }
 
-static int verb_known(struct control *c, struct call *call, struct egress_reply *r, struct err *err)
+static int verb_known(struct control *c, struct call *call, struct err *err)
 {
 	AUTO(buf_done) struct buf text = BUF_MAX(POLICY_TEXT_MAX);
 	const struct doors *d = find(c, call, err);
 
-	(void)r;
 	if (!d || doors_known(d, &text, err) < 0)
 		return -1;
-	call->answer = memory_file_make("known", buf_view(&text), err);
-	return call->answer < 0 ? -1 : 0;
+	return answer_with(call, "known", &text, err);
 }
 
-static int verb_explain(struct control *c, struct call *call, struct egress_reply *r,
-			struct err *err)
+static int verb_explain(struct control *c, struct call *call, struct err *err)
 {
 	AUTO(buf_done) struct buf in = BUF_MAX(EXPLAIN_IN_MAX);
 	AUTO(buf_done) struct buf out = BUF_MAX(EXPLAIN_OUT_MAX);
 
-	(void)r;
 	if (memory_file_read(call->fds[0], &in, err) < 0 ||
 	    explain(c->house->ground, buf_view(&in), &out, err) < 0)
 		return -1;
-	call->answer = memory_file_make("explained", buf_view(&out), err);
-	return call->answer < 0 ? -1 : 0;
+	return answer_with(call, "explained", &out, err);
 }
 
-static int verb_reset(struct control *c, struct call *call, struct egress_reply *r, struct err *err)
+static int verb_reset(struct control *c, struct call *call, struct err *err)
 {
 	(void)call;
-	(void)r;
 	(void)err;
 	for (uint32_t i = 0; i < EGRESS_SLOTS_MAX; i++)
 		let_go(c, i);
@@ -152,11 +148,11 @@ static verb_fn *const verbs[EGRESS_VERBS] = {
 	[EGRESS_KNOWN] = verb_known, [EGRESS_EXPLAIN] = verb_explain, [EGRESS_RESET] = verb_reset,
 };
 
-static int handle(struct control *c, struct call *call, struct egress_reply *r, struct err *err)
+static int handle(struct control *c, struct call *call, struct err *err)
 {
 	if (egress_request_check(&call->rq, call->n_fds, err) < 0)
 		return -1;
-	return verbs[call->rq.verb](c, call, r, err);
+	return verbs[call->rq.verb](c, call, err);
 }
 
 /* --- clients -------------------------------------------------------------------------------- */
@@ -178,7 +174,7 @@ static bool on_request(struct control_client *cl)
 {
 	struct control *c = CONTAINER_OF(cl->of, struct control, socket);
 	struct call call = { .answer = -1 };
-	struct egress_reply r = { 0 };
+	struct egress_reply *r = &call.reply;
 	struct err err = { 0 };
 
 	if (fdmsg_recv(cl->sock, &call.rq, sizeof(call.rq), call.fds, EGRESS_DOORS, &call.n_fds,
@@ -187,16 +183,16 @@ static bool on_request(struct control_client *cl)
 			control_hang_up(cl);
 		return false;
 	}
-	r.tag = call.rq.tag;
-	if (handle(c, &call, &r, &err) < 0) {
-		r.code = err.code;
-		snprintf(r.msg, sizeof(r.msg), "%.*s", (int)sizeof(r.msg) - 1, err.msg);
+	r->tag = call.rq.tag;
+	if (handle(c, &call, &err) < 0) {
+		r->code = err.code;
+		snprintf(r->msg, sizeof(r->msg), "%.*s", (int)sizeof(r->msg) - 1, err.msg);
 	} else if (call.rq.verb == EGRESS_RESET) {
 		control_alone(cl);
 	}
 	while (call.n_fds > 0)
 		close(call.fds[--call.n_fds]);
-	return answer(cl, &r, call.answer);
+	return answer(cl, r, call.answer);
 }
 
 /* --- open and close ------------------------------------------------------------------------- */
