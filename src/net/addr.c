@@ -5,6 +5,8 @@
 #include <netinet/in.h>
 #include <sys/un.h>
 
+#include "base/random.h"
+
 int addr_unix(const char *path, struct addr *ret, struct err *err)
 {
 	struct sockaddr_un un = { .sun_family = AF_UNIX };
@@ -133,6 +135,20 @@ void addr_key(const struct addr *a, uint8_t ret[static ADDR_KEY])
 
 		memcpy(ret, ip, memcmp(ip, mapped, sizeof(mapped)) == 0 ? ADDR_KEY : PREFIX_BYTES);
 	}
+}
+
+uint64_t addr_key_hash(const uint8_t key[static ADDR_KEY], uint64_t *seed)
+{
+	uint64_t h;
+
+	while (*seed == 0)
+		random_fill(seed, sizeof(*seed));
+	h = *seed;
+	for (size_t i = 0; i < ADDR_KEY; i++) {
+		h = (h ^ key[i]) * 0x9e3779b97f4a7c15u;
+		h ^= h >> 29;
+	}
+	return h;
 }
 
 bool addr_is_local(const struct addr *a)

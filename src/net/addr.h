@@ -27,4 +27,7 @@ uint16_t addr_port(const struct addr *a); /* 0 for anything but IP */
 /* What counts as one client: an IPv4 address, in its IPv6 clothes, or a /64; all zero for anybody
  * else, and for NULL. */
 void addr_key(const struct addr *a, uint8_t ret[static ADDR_KEY]);
+/* For a table that clients fill: nobody can choose keys that meet in it. *seed is made if it is 0.
+ */
+uint64_t addr_key_hash(const uint8_t key[static ADDR_KEY], uint64_t *seed);
 bool addr_is_local(const struct addr *a); /* of this host: loopback, or no IP address at all */

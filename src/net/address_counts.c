@@ -4,20 +4,10 @@
 #include <stdlib.h>
 
 #include "base/list.h"
-#include "base/random.h"
 
 static struct address_count **bucket(struct address_counts *c, const uint8_t key[static ADDR_KEY])
 {
-	uint64_t h;
-
-	while (c->seed == 0)
-		random_fill(&c->seed, sizeof(c->seed));
-	h = c->seed;
-	for (size_t i = 0; i < ADDR_KEY; i++) {
-		h = (h ^ key[i]) * 0x9e3779b97f4a7c15u;
-		h ^= h >> 29;
-	}
-	return &c->buckets[h % ADDRESS_BUCKETS];
+	return &c->buckets[addr_key_hash(key, &c->seed) % ADDRESS_BUCKETS];
 }
 
 struct address_count *address_counts_add(struct address_counts *c, const struct addr *who)

@@ -1,22 +1,11 @@
 /* address_rates.c - see address_rates.h. */
 #include "gateway/relay/address_rates.h"
 
-#include "base/random.h"
-
 enum { THOUSANDTHS = 1000 };
 
 static struct address_rate *set_of(struct address_rates *r, const uint8_t key[static ADDR_KEY])
 {
-	uint64_t h;
-
-	while (r->seed == 0)
-		random_fill(&r->seed, sizeof(r->seed));
-	h = r->seed;
-	for (size_t i = 0; i < ADDR_KEY; i++) {
-		h = (h ^ key[i]) * 0x9e3779b97f4a7c15u;
-		h ^= h >> 29;
-	}
-	return r->at[h % RATES_SETS];
+	return r->at[addr_key_hash(key, &r->seed) % RATES_SETS];
 }
 
 static uint64_t level(const struct address_rate *b, const struct rate *rate, uint64_t now_ms)
