@@ -25,17 +25,12 @@ bool bytes_eq(struct bytes a, struct bytes b)
 	return a.len == b.len && (a.len == 0 || memcmp(a.ptr, b.ptr, a.len) == 0);
 }
 
-static uint8_t lower(uint8_t c)
-{
-	return c >= 'A' && c <= 'Z' ? (uint8_t)(c - 'A' + 'a') : c;
-}
-
 bool bytes_eq_nocase(struct bytes a, struct bytes b)
 {
 	if (a.len != b.len)
 		return false;
 	for (size_t i = 0; i < a.len; i++)
-		if (lower(a.ptr[i]) != lower(b.ptr[i]))
+		if (byte_lower(a.ptr[i]) != byte_lower(b.ptr[i]))
 			return false;
 	return true;
 }

@@ -27,6 +27,11 @@ struct buf {
 #define BUF_SECRET(n) ((struct buf){ .max = (n), .secret = true })
 #define COUNT(array)  (sizeof(array) / sizeof((array)[0]))
 
+static inline uint8_t byte_lower(uint8_t c) /* ASCII only */
+{
+	return c >= 'A' && c <= 'Z' ? (uint8_t)(c + ('a' - 'A')) : c;
+}
+
 static inline struct bytes bytes_head(struct bytes b, size_t n)
 {
 	return (struct bytes){ b.ptr, n < b.len ? n : b.len };

@@ -19,11 +19,6 @@ static void bad(struct dispatch *ret, const char *message)
 	*ret = (struct dispatch){ .plane = PLANE_BAD, .message = message };
 }
 
-static uint8_t lower(uint8_t c)
-{
-	return c >= 'A' && c <= 'Z' ? (uint8_t)(c + ('a' - 'A')) : c;
-}
-
 static bool is_id(struct bytes b)
 {
 	for (size_t i = 0; i < b.len; i++)
@@ -93,7 +88,7 @@ static void by_label(struct bytes port, struct bytes id, struct dispatch *ret)
 		return;
 	}
 	for (size_t i = 0; i < id.len; i++)
-		small[i] = lower(id.ptr[i]);
+		small[i] = byte_lower(id.ptr[i]);
 	name_sandbox(ret, (struct bytes){ small, id.len }, port);
 }
 

@@ -41,18 +41,13 @@ struct spelled {
 	size_t len;
 };
 
-static uint8_t lower(uint8_t c)
-{
-	return c >= 'A' && c <= 'Z' ? (uint8_t)(c + ('a' - 'A')) : c;
-}
-
 static bool add_label(struct spelled *s, const uint8_t *label, size_t n)
 {
 	if (s->len + 1 + n >= sizeof(s->bytes)) /* the root comes yet */
 		return false;
 	s->bytes[s->len++] = (uint8_t)n;
 	for (size_t i = 0; i < n; i++)
-		s->bytes[s->len++] = lower(label[i]);
+		s->bytes[s->len++] = byte_lower(label[i]);
 	return true;
 }
 

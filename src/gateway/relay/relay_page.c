@@ -7,17 +7,12 @@
 
 #include "wire/http1_field.h"
 
-static uint8_t lower(uint8_t c)
-{
-	return c >= 'A' && c <= 'Z' ? (uint8_t)(c + ('a' - 'A')) : c;
-}
-
 static bool contains(struct bytes in, const char *word) /* in any case; the word is small */
 {
 	struct bytes w = bytes_str(word);
 
 	for (; in.len >= w.len; in = bytes_tail(in, 1))
-		if (lower(in.ptr[0]) == w.ptr[0] && bytes_eq_nocase(bytes_head(in, w.len), w))
+		if (byte_lower(in.ptr[0]) == w.ptr[0] && bytes_eq_nocase(bytes_head(in, w.len), w))
 			return true;
 	return false;
 }
