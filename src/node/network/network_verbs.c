@@ -212,16 +212,38 @@ static void answer_text(struct network_job *j, struct bytes text)
 	job_free(j);
 }
 
-static void on_explained(struct link_call *c, const struct link_reply *r)
+/* As many as an answer holds, the newest. */
+static int shorten(struct buf *said, struct err *err)
 {
-	const struct err *failed = r->err;
+	AUTO(json_decrefp) json_t *all = NULL;
+
+	if (said->len <= ANSWER_MAX)
+		return 0;
+	if (json_decode(buf_view(said), SAID_MAX, CREATE_TEXT_DEPTH, &all, err) < 0)
+		return -1;
+	while (said->len > ANSWER_MAX && json_array_size(all) > 0) {
+		size_t half = (json_array_size(all) + 1) / 2;
+
+		while (half-- > 0)
+			(void)json_array_remove(all, 0);
+		buf_clear(said);
+		if (json_encode(all, said, err) < 0)
+			return -1;
+	}
+	return 0;
+}
+
+static void on_said(struct link_call *c, const struct link_reply *r)
+{
 	struct network_job *j = CONTAINER_OF(c, struct network_job, call);
+	bool log = j->request.verb == NODE_EGRESS_LOG;
 	AUTO(buf_done) struct buf said = BUF_MAX(SAID_MAX);
 	struct err err;
 
-	if (failed)
-		refuse(j, failed);
-	else if (memory_file_read(link_reply_fd(r), &said, &err) < 0)
+	if (r->err)
+		refuse(j, r->err);
+	else if (memory_file_read(link_reply_fd(r), &said, &err) < 0 ||
+		 (log && shorten(&said, &err) < 0))
 		refuse(j, &err);
 	else
 		answer_text(j, buf_view(&said));
@@ -256,7 +278,7 @@ static int ask_why(struct network_job *j, const struct sandbox *s, struct bytes 
 	what.fds[0] = memory_file_make("question", buf_view(&text), err);
 	if (what.fds[0] < 0)
 		return -1;
-	return egress_ask(&j->node->egress, &j->call, &what, on_explained, err);
+	return egress_ask(&j->node->egress, &j->call, &what, on_said, err);
 }
 
 void network_explain_ask(struct node *n, struct door_asked *a, const struct node_request *rq,
@@ -273,42 +295,6 @@ void network_explain_ask(struct node *n, struct door_asked *a, const struct node
 	j = question_add(n, a, rq);
 	if (j && ask_why(j, s, text, &err) < 0)
 		refuse(j, &err);
-}
-
-/* As many as an answer holds, the newest. */
-static int shorten(struct buf *said, struct err *err)
-{
-	AUTO(json_decrefp) json_t *all = NULL;
-
-	if (said->len <= ANSWER_MAX)
-		return 0;
-	if (json_decode(buf_view(said), SAID_MAX, CREATE_TEXT_DEPTH, &all, err) < 0)
-		return -1;
-	while (said->len > ANSWER_MAX && json_array_size(all) > 0) {
-		size_t half = (json_array_size(all) + 1) / 2;
-
-		while (half-- > 0)
-			(void)json_array_remove(all, 0);
-		buf_clear(said);
-		if (json_encode(all, said, err) < 0)
-			return -1;
-	}
-	return 0;
-}
-
-static void on_log(struct link_call *c, const struct link_reply *r)
-{
-	const struct err *failed = r->err;
-	struct network_job *j = CONTAINER_OF(c, struct network_job, call);
-	AUTO(buf_done) struct buf said = BUF_MAX(SAID_MAX);
-	struct err err;
-
-	if (failed)
-		refuse(j, failed);
-	else if (memory_file_read(link_reply_fd(r), &said, &err) < 0 || shorten(&said, &err) < 0)
-		refuse(j, &err);
-	else
-		answer_text(j, buf_view(&said));
 }
 
 /* One that does not run has none: they are egress's, and go with its doors. */
@@ -331,6 +317,6 @@ void network_log_ask(struct node *n, struct door_asked *a, const struct node_req
 	what.slot = s->slot;
 	if (s->slot == WARDEN_NO_SLOT || !link_exists(&n->egress))
 		answer_text(j, BYTES_LIT("[]"));
-	else if (egress_ask(&n->egress, &j->call, &what, on_log, &err) < 0)
+	else if (egress_ask(&n->egress, &j->call, &what, on_said, &err) < 0)
 		refuse(j, &err);
 }
