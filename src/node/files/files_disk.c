@@ -43,7 +43,7 @@ int files_disk_check(int disk, uint32_t want, struct err *err)
 	return 0;
 }
 
-int files_disk_read(const struct files_work *w, struct err *err)
+int files_disk_read(struct files_work *w, struct err *err)
 {
 	AUTO(auto_close)
 	int folder = folder_open(w->root, w->order.id, O_RDONLY | O_DIRECTORY, 0, err);

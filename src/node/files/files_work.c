@@ -26,21 +26,6 @@
 
 enum { MIB = 1024 * 1024 };
 
-static const char *const names[] = {
-	[FILES_MAKE] = "make its folder",        [FILES_SAVE] = "open files to save it",
-	[FILES_KEEP] = "keep what was saved",    [FILES_LOAD] = "open what was saved",
-	[FILES_RUNS] = "drop what was saved",    [FILES_PAUSED] = "drop a save",
-	[FILES_REMOVE] = "remove its folder",    [FILES_SNAP_OPEN] = "open files to copy it",
-	[FILES_SNAP_JOIN] = "make a snapshot",   [FILES_SNAP_KEEP] = "keep a snapshot",
-	[FILES_SNAP_DROP] = "remove a snapshot", [FILES_SNAP_PAUSED] = "copy what was saved of it",
-	[FILES_BASE] = "read a template",        [FILES_DISK] = "read its disk",
-};
-
-const char *files_verb_name(enum files_verb v)
-{
-	return names[v];
-}
-
 int files_work_room(int root, uint64_t needed_mib, struct err *err)
 {
 	struct statvfs v;
@@ -318,9 +303,10 @@ static int is_saved(const struct files_work *w, struct err *err)
 	return there < 0 && err->code == ERR_INVALID ? 1 : there; /* no file: nothing of ours */
 }
 
-static int tidy(struct files_work *w, bool runs, struct err *err)
+static int tidy(struct files_work *w, struct err *err)
 {
 	AUTO(auto_close) int folder = open_folder(w, err);
+	bool runs = w->order.verb == FILES_RUNS;
 
 	/* the description first: by it the rest would be believed */
 	if (folder < 0 || (runs && row_file_drop(w->root, w->order.id, false, err) < 0))
@@ -385,47 +371,35 @@ static int remove_all(struct files_work *w, struct err *err)
 
 /* --- one job ------------------------------------------------------------------------------ */
 
+static const struct {
+	const char *name;
+	int (*run)(struct files_work *w, struct err *err);
+} verbs[] = {
+	[FILES_MAKE] = { "make its folder", make },
+	[FILES_SAVE] = { "open files to save it", save },
+	[FILES_KEEP] = { "keep what was saved", keep },
+	[FILES_LOAD] = { "open what was saved", load },
+	[FILES_RUNS] = { "drop what was saved", tidy },
+	[FILES_PAUSED] = { "drop a save", tidy },
+	[FILES_REMOVE] = { "remove its folder", remove_all },
+	[FILES_SNAP_OPEN] = { "open files to copy it", snapshot_work_do },
+	[FILES_SNAP_JOIN] = { "make a snapshot", snapshot_work_do },
+	[FILES_SNAP_KEEP] = { "keep a snapshot", snapshot_work_do },
+	[FILES_SNAP_DROP] = { "remove a snapshot", snapshot_work_do },
+	[FILES_SNAP_PAUSED] = { "copy what was saved of it", snapshot_work_do },
+	[FILES_BASE] = { "read a template", files_base_read },
+	[FILES_DISK] = { "read its disk", files_disk_read },
+};
+
+const char *files_verb_name(enum files_verb v)
+{
+	return verbs[v].name;
+}
+
 int files_work_do(struct files_work *w, struct err *err)
 {
-	int rc = -1;
+	int rc = verbs[w->order.verb].run(w, err);
 
-	switch (w->order.verb) {
-	case FILES_MAKE:
-		rc = make(w, err);
-		break;
-	case FILES_SAVE:
-		rc = save(w, err);
-		break;
-	case FILES_KEEP:
-		rc = keep(w, err);
-		break;
-	case FILES_LOAD:
-		rc = load(w, err);
-		break;
-	case FILES_DISK:
-		rc = files_disk_read(w, err);
-		break;
-	case FILES_RUNS:
-	case FILES_PAUSED:
-		rc = tidy(w, w->order.verb == FILES_RUNS, err);
-		break;
-	case FILES_REMOVE:
-		rc = remove_all(w, err);
-		break;
-	case FILES_SNAP_OPEN:
-	case FILES_SNAP_PAUSED:
-	case FILES_SNAP_JOIN:
-	case FILES_SNAP_KEEP:
-		rc = snapshot_work_do(w, err);
-		break;
-	case FILES_BASE:
-		rc = files_base_read(w, err);
-		break;
-	case FILES_SNAP_DROP:
-		files_hold(&w->held, w->snapshots, w->order.into);
-		rc = snapshot_work_do(w, err);
-		break;
-	}
 	if (rc < 0 && (err->sys == ENOSPC || err->sys == EDQUOT))
 		err->code = ERR_NO_SPACE;
 	return rc;

@@ -416,6 +416,7 @@ static int drop(struct files_work *w, struct err *err)
 {
 	char name[NAME_SIZE];
 
+	files_hold(&w->held, w->snapshots, w->order.into);
 	new_name(w, name);
 	if (folder_remove(w->snapshots, name, err) < 0)
 		return -1;
