@@ -43,6 +43,11 @@ int door_open(struct loop *l, const char *path, uid_t uid, gid_t gid, struct doo
 /* Unanswered requests are forgotten: none may be answered after. NULL is fine. */
 void door_close(struct gateway_door *d);
 
+/* What is done about a request of one verb. */
+struct node;
+typedef void verb_fn(struct node *n, struct door_asked *a, const struct node_request *rq,
+		     struct bytes text);
+
 /* Tag and text_len are filled in. Takes the descriptors. `after` follows the struct: the text, or
  * entries. A gateway that does not read is dropped after a bounded queue. */
 void door_answer(struct door_asked *a, const struct node_reply *r, struct bytes after,

@@ -9,8 +9,7 @@ struct fork;
 struct secret_change;
 
 /* NODE_FORK */
-void fork_ask(struct node *n, struct door_asked *a, const struct node_request *rq,
-	      struct bytes text);
+verb_fn fork_ask;
 void forks_close(struct node *n); /* at node's own end */
 
 /* For network_secrets.c: of those whose creates are not there yet. */

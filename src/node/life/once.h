@@ -14,7 +14,6 @@
 #include "base/bytes.h"
 #include "node/door/gateway_door.h"
 
-struct node;
 struct once;
 
 enum {
@@ -36,5 +35,4 @@ bool once_take(struct node *n, struct door_asked *a, const struct node_request *
 /* Does anybody wait for it, and is there time? Else it is refused. */
 bool once_wanted(struct door_asked *a, const struct node_request *rq);
 /* NODE_GIVE_UP */
-void once_give_up_ask(struct node *n, struct door_asked *a, const struct node_request *rq,
-		      struct bytes text);
+verb_fn once_give_up_ask;

@@ -13,9 +13,6 @@ enum {
 	SIGNED_WAITING_MAX = 512, /* questions; more are refused */
 };
 
-struct node_request;
-struct door_asked;
-
 struct signed_search {
 	struct files_query query;
 	struct signed_url url; /* borrows from query */
@@ -43,5 +40,4 @@ struct signed_searches { /* of one node, in the order they came */
 
 void signed_open(struct node *n);
 void signed_close(struct node *n); /* nobody is answered */
-void signed_ask(struct node *n, struct door_asked *a, const struct node_request *rq,
-		struct bytes text);
+verb_fn signed_ask;

@@ -26,8 +26,7 @@ void takings_close(struct node *n);                           /* at node's own e
 bool takings_need(const struct node *n, const char *base_id); /* is any made on this template? */
 
 /* NODE_SNAPSHOT */
-void snapshot_ask(struct node *n, struct door_asked *a, const struct node_request *rq,
-		  struct bytes text);
+verb_fn snapshot_ask;
 
 /* For pause.c. */
 void taking_order(const struct taking *t, enum files_verb verb, struct files_order *ret);

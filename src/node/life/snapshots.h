@@ -73,7 +73,5 @@ struct snapshot *snapshots_by_token(const struct node *n, const char *token);
 void snapshots_undo(struct node *n, const char *token);               /* nobody was told of it */
 void snapshot_answer(const struct snapshot *p, struct door_asked *a); /* what it is */
 
-void snapshots_list(struct node *n, struct door_asked *a, const struct node_request *rq,
-		    struct bytes text);
-void snapshots_delete(struct node *n, struct door_asked *a, const struct node_request *rq,
-		      struct bytes text);
+verb_fn snapshots_list;
+verb_fn snapshots_delete;

@@ -1,16 +1,13 @@
 /* network_secrets.h - sealed values that rules of headers name: another one, or none any more. */
 #pragma once
 
-#include "node/protocol.h"
+#include "node/door/gateway_door.h"
 #include "wire/json.h"
 
 enum {
 	SECRETS_LOOK_MS = 50,        /* one is on its way to another state: how often to look */
 	SECRETS_WAIT_MS = 60 * 1000, /* and for how long */
 };
-
-struct node;
-struct door_asked;
 
 struct secret_change {
 	char team[NODE_ID_MAX + 1];
@@ -25,9 +22,7 @@ bool secret_change_text(const struct secret_change *c, char **text);
 /* NODE_SECRET: answered when every sandbox of the team that uses it has it in its row, and those
  * that run have a worker that knows it. Snapshots have no rules: who is made of one has those of
  * its create, and a fork those of its source. */
-void secrets_ask(struct node *n, struct door_asked *a, const struct node_request *rq,
-		 struct bytes text);
+verb_fn secrets_ask;
 /* NODE_SEAL_KEY */
-void secrets_key_ask(struct node *n, struct door_asked *a, const struct node_request *rq,
-		     struct bytes text);
+verb_fn secrets_key_ask;
 void secrets_close(struct node *n);

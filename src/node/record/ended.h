@@ -9,7 +9,6 @@
 #include "node/journal/journal.h"
 #include "net/timer.h"
 
-struct node;
 struct sandbox;
 struct ended_search;
 
@@ -35,8 +34,7 @@ void ended_refuse(struct node *n, struct door_asked *a, const struct node_reques
 		  const struct err *err);
 
 /* NODE_ENDED */
-void ended_list(struct node *n, struct door_asked *a, const struct node_request *rq,
-		struct bytes text);
+verb_fn ended_list;
 
 /* What is written when `s` is gone. False: nobody ever had it. */
 bool ended_tombstone(const struct sandbox *s, struct node_tombstone *ret);

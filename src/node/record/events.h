@@ -7,7 +7,6 @@
 #include "base/bytes.h"
 #include "node/door/gateway_door.h"
 
-struct node;
 struct sandbox;
 
 enum {
@@ -37,7 +36,6 @@ void events_done(struct events *e);
 
 /* NODE_LOGS: those after after_ns and before until_ns (0: all), the newest first with NODE_NEWEST,
  * at most `count` (0: all), as [{"timestamp","level","message","fields":{"event"}}]. */
-void events_ask(struct node *n, struct door_asked *a, const struct node_request *rq,
-		struct bytes text);
+verb_fn events_ask;
 int events_put(const struct events *e, const struct node_request *rq, struct buf *out,
 	       struct err *err) NODISCARD;

@@ -12,7 +12,6 @@
 #include "node/record/history.h"
 #include "node/record/vm_group.h"
 
-struct node;
 struct sandbox;
 
 enum {
@@ -35,8 +34,7 @@ void metrics_close(struct node *n);
 void metrics_done(struct metrics *m);
 
 /* NODE_METRICS */
-void metrics_ask(struct node *n, struct door_asked *a, const struct node_request *rq,
-		 struct bytes text);
+verb_fn metrics_ask;
 
 /* From two samples, `ns` apart. False: they are of two VMs. */
 bool metrics_point(const struct vm_usage *before, const struct vm_usage *now, uint64_t ns,

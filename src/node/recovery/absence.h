@@ -14,7 +14,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "base/err.h"
+#include "node/door/gateway_door.h"
 #include "wire/json.h"
 
 enum {
@@ -41,10 +41,6 @@ struct absence { /* part of node */
 	size_t n, n_kept;
 };
 
-struct bytes;
-struct door_asked;
-struct node;
-struct node_request;
 struct sandbox;
 
 void absence_judge(struct node *n);   /* a look at all of warden's list is complete */
@@ -52,5 +48,4 @@ void absence_over(struct sandbox *s); /* it was seen */
 int absence_check(const struct sandbox *s, struct err *err) NODISCARD; /* -1: it is absent */
 int absence_describe(const struct node *n, json_t *status) NODISCARD;
 /* NODE_CONFIRM_LOST */
-void absence_confirm(struct node *n, struct door_asked *a, const struct node_request *rq,
-		     struct bytes text);
+verb_fn absence_confirm;
