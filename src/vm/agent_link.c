@@ -117,44 +117,18 @@ static int ask(struct agent_link *l, const struct question *q, uint64_t ms, agen
 	return 0;
 }
 
-int agent_link_health(struct agent_link *l, uint64_t ms, agent_done_fn *on_done, struct err *err)
+int agent_link_ask(struct agent_link *l, enum agent_question what, uint64_t ms,
+		   agent_done_fn *on_done, struct err *err)
 {
-	return ask(l, &(struct question){ .name = "health", .method = "GET", .path = "/health" },
-		   ms, on_done, err);
-}
+	static const struct question questions[] = {
+		[AGENT_HEALTH] = { "health", "GET", "/health" },
+		[AGENT_CLOCK] = { "clock", "GET", "/control/clock", .wants_clock = true },
+		[AGENT_FREEZE] = { "freeze", "POST", "/control/freeze" },
+		[AGENT_FREEZE_SURELY] = { "freeze", "POST", "/control/freeze?sure=1" },
+		[AGENT_FREEZE_DISK] = { "freeze", "POST", "/control/freeze?flush=1" },
+	};
 
-int agent_link_clock(struct agent_link *l, uint64_t ms, agent_done_fn *on_done, struct err *err)
-{
-	return ask(l,
-		   &(struct question){ .name = "clock",
-				       .method = "GET",
-				       .path = "/control/clock",
-				       .wants_clock = true },
-		   ms, on_done, err);
-}
-
-static int freeze(struct agent_link *l, const char *path, uint64_t ms, agent_done_fn *on_done,
-		  struct err *err)
-{
-	return ask(l, &(struct question){ .name = "freeze", .method = "POST", .path = path }, ms,
-		   on_done, err);
-}
-
-int agent_link_freeze(struct agent_link *l, uint64_t ms, agent_done_fn *on_done, struct err *err)
-{
-	return freeze(l, "/control/freeze", ms, on_done, err);
-}
-
-int agent_link_freeze_surely(struct agent_link *l, uint64_t ms, agent_done_fn *on_done,
-			     struct err *err)
-{
-	return freeze(l, "/control/freeze?sure=1", ms, on_done, err);
-}
-
-int agent_link_freeze_disk(struct agent_link *l, uint64_t ms, agent_done_fn *on_done,
-			   struct err *err)
-{
-	return freeze(l, "/control/freeze?flush=1", ms, on_done, err);
+	return ask(l, &questions[what], ms, on_done, err);
 }
 
 void agent_link_prove(struct agent_link *l, const char *control_token)

@@ -17,6 +17,9 @@ struct agent_answer {
 	uint64_t sent_wall_ns, got_wall_ns; /* by the host's clock: the truth lies between */
 };
 
+struct agent_link;
+typedef void agent_done_fn(struct agent_link *l, const struct agent_answer *ret,
+			   const struct err *err);
 struct agent_link { /* embedded by the owner; all zero: closed */
 	struct http_client *client;
 	struct http_call call;
@@ -26,12 +29,8 @@ struct agent_link { /* embedded by the owner; all zero: closed */
 	char control_token[AGENT_TOKEN_MAX + 1]; /* sent with every question when not empty */
 	/* Once per question, from the loop. ERR_UNAVAILABLE and ERR_TIMEOUT: the link is of no
 	 * more use. ERR_INTERNAL: the agent said no. */
-	void (*on_done)(struct agent_link *l, const struct agent_answer *ret,
-			const struct err *err);
+	agent_done_fn *on_done;
 };
-
-typedef void agent_done_fn(struct agent_link *l, const struct agent_answer *ret,
-			   const struct err *err);
 
 /* Takes the stream in any case. */
 int agent_link_open(struct agent_link *l, struct stream *s, struct err *err) NODISCARD;
@@ -39,19 +38,20 @@ int agent_link_open(struct agent_link *l, struct stream *s, struct err *err) NOD
 void agent_link_prove(struct agent_link *l, const char *control_token);
 void agent_link_close(struct agent_link *l); /* no callback follows; a second time does nothing */
 
+enum agent_question {
+	AGENT_HEALTH,
+	AGENT_CLOCK,
+	/* The user's processes alone: given up soon; or tried for seconds; or, what takes longer,
+	 * with the guest's disk written back after it, for when its memory will not be there to do
+	 * so later. */
+	AGENT_FREEZE,
+	AGENT_FREEZE_SURELY,
+	AGENT_FREEZE_DISK,
+};
+
 /* Failure (-1) means that on_done will not come. */
-int agent_link_health(struct agent_link *l, uint64_t ms, agent_done_fn *on_done,
-		      struct err *err) NODISCARD;
-int agent_link_clock(struct agent_link *l, uint64_t ms, agent_done_fn *on_done,
-		     struct err *err) NODISCARD;
-/* The user's processes alone: given up soon; or tried for seconds; or, what takes longer, with the
- * guest's disk written back after it, for when its memory will not be there to do so later. */
-int agent_link_freeze(struct agent_link *l, uint64_t ms, agent_done_fn *on_done,
-		      struct err *err) NODISCARD;
-int agent_link_freeze_surely(struct agent_link *l, uint64_t ms, agent_done_fn *on_done,
-			     struct err *err) NODISCARD;
-int agent_link_freeze_disk(struct agent_link *l, uint64_t ms, agent_done_fn *on_done,
-			   struct err *err) NODISCARD;
+int agent_link_ask(struct agent_link *l, enum agent_question what, uint64_t ms,
+		   agent_done_fn *on_done, struct err *err) NODISCARD;
 
 /* After success the link goes on with the identity's control token; one that says `resume` is
  * asked with it already. */

@@ -57,7 +57,7 @@ static void on_identity(struct agent_link *l, const struct agent_answer *a, cons
 	steps_add(w->steps, "identity");
 	if (!w->check_health)
 		finish(w, NULL);
-	else if (agent_link_health(l, AGENT_QUESTION_MS, on_health, &mine) < 0)
+	else if (agent_link_ask(l, AGENT_HEALTH, AGENT_QUESTION_MS, on_health, &mine) < 0)
 		finish(w, &mine);
 }
 
@@ -121,7 +121,7 @@ static void on_clock(struct agent_link *l, const struct agent_answer *a, const s
 	w->clock.probes = probes;
 	if (is_enough(w))
 		tell(w);
-	else if (agent_link_clock(l, AGENT_QUESTION_MS, on_clock, &mine) < 0)
+	else if (agent_link_ask(l, AGENT_CLOCK, AGENT_QUESTION_MS, on_clock, &mine) < 0)
 		finish(w, &mine);
 }
 
@@ -159,7 +159,7 @@ static void probe_again(struct timer *t)
 	w->clock = (struct agent_clock){ .uncertainty_ns = UINT64_MAX };
 	w->probed_ns = clock_mono_ns();
 	w->busy = true;
-	if (agent_link_clock(&w->link, AGENT_QUESTION_MS, on_clock, &err) < 0)
+	if (agent_link_ask(&w->link, AGENT_CLOCK, AGENT_QUESTION_MS, on_clock, &err) < 0)
 		finish(w, &err);
 }
 
@@ -191,7 +191,7 @@ int agent_wake_start(struct agent_wake *w, struct stream *s, const struct agent_
 				  .busy = true };
 	if (agent_link_open(&w->link, s, err) < 0)
 		return -1;
-	if (agent_link_clock(&w->link, AGENT_QUESTION_MS, on_clock, err) < 0) {
+	if (agent_link_ask(&w->link, AGENT_CLOCK, AGENT_QUESTION_MS, on_clock, err) < 0) {
 		agent_link_close(&w->link);
 		return -1;
 	}

@@ -231,7 +231,7 @@ static void build_freeze(struct build *b)
 
 	build_begin(b, "freeze", BUILD_FREEZE_MS + MACHINE_COMMAND_MS);
 	b->next = on_frozen;
-	if (agent_link_freeze_disk(&b->agent, BUILD_FREEZE_MS, on_agent, &err) < 0)
+	if (agent_link_ask(&b->agent, AGENT_FREEZE_DISK, BUILD_FREEZE_MS, on_agent, &err) < 0)
 		build_fail(b, &err);
 }
 
@@ -379,7 +379,7 @@ static void on_boot_dialled(struct agent_dial *d, struct stream *s, const struct
 	if (!s)
 		build_fail(b, err);
 	else if (agent_link_open(&b->agent, s, &mine) < 0 ||
-		 agent_link_health(&b->agent, HEALTH_MS, on_agent, &mine) < 0)
+		 agent_link_ask(&b->agent, AGENT_HEALTH, HEALTH_MS, on_agent, &mine) < 0)
 		build_fail(b, &mine);
 }
 

@@ -275,10 +275,10 @@ static void on_frozen(struct agent_link *l, const struct agent_answer *a, const 
 static int freeze(struct save *s, struct err *err)
 {
 	if (s->spec.disk_only)
-		return agent_link_freeze_disk(&s->link, SAVE_FLUSH_MS, on_frozen, err);
+		return agent_link_ask(&s->link, AGENT_FREEZE_DISK, SAVE_FLUSH_MS, on_frozen, err);
 	if (s->spec.must_freeze)
-		return agent_link_freeze_surely(&s->link, SAVE_SURE_MS, on_frozen, err);
-	return agent_link_freeze(&s->link, SAVE_FREEZE_MS, on_frozen, err);
+		return agent_link_ask(&s->link, AGENT_FREEZE_SURELY, SAVE_SURE_MS, on_frozen, err);
+	return agent_link_ask(&s->link, AGENT_FREEZE, SAVE_FREEZE_MS, on_frozen, err);
 }
 
 static void on_dialled(struct agent_dial *d, struct stream *stream, const struct err *failed)

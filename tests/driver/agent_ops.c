@@ -274,9 +274,7 @@ static void on_clock(struct agent_link *l, const struct agent_answer *answer, co
 			(json_int_t)answer->realtime_ns));
 }
 
-static void with_link(struct agent_op *a, struct stream *s,
-		      int (*ask)(struct agent_link *l, uint64_t ms, agent_done_fn *on_done,
-				 struct err *err),
+static void with_link(struct agent_op *a, struct stream *s, enum agent_question what,
 		      agent_done_fn *on_done)
 {
 	struct err err;
@@ -286,23 +284,23 @@ static void with_link(struct agent_op *a, struct stream *s,
 		return;
 	}
 	snprintf(a->link.control_token, sizeof(a->link.control_token), "%s", a->control_token);
-	if (ask(&a->link, DRIVER_AGENT_MS, on_done, &err) < 0)
+	if (agent_link_ask(&a->link, what, DRIVER_AGENT_MS, on_done, &err) < 0)
 		fail(a, &err);
 }
 
 static void with_health(struct agent_op *a, struct stream *s)
 {
-	with_link(a, s, agent_link_health, on_control);
+	with_link(a, s, AGENT_HEALTH, on_control);
 }
 
 static void with_freeze(struct agent_op *a, struct stream *s)
 {
-	with_link(a, s, agent_link_freeze, on_control);
+	with_link(a, s, AGENT_FREEZE, on_control);
 }
 
 static void with_clock(struct agent_op *a, struct stream *s)
 {
-	with_link(a, s, agent_link_clock, on_clock);
+	with_link(a, s, AGENT_CLOCK, on_clock);
 }
 
 void run_health(struct op *o)

@@ -350,11 +350,11 @@ static int ask(struct agent_link *l, uint64_t what, struct err *err)
 {
 	switch (what) {
 	case 0:
-		return agent_link_health(l, QUESTION_MS, on_link, err);
+		return agent_link_ask(l, AGENT_HEALTH, QUESTION_MS, on_link, err);
 	case 1:
-		return agent_link_clock(l, QUESTION_MS, on_link, err);
+		return agent_link_ask(l, AGENT_CLOCK, QUESTION_MS, on_link, err);
 	case 2:
-		return agent_link_freeze(l, QUESTION_MS, on_link, err);
+		return agent_link_ask(l, AGENT_FREEZE, QUESTION_MS, on_link, err);
 	default:
 		return agent_link_identity(l, &e.identity, 1, QUESTION_MS, on_link, err);
 	}
