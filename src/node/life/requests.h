@@ -4,8 +4,6 @@
 #include "base/bytes.h"
 #include "node/life/sandbox.h"
 
-typedef verb_fn verb_fn;
-
 void requests_open(struct node *n);
 void requests_close(struct node *n);
 /* As if it had been asked just now. */
