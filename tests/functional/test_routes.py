@@ -4,6 +4,8 @@ The routes are those that `hotcell-gateway --routes` prints: one that is not in 
 is forgotten.
 """
 
+import pathlib
+import re
 import subprocess
 
 import pytest
@@ -11,6 +13,7 @@ import pytest
 from server import Server
 from warden import build_dir
 
+TOP = pathlib.Path(__file__).resolve().parents[2]
 WRONG_KEY = "e2b_" + "0123456789abcdef" * 2 + "01234567"
 
 # (method, path): (status for the right key, body). 501 is a route of the API that is not built yet.
@@ -148,6 +151,13 @@ def ids(route):
 
 def test_the_table_has_every_route():
     assert {(method, path) for method, path, _ in ALL} == set(ROUTES)
+
+
+def test_the_page_has_every_route_of_the_admin_door():
+    page = (TOP / "docs/admin-api.md").read_text()
+    named = {(method, re.sub("{.*?}", "{}", path.split("?")[0]))
+             for method, path in re.findall(r"`([A-Z]+) (/admin/[^` ]*)`", page)}
+    assert {(method, re.sub("{.*?}", "{}", path)) for method, path, who in ALL if who == "admin"} == named
 
 
 @pytest.mark.parametrize("route", PUBLIC, ids=ids)
