@@ -44,6 +44,29 @@ static enum decode expected(struct bytes in)
 	return in.len >= ENVELOPE_HEAD + len ? DECODE_OK : DECODE_MORE;
 }
 
+/* Whole or byte by byte, it ends between two messages or it does not. */
+static void check_follow(struct bytes in)
+{
+	struct envelope_place whole = { 0 }, slow = { 0 };
+	bool between = true;
+	struct bytes left = in;
+
+	envelope_follow(&whole, in);
+	for (size_t i = 0; i < in.len; i++)
+		envelope_follow(&slow, bytes_head(bytes_tail(in, i), 1));
+	while (left.len > 0 && between) {
+		uint64_t len = ENVELOPE_HEAD;
+
+		for (size_t i = 1, n = 0; i < ENVELOPE_HEAD && left.len >= ENVELOPE_HEAD; i++) {
+			n = n * 256 + left.ptr[i];
+			len = ENVELOPE_HEAD + n;
+		}
+		between = left.len >= len && !(left.ptr[0] & ENVELOPE_END);
+		left = bytes_tail(left, len);
+	}
+	MUST(envelope_between(&whole) == between && envelope_between(&slow) == between);
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
 	struct bytes in = { data, size };
@@ -54,6 +77,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	enum decode got;
 
 	check_report(in);
+	check_follow(in);
 	got = envelope_decode(in, LIMIT, &e, &used, &err);
 	MUST(got == expected(in));
 	switch (got) {

@@ -2,13 +2,15 @@
  * tunnel, TLS. The input is a script of steps of clients, guests and node in any order.
  *
  * Whatever they do: nobody aborts, everything is let go at the end, what a client hears begins as
- * an answer, and what lets a client in is not told to the guest.
+ * an answer, and what lets a client in is not told to the guest; nor is what a client says of who
+ * it is, and nobody is counted who has left.
  */
 #include <netinet/in.h>
 #include <sys/socket.h>
 
 #include "fuzz/relay_node.h"
 #include "fuzz/sent.h"
+#include "gateway/proxies.h"
 #include "net/fd_stream.h"
 #include "tls/tls_stream.h"
 
@@ -21,7 +23,12 @@ enum {
 	KEPT = 4096,  /* of what somebody hears */
 };
 
-enum { SPEC_SHORT = 1 << 0, SPEC_AGENT_SHORT = 1 << 1, SPEC_CROWDED = 1 << 2 };
+enum {
+	SPEC_SHORT = 1 << 0,
+	SPEC_AGENT_SHORT = 1 << 1,
+	SPEC_CROWDED = 1 << 2,
+	SPEC_LISTED = 1 << 3
+};
 
 struct party {  /* a client or a guest */
 	int fd; /* -1: not there */
@@ -34,6 +41,7 @@ static struct {
 	struct loop *l;
 	struct gateway g;
 	struct http_server http;
+	struct proxies proxies;
 	struct node_link node;
 	int door[DOORS];
 	uint16_t port[DOORS];
@@ -121,6 +129,21 @@ static void check_client(const struct party *p)
 }
 
 /* What opens the door stays at the door. */
+/* One address, from us; nothing else that says such things. */
+static void check_forwarded(const char *head)
+{
+	static const char ours[] = "\nX-Forwarded-For: ";
+	const char *at = strcasestr(head, "\nx-forwarded-for:"), *end;
+
+	MUST(!strcasestr(head, "\nx_forwarded_for:") && !strcasestr(head, "\nforwarded:"));
+	if (!at)
+		return;
+	MUST(strncmp(at, ours, sizeof(ours) - 1) == 0);
+	MUST(!strcasestr(at + 1, "\nx-forwarded-for:"));
+	end = strchr(at, '\r');
+	MUST(!end || !memchr(at, ',', (size_t)(end - at)));
+}
+
 static void check_guest(struct party *p)
 {
 	char *end = strstr(p->heard, "\r\n\r\n");
@@ -128,6 +151,7 @@ static void check_guest(struct party *p)
 	if (end)
 		*end = '\0';
 	MUST(!strcasestr(p->heard, "\n" RELAY_TRAFFIC_TOKEN ":"));
+	check_forwarded(p->heard);
 	MUST(p->door != 0 || strncmp(p->heard, "GET /control/", 13) != 0);
 }
 
@@ -255,6 +279,10 @@ static void client_ask(struct party *p, uint8_t which, uint8_t how)
 		put(p, BYTES_LIT(RELAY_TRAFFIC_TOKEN ": sesame\r\n"));
 	if (how & 32)
 		put(p, BYTES_LIT("x-access-token: tok\r\n"));
+	if (how & 64)
+		put(p, BYTES_LIT("x-forwarded-for: 198.51.100.1, 203.0.113.9\r\n"));
+	if (how & 128)
+		put(p, BYTES_LIT("x_forwarded_for: 198.51.100.1\r\nforwarded: 198.51.100.1\r\n"));
 	put(p, BYTES_LIT("\r\n"));
 }
 
@@ -377,6 +405,8 @@ static void on_request(struct http_server *sv, struct http_request *rq)
 	struct dispatch to;
 
 	(void)sv;
+	if (!proxies_admit(&w.proxies, rq))
+		return;
 	dispatch_find(http_request_head(rq), "", &to);
 	if (to.plane == PLANE_API)
 		http_fail(rq, 404, "api");
@@ -419,6 +449,9 @@ static void world_open(struct tls_context *tls, uint8_t spec)
 	w.g = (struct gateway){ .loop = w.l, .node = &w.node, .guest_tls = tls };
 	if (spec & SPEC_CROWDED)
 		w.g.relays.max = 1;
+	if (spec & SPEC_LISTED)
+		MUST(proxies_parse(&w.proxies, "192.0.2.7", &err) == 0);
+	w.proxies.requests_max = 2;
 	MUST(guest_cache_open(&w.g, &err) == 0);
 	w.g.guests->address = "127.0.0.1";
 	w.g.guests->agent_port = w.port[0];
@@ -433,6 +466,8 @@ static void world_close(void)
 	guest_cache_close(w.g.guests);
 	MUST(!w.node.calls && w.http.n_conns == 0 && !w.http.waiting.first);
 	MUST(w.g.relays.n == 0 && !w.g.relays.oldest && !w.g.relays.newest);
+	for (size_t i = 0; i < ADDRESS_BUCKETS; i++)
+		MUST(!w.proxies.requests.buckets[i]);
 	timer_stop(&w.node.answer);
 	for (size_t i = 0; i < CLIENTS; i++)
 		client_part(&w.client[i]);

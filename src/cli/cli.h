@@ -23,6 +23,7 @@ struct cli {
 	bool boot;                      /* of resume: from the disk alone */
 	uint64_t count;                 /* of fork; 0: not given */
 	const char *limits[CLI_LIMITS]; /* of keys and teams limits; NULL: as it is */
+	const char *tls_dir, *owner;    /* of tls: the gateway's tls_dir, and whose its keys are */
 	/* what doctor looks at */
 	bool leaks;
 	const char *state_dir, *data_dir, *cgroup, *qemu;

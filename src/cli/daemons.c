@@ -31,6 +31,25 @@ static void look_server(const struct told *t, struct finding *f)
 		finding_set(f, VERDICT_OK, NULL, "all daemons answer");
 }
 
+/* Do the names that clients are told lead here? */
+static void look_names(const struct told *t, struct finding *f)
+{
+	static const char fix[] =
+		"set domain = NAME in gateway.conf and restart hotcell-gateway; for one machine "
+		"or a LAN `hotcell tls init` makes the certificates and says what else to do";
+	const char *domain = json_string_value(json_object_get(t->gateway, "domain"));
+
+	if (!t->gateway)
+		finding_set(f, VERDICT_WARN, "see what is said of `server`",
+			    "not known: the gateway cannot be asked");
+	else if (!domain)
+		finding_set(f, VERDICT_WARN, fix,
+			    "domain is not set: getHost() is made of what each client calls the "
+			    "gateway by");
+	else
+		finding_set(f, VERDICT_OK, NULL, "sandboxes are PORT-ID.%s", domain);
+}
+
 /* "id: why" of each that was told, as much of it as fits. */
 static void name_rows(const json_t *rows, char *ret, size_t size)
 {
@@ -198,8 +217,72 @@ static void look_templates(const struct told *told, struct finding *f)
 			    "%zu damaged or missing%s", seen.lost, seen.text);
 }
 
+enum { DAY_S = 24 * 3600, EXPIRES_WARN_S = 14 * DAY_S };
+
+struct certs_seen {
+	size_t served, refused, soon, over;
+	char text[768]; /* what is wrong with each, as much of it as fits */
+};
+
+static void see_certificate(const json_t *c, struct certs_seen *seen)
+{
+	const char *name = json_string_value(json_object_get(c, "name"));
+	const char *refused = json_string_value(json_object_get(c, "refused"));
+	long long left = json_integer_value(json_object_get(c, "secondsLeft"));
+
+	if (!name)
+		return;
+	if (refused) {
+		seen->refused++;
+		add(seen->text, sizeof(seen->text),
+		    "%.64s is not served as it is in its file: %.200s", name, refused);
+	}
+	if (!json_is_true(json_object_get(c, "served")))
+		return;
+	seen->served++;
+	seen->over += left <= 0;
+	seen->soon += left > 0 && left < EXPIRES_WARN_S;
+	if (left <= 0)
+		add(seen->text, sizeof(seen->text), "%.64s expired", name);
+	else if (left < EXPIRES_WARN_S)
+		add(seen->text, sizeof(seen->text), "%.64s expires in %lld days", name,
+		    left / DAY_S);
+}
+
+/* May clients come over TLS, and for how long? */
+static void look_tls(const struct told *t, struct finding *f)
+{
+	struct certs_seen seen = { 0 };
+	const json_t *c;
+	size_t i;
+
+	if (!t->tls) {
+		finding_set(f, VERDICT_OK, NULL, "%s",
+			    t->why ? "not known" : "not spoken (listen_tls)");
+		return;
+	}
+	json_array_foreach(json_object_get(t->tls, "certificates"), i, c) see_certificate(c, &seen);
+	if (!json_is_true(json_object_get(t->tls, "signer")))
+		finding_set(f, VERDICT_FAIL, "start hotcell-signer, and read its log",
+			    "the signer does not answer: nobody can connect anew");
+	else if (seen.served == 0 || seen.over > 0)
+		finding_set(f, VERDICT_FAIL,
+			    "put fullchain.pem and privkey.pem into a folder of tls_dir: see "
+			    "docs/operations.md, TLS",
+			    "%s", seen.text[0] ? seen.text : "there is no certificate");
+	else if (seen.refused > 0 || seen.soon > 0)
+		finding_set(f, VERDICT_WARN,
+			    "renew it, or put the pair right: see "
+			    "docs/operations.md, TLS",
+			    "%s", seen.text);
+	else
+		finding_set(f, VERDICT_OK, NULL, "%zu certificates are served", seen.served);
+}
+
 const struct told_check daemon_checks[] = {
 	{ "server", look_server, false },
+	{ "names", look_names, false },
+	{ "tls", look_tls, false },
 	{ "journal", look_journal, true },
 	{ "vms", look_vms, true },
 	{ "saved", look_saved, true },

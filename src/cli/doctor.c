@@ -60,10 +60,14 @@ static void check_daemons(struct report *r)
 
 	if (cli_ask(r->cli, &(struct cli_request){ .path = "/admin/status" }, &status, &err) < 0)
 		t.why = err.msg;
+	t.gateway = json_object_get(status, "gateway");
 	t.node = json_object_get(status, "node");
 	t.mismatches = json_object_get(status, "mismatches");
+	t.tls = json_object_get(status, "tls");
 	if (!json_is_object(t.node))
 		t.node = NULL;
+	if (!json_is_object(t.tls))
+		t.tls = NULL;
 	for (size_t i = 0; i < n_daemon_checks; i++) {
 		struct finding f = { 0 };
 

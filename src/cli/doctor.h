@@ -23,8 +23,10 @@ extern const size_t n_host_checks;
 
 struct told { /* the daemons' answers, asked for once */
 	const struct cli *cli;
-	const json_t *node;       /* its status; NULL: it cannot be asked */
+	const json_t *gateway;    /* its status; NULL: it cannot be asked */
+	const json_t *node;       /* the same of node */
 	const json_t *mismatches; /* of daemons of different versions, in words */
+	const json_t *tls;        /* what the gateway says of it; NULL: it is not spoken */
 	const char *why;          /* not even the gateway can; NULL: it can */
 };
 

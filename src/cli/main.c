@@ -11,8 +11,10 @@
 #include "cli/sandboxes.h"
 #include "cli/say.h"
 #include "cli/snapshots.h"
+#include "cli/tls.h"
 
-#define DEFAULT_SOCKET "/run/hotcell-gateway/admin.sock"
+#define DEFAULT_TLS_DIR "/etc/hotcell/tls"
+#define DEFAULT_SOCKET  "/run/hotcell-gateway/admin.sock"
 
 struct command {
 	const char *name, *usage, *help;
@@ -52,6 +54,12 @@ static const struct command commands[] = {
 	{ "status", "status", "counts and limits of this host", status_run },
 	{ "confirm-lost", "confirm-lost",
 	  "sandboxes whose VMs the host does not find are lost: end them", confirm_lost_run },
+	{ "tls", "tls init [DOMAIN[:PORT]]",
+	  "an authority for DOMAIN alone, a certificate of it, and how to trust it", tls_run, 1,
+	  INT_MAX },
+	{ "tls", "tls renew", "what `tls init` made, when less than a third of its life is left" },
+	{ "tls", "tls install NAME FULLCHAIN PRIVKEY", "a certificate of your own, checked" },
+	{ "tls", "tls status", "certificates: names, issuer, days that are left" },
 	{ "doctor", "doctor [--leaks]", "can this host run sandboxes? is anything left over?",
 	  doctor_run },
 };
@@ -71,6 +79,9 @@ static void help(FILE *out)
 		"  --help, --version\n"
 		"\noptions of teams limits and keys limits; 0: no limit\n"
 		"  --sandboxes N, --vcpus N, --memory MIB, --disk MIB, --paused N\n"
+		"\noptions of tls\n"
+		"  --tls-dir DIR     the gateway's tls_dir, " DEFAULT_TLS_DIR "\n"
+		"  --owner USER      who alone may read the keys of servers, hotcell-signer\n"
 		"\noptions of doctor, as in warden's configuration\n"
 		"  --state DIR       its state_dir, /var/lib/hotcell\n"
 		"  --data DIR        node's data_dir, /var/lib/hotcell-node\n"
@@ -104,6 +115,8 @@ static const struct {
 	OPTION("memory", TEXT, limits[LIMIT_MEMORY]),
 	OPTION("disk", TEXT, limits[LIMIT_DISK]),
 	OPTION("paused", TEXT, limits[LIMIT_PAUSED]),
+	OPTION("tls-dir", TEXT, tls_dir),
+	OPTION("owner", TEXT, owner),
 	OPTION("state", TEXT, state_dir),
 	OPTION("data", TEXT, data_dir),
 	OPTION("cgroup", TEXT, cgroup),
@@ -180,6 +193,8 @@ static bool options_fit(const struct cli *c, const struct command *to)
 	for (size_t i = 0; i < CLI_LIMITS; i++)
 		if (c->limits[i] && !limits)
 			return false;
+	if ((c->tls_dir || c->owner) && to->run != tls_run)
+		return false;
 	if (c->none && !services)
 		return false;
 	return (!c->leaks || to->run == doctor_run) && (!c->all || to->run == ps_run) &&
@@ -195,6 +210,7 @@ static int run(struct cli *c, const char *name)
 			continue;
 		if (c->n_words < to->min || c->n_words > to->max || !options_fit(c, to))
 			return cli_usage(to->usage);
+		c->tls_dir = c->tls_dir ?: DEFAULT_TLS_DIR;
 		return to->run(c);
 	}
 	fprintf(stderr, "hotcell: there is no command `%s`\n  fix: hotcell --help\n", name);

@@ -44,10 +44,8 @@ static const char *fix_of(const struct err *err)
 	return "see the gateway's log";
 }
 
-int cli_fail(const struct cli *c, const struct err *err)
+int cli_fail_fix(const struct cli *c, const struct err *err, const char *fix)
 {
-	const char *fix = fix_of(err);
-
 	if (c->json)
 		fprintf(stderr, "{\"error\":\"%s\",", err_name(err->code));
 	if (c->json) {
@@ -63,6 +61,11 @@ int cli_fail(const struct cli *c, const struct err *err)
 	if (err->code == ERR_UNAVAILABLE || err->code == ERR_TIMEOUT)
 		return CLI_UNREACHABLE;
 	return CLI_FAILED;
+}
+
+int cli_fail(const struct cli *c, const struct err *err)
+{
+	return cli_fail_fix(c, err, fix_of(err));
 }
 
 int cli_usage(const char *usage)

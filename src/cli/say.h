@@ -5,6 +5,7 @@
 #include "cli/cli.h"
 
 int cli_fail(const struct cli *c, const struct err *err); /* says it; the exit status for it */
+int cli_fail_fix(const struct cli *c, const struct err *err, const char *fix); /* with this fix */
 int cli_usage(const char *usage);
 /* Was this the first word, with so many behind it? */
 bool cli_says(const struct cli *c, const char *word, int min, int max);

@@ -7,6 +7,7 @@
 
 #include "wire/http1_field.h"
 #include "wire/http1_host.h"
+#include "wire/ip.h"
 #include "wire/target.h"
 
 static const char missing_header[] = "missing header";
@@ -92,14 +93,26 @@ static void by_label(struct bytes port, struct bytes id, struct dispatch *ret)
 	name_sandbox(ret, (struct bytes){ small, id.len }, port);
 }
 
+/* A name without its port, and the setting, which may have one: the port that a client used is
+ * not always ours, with a proxy or a socket unit in between. */
+static bool is_domain(struct bytes host, const char *domain)
+{
+	struct bytes rest = bytes_str(domain), name = rest;
+
+	(void)bytes_cut(&rest, ':', &name);
+	if (host.len > 0 && host.ptr[host.len - 1] == '.')
+		host.len--;
+	return bytes_eq_nocase(host, name);
+}
+
 /* False: the host names no sandbox, nor tries to. */
 static bool by_host(const struct http1_head *head, const char *domain, struct dispatch *ret)
 {
 	struct bytes value = { 0 }, host, label, port_text, id;
 	uint16_t port;
 
-	if (http1_find(head, "host", &value) != 1 || bytes_eq_nocase(value, bytes_str(domain)) ||
-	    !http1_split_host(value, &host, &port) || bytes_eq_nocase(host, bytes_str(domain)))
+	if (http1_find(head, "host", &value) != 1 || !http1_split_host(value, &host, &port) ||
+	    is_domain(host, domain))
 		return false;
 	if (!bytes_cut(&host, '.', &label)) {
 		if (!split_label(host, &port_text, &id))
@@ -127,6 +140,17 @@ static bool is_signed(const struct http1_head *head)
 	return false;
 }
 
+/* Who calls an address has no names: E2B_SANDBOX_URL, on this host or on the way to a proxy. */
+static bool by_address(const struct http1_head *head)
+{
+	struct bytes value = { 0 }, host;
+	uint16_t port;
+	uint32_t ip;
+
+	return http1_find(head, "host", &value) == 1 && http1_split_host(value, &host, &port) &&
+	       host.len > 0 && (host.ptr[0] == '[' || ip4_parse(host, &ip));
+}
+
 void dispatch_find(const struct http1_head *head, const char *domain, struct dispatch *ret)
 {
 	struct bytes id = { 0 }, port = { 0 };
@@ -140,7 +164,7 @@ void dispatch_find(const struct http1_head *head, const char *domain, struct dis
 		by_headers(id, n_id, port, n_port, ret);
 	else if (!host && !is_signed(head))
 		*ret = (struct dispatch){ .plane = PLANE_API };
-	else if (!host && domain[0] == '\0')
+	else if (!host && (domain[0] == '\0' || by_address(head)))
 		*ret = (struct dispatch){ .plane = PLANE_SIGNED };
 	else if (!host) /* where names lead to sandboxes, a URL has one */
 		bad(ret, invalid_host);

@@ -6,12 +6,16 @@
 #pragma once
 
 #include "gateway/node_link.h"
+#include "gateway/parse/sandbox_domain.h"
 #include "gateway/relay/address_rates.h"
 #include "gateway/relay/relays.h"
 #include "http/server.h"
+#include "wire/json.h"
 
 struct api;         /* routes, keys, teams */
 struct guest_cache; /* what is known of sandboxes that have traffic */
+struct peers;       /* other gateways */
+struct arrivals;    /* clients that come over TLS */
 struct tls_context;
 
 /* Descriptors that guest_cache keeps for later, besides the two of each relayed connection. */
@@ -22,8 +26,11 @@ struct gateway {
 	struct node_link *node;
 	struct api *api;
 	struct guest_cache *guests;
-	struct tls_context *guest_tls; /* for ports that speak TLS: anybody's certificate */
-	char domain[256];              /* of sandboxes' host names; empty: none configured */
+	struct peers *peers;              /* NULL: there are none, as in tests */
+	struct tls_context *guest_tls;    /* for ports that speak TLS: anybody's certificate */
+	char domain[SANDBOX_DOMAIN_SIZE]; /* of sandboxes' host names; empty: none configured */
+	struct arrivals *arrivals;        /* NULL: TLS is not spoken */
+	json_t *(*arrivals_status)(const struct arrivals *a);
 	struct relays relays;
 	struct address_rates signed_rates; /* of URLs that name no sandbox */
 };

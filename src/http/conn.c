@@ -10,6 +10,14 @@ void http_conn_join(struct http_conn *c, const struct http_conn_ops *ops, struct
 	sv->n_conns++;
 }
 
+bool http_conn_says_hsts(const struct http_conn *c, const struct http_response *r)
+{
+	for (size_t i = 0; i < r->n_fields; i++)
+		if (bytes_eq_nocase(r->fields[i].name, BYTES_LIT("strict-transport-security")))
+			return false;
+	return c->peer.secure;
+}
+
 static void stop_waiting(struct http_conn *c)
 {
 	queue_remove_by(&c->server->waiting, c, wait_next, wait_prev);

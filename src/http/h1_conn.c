@@ -16,6 +16,7 @@ void h1_request_free(struct h1_request *rq)
 {
 	if (!rq)
 		return;
+	http_request_over(&rq->base);
 	buf_done(&rq->head_bytes);
 	free(rq);
 }
@@ -113,9 +114,7 @@ static struct h1_request *parse(struct h1_conn *c, struct bytes head, struct err
 		err_set(err, ERR_INTERNAL, ENOMEM, "allocate request");
 		return NULL;
 	}
-	rq->base.ops = &h1_request_ops;
-	rq->base.conn = &c->conn;
-	rq->base.peer = c->conn.peer.len > 0 ? &c->conn.peer : NULL;
+	http_request_begin(&rq->base, &h1_request_ops, &c->conn);
 	rq->conn = c;
 	rq->head_bytes = BUF_MAX(HTTP1_HEAD_MAX);
 	if (buf_add(&rq->head_bytes, head, err) < 0 ||
@@ -132,6 +131,8 @@ static void present(struct h1_conn *c, struct h1_request *rq)
 {
 	struct http_server *sv = c->conn.server;
 
+	sv->counts[HTTP_1_1].connections += !c->served;
+	sv->counts[HTTP_1_1].requests++;
 	c->state = H1_REQUEST;
 	c->rq = rq;
 	c->served = true;
@@ -147,6 +148,43 @@ static void present(struct h1_conn *c, struct h1_request *rq)
 		http_fail(&rq->base, 500, "the request was not handled");
 }
 
+/* Is it, or may it become, the preface of HTTP/2? No method of ours is called PRI, so four bytes
+ * say it; if the others are wrong, HTTP/2 says so. */
+static bool begins_h2(struct h1_conn *c)
+{
+	const struct bytes pri = BYTES_LIT("PRI ");
+
+	return !c->served && c->conn.server->open_h2 &&
+	       bytes_eq(bytes_head(c->view, pri.len), bytes_head(pri, c->view.len));
+}
+
+/* "INVALID CONNECTION PREFACE": three words or more, and the last is no version of HTTP. Where two
+ * versions are spoken nobody knows in which of them to say no. */
+static bool is_no_http(const struct h1_conn *c, struct bytes head)
+{
+	struct bytes line, word;
+	size_t n = 1;
+
+	if (c->served || !c->conn.server->open_h2 || !bytes_cut(&head, '\r', &line))
+		return false;
+	while (bytes_cut(&line, ' ', &word))
+		n++;
+	return n >= 3 && !bytes_eq_nocase(bytes_head(line, 4), BYTES_LIT("HTTP"));
+}
+
+static void hand_to_h2(struct h1_conn *c)
+{
+	struct http_server *sv = c->conn.server;
+	struct net_peer peer = c->conn.peer;
+	struct stream *s = c->s;
+	struct err err;
+
+	stream_set_user(s, NULL);
+	h1_leave_stream(c);
+	/* without memory for it the stream is reset, and that is all there is to say */
+	(void)!sv->open_h2(sv, s, peer.at.len > 0 ? &peer : NULL, c->view, &err);
+}
+
 static bool step_head(struct h1_conn *c)
 {
 	struct h1_request *rq;
@@ -156,6 +194,11 @@ static bool step_head(struct h1_conn *c)
 
 	if (c->view.len == 0 || h1_blocked(c))
 		return false;
+	if (begins_h2(c)) {
+		if (c->view.len >= 4)
+			hand_to_h2(c);
+		return false;
+	}
 	switch (http1_head_end(c->view, &c->scanned, &used, &err)) {
 	case DECODE_MORE:
 		return false;
@@ -169,6 +212,10 @@ static bool step_head(struct h1_conn *c)
 	c->view = bytes_tail(c->view, used);
 	c->scanned = 0;
 	rq = parse(c, head, &err);
+	if (!rq && is_no_http(c, head)) {
+		h1_close(c, true);
+		return false;
+	}
 	if (!rq) {
 		h1_refuse(c, status_of(&err, head), err.msg);
 		return false;
@@ -299,11 +346,18 @@ static enum h1_wait waits_for(struct h1_conn *c)
 	abort();
 }
 
+static uint64_t idle_ms(const struct h1_conn *c)
+{
+	const struct http_server *sv = c->conn.server;
+
+	return sv->draining ? sv->limits.last_ms : sv->limits.idle_ms;
+}
+
 static void update_timer(struct h1_conn *c, bool new_bytes)
 {
 	const struct http_limits *lim = &c->conn.server->limits;
 	const uint64_t ms[] = {
-		[H1_WAIT_NOTHING] = 0,          [H1_WAIT_IDLE] = lim->idle_ms,
+		[H1_WAIT_NOTHING] = 0,          [H1_WAIT_IDLE] = idle_ms(c),
 		[H1_WAIT_HEAD] = lim->head_ms,  [H1_WAIT_BODY] = lim->body_stall_ms,
 		[H1_WAIT_DRAIN] = lim->head_ms,
 	};
@@ -523,10 +577,20 @@ static void conn_kill(struct http_conn *conn, const struct err *why)
 	h1_gone(CONTAINER_OF(conn, struct h1_conn, conn), why, 0);
 }
 
-int h1_conn_open(struct http_server *sv, struct stream *s, const struct addr *peer, struct err *err)
+/* Its answers say so from now on (plan_keep() in h1_response.c). */
+static void conn_drain(struct http_conn *conn)
+{
+	struct h1_conn *c = CONTAINER_OF(conn, struct h1_conn, conn);
+
+	if (c->wait == H1_WAIT_IDLE && idle_ms(c) > 0)
+		timer_start(&c->input, idle_ms(c));
+}
+
+int h1_conn_open(struct http_server *sv, struct stream *s, const struct net_peer *peer,
+		 struct err *err)
 {
 	static const struct stream_user_ops user_ops = { on_data, on_end, on_drain, on_fail };
-	static const struct http_conn_ops conn_ops = { conn_kill };
+	static const struct http_conn_ops conn_ops = { conn_kill, conn_drain };
 	struct h1_conn *c = calloc(1, sizeof(*c));
 
 	if (!c) {

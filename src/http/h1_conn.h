@@ -60,7 +60,7 @@ struct h1_conn {
 	uint64_t sent_seen;
 };
 
-int h1_conn_open(struct http_server *sv, struct stream *s, const struct addr *peer,
+int h1_conn_open(struct http_server *sv, struct stream *s, const struct net_peer *peer,
 		 struct err *err) NODISCARD; /* peer: NULL when not known */
 
 /* Part with the client; a request is dropped without a word to its handler. */

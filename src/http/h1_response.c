@@ -36,13 +36,21 @@ static int put_fields(struct buf *out, const struct http_response *r, struct err
 	return 0;
 }
 
-static int put_head(struct buf *out, const struct http_response *r, const struct body_out *body,
-		    bool keep, struct err *err)
+struct head_out {
+	const struct http_response *r;
+	const struct body_out *body;
+	bool keep, hsts;
+};
+
+static int put_head(struct buf *out, const struct head_out *h, struct err *err)
 {
-	if (http1_put_status_line(out, r->status, err) < 0 || put_fields(out, r, err) < 0 ||
-	    http1_put_body(out, body->kind, body->left, err) < 0)
+	if (http1_put_status_line(out, h->r->status, err) < 0 || put_fields(out, h->r, err) < 0 ||
+	    http1_put_body(out, h->body->kind, h->body->left, err) < 0)
 		return -1;
-	if (!keep && http1_put_field(out, BYTES_LIT("connection"), BYTES_LIT("close"), err) < 0)
+	if (h->hsts && http1_put_field(out, BYTES_LIT("strict-transport-security"),
+				       BYTES_LIT(HTTP_HSTS), err) < 0)
+		return -1;
+	if (!h->keep && http1_put_field(out, BYTES_LIT("connection"), BYTES_LIT("close"), err) < 0)
 		return -1;
 	return http1_put_end(out, err);
 }
@@ -65,14 +73,15 @@ static struct body_out plan_body(const struct h1_request *rq, const struct http_
 }
 
 /* A client that was never told to continue may send its body or not: nobody knows what its next
- * byte means, so that connection ends. So does one with too much body to throw away. */
+ * byte means, so that connection ends. So does one with too much body to throw away, and one of a
+ * server that drains. */
 static bool plan_keep(const struct h1_request *rq)
 {
 	const struct http_server *sv = rq->conn->conn.server;
 	bool too_much = rq->body.kind == HTTP1_BODY_LENGTH && rq->body.left > sv->limits.drain_max;
 
-	return rq->base.head.minor >= 1 && http1_keep_alive(&rq->base.head) && !rq->continue_due &&
-	       (rq->started || !too_much);
+	return !sv->draining && rq->base.head.minor >= 1 && http1_keep_alive(&rq->base.head) &&
+	       !rq->continue_due && (rq->started || !too_much);
 }
 
 static int h1_respond(struct http_request *base, const struct http_response *r, struct bytes first,
@@ -82,8 +91,9 @@ static int h1_respond(struct http_request *base, const struct http_response *r, 
 	struct h1_request *rq = of(base);
 	struct body_out body = plan_body(rq, r);
 	bool keep = plan_keep(rq);
+	const struct head_out head = { r, &body, keep, http_conn_says_hsts(base->conn, r) };
 
-	if (put_head(&out, r, &body, keep, err) < 0)
+	if (put_head(&out, &head, err) < 0)
 		return -1;
 	if (out.len > HEAD_OUT_MAX)
 		return err_set(err, ERR_EXHAUSTED, 0, "head over %d bytes", HEAD_OUT_MAX);

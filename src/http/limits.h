@@ -8,6 +8,7 @@
 enum {
 	HTTP_HEAD_MS = 15 * 1000,        /* a head, from its first byte to its last */
 	HTTP_IDLE_MS = 5 * 60 * 1000,    /* between requests; clients pool for as long as this */
+	HTTP_LAST_MS = 10 * 1000,        /* the same while the server drains */
 	HTTP_BODY_STALL_MS = 60 * 1000,  /* a body wanted, and not one byte of it came */
 	HTTP_WRITE_STALL_MS = 60 * 1000, /* bytes to send, and not one was taken */
 	HTTP_REPLY_MS = 120 * 1000,      /* client: from the whole request to the reply's head */
@@ -27,10 +28,12 @@ enum { HTTP_CHUNKED = -1 }; /* the length of a body that is not known yet */
 struct http_limits {
 	uint64_t head_ms, idle_ms, body_stall_ms, write_stall_ms, reply_ms;
 	uint64_t drain_max;
-	bool half_close; /* server: a client that finished writing still waits for its answer.
-			  * Off, that is taken for a client gone, as it nearly always is. */
+	bool half_close;  /* server: a client that finished writing still waits for its answer.
+			   * Off, that is taken for a client gone, as it nearly always is. */
+	uint64_t last_ms; /* server: instead of idle_ms while it drains */
 };
 
-#define HTTP_LIMITS                                                            \
-	((struct http_limits){ HTTP_HEAD_MS, HTTP_IDLE_MS, HTTP_BODY_STALL_MS, \
-			       HTTP_WRITE_STALL_MS, HTTP_REPLY_MS, HTTP_DRAIN_MAX, false })
+#define HTTP_LIMITS                                                                       \
+	((struct http_limits){ HTTP_HEAD_MS, HTTP_IDLE_MS, HTTP_BODY_STALL_MS,            \
+			       HTTP_WRITE_STALL_MS, HTTP_REPLY_MS, HTTP_DRAIN_MAX, false, \
+			       HTTP_LAST_MS })

@@ -3,6 +3,7 @@
 
 #include <assert.h>
 
+#include "http/conn.h"
 #include "http/refuse.h"
 #include "http/request_ops.h"
 
@@ -11,9 +12,53 @@ const struct http1_head *http_request_head(const struct http_request *rq)
 	return &rq->head;
 }
 
+void http_request_begin(struct http_request *rq, const struct http_request_ops *ops,
+			const struct http_conn *conn)
+{
+	rq->ops = ops;
+	rq->conn = conn;
+	rq->peer = conn->peer;
+}
+
+void http_request_over(struct http_request *rq)
+{
+	address_count_drop(TAKE(rq->counted));
+}
+
 const struct addr *http_request_peer(const struct http_request *rq)
 {
-	return rq->peer;
+	return rq->peer.at.len > 0 ? &rq->peer.at : NULL;
+}
+
+bool http_request_secure(const struct http_request *rq)
+{
+	return rq->peer.secure;
+}
+
+bool http_request_unnamed(const struct http_request *rq)
+{
+	return rq->peer.unnamed;
+}
+
+bool http_request_proxied(const struct http_request *rq)
+{
+	return rq->peer.proxied;
+}
+
+void http_request_came_from(struct http_request *rq, const struct net_peer *who)
+{
+	rq->peer = *who;
+}
+
+void http_request_count(struct http_request *rq, struct address_count *of)
+{
+	assert(!rq->counted);
+	rq->counted = of;
+}
+
+struct address_count *http_request_take_count(struct http_request *rq)
+{
+	return TAKE(rq->counted);
 }
 
 void http_request_rests(struct http_request *rq)

@@ -14,7 +14,8 @@
 #pragma once
 
 #include "http/limits.h"
-#include "net/addr.h"
+#include "net/address_counts.h"
+#include "net/introduction.h"
 #include "net/stream.h"
 #include "wire/http1_field.h"
 
@@ -37,7 +38,16 @@ struct http_handler { /* embedded by the object that answers one request */
 
 /* The fields as they came; borrowed until the request ends. */
 const struct http1_head *http_request_head(const struct http_request *rq);
+/* Who asks: the other end of the connection, unless http_request_came_from() said otherwise. */
 const struct addr *http_request_peer(const struct http_request *rq); /* NULL: not known */
+bool http_request_secure(const struct http_request *rq);  /* over TLS, as far as is known */
+bool http_request_unnamed(const struct http_request *rq); /* for whom is not known */
+bool http_request_proxied(const struct http_request *rq); /* through a proxy that is believed */
+void http_request_came_from(struct http_request *rq, const struct net_peer *who);
+/* It is one of this address, as long as it lasts: then it is dropped. */
+void http_request_count(struct http_request *rq, struct address_count *of);
+/* It lasts longer than the request, as an upgrade does: the caller drops it. NULL: none. */
+struct address_count *http_request_take_count(struct http_request *rq);
 /* NULL detaches the handler; the caller attaches another at once, before the body was started. */
 void http_request_take(struct http_request *rq, struct http_handler *h);
 /* Neither a body that stalls nor an answer that is not taken ends this request. */

@@ -1,7 +1,7 @@
 /* request_ops.h - what every version of HTTP must provide to be answered; for http/ only.
  *
- * request.c keeps the rules that handlers see; h1_response.c speaks HTTP/1.1 underneath, and HTTP/2
- * will do the same beside it.
+ * request.c keeps the rules that handlers see; h1_response.c speaks HTTP/1.1 underneath, and
+ * h2_request.c HTTP/2.
  */
 #pragma once
 
@@ -32,8 +32,14 @@ struct http_request {
 	const struct http_request_ops *ops;
 	struct http_handler *handler; /* NULL until taken */
 	bool responded;
-	bool rests;              /* see http_request_rests() */
-	const struct addr *peer; /* of the connection; NULL: not known */
+	bool rests; /* see http_request_rests() */
 	const struct http_conn *conn;
-	struct http1_head head; /* borrows from memory of the version underneath */
+	struct net_peer peer;          /* who asks; len is 0 when it is not known */
+	struct address_count *counted; /* NULL: see http_request_count() */
+	struct http1_head head;        /* borrows from memory of the version underneath */
 };
+
+/* What every version does with a new request, which is all zero, and with one that ends. */
+void http_request_begin(struct http_request *rq, const struct http_request_ops *ops,
+			const struct http_conn *conn);
+void http_request_over(struct http_request *rq);

@@ -18,7 +18,25 @@ void http_server_init(struct http_server *sv, struct loop *l, const struct http_
 int http_server_add(struct http_server *sv, struct stream *s, const struct addr *peer,
 		    struct err *err)
 {
+	return h1_conn_open(sv, s, peer ? &(struct net_peer){ .at = *peer } : NULL, err);
+}
+
+int http_server_add_as(struct http_server *sv, struct stream *s, const struct net_peer *peer,
+		       enum http_version version, struct err *err)
+{
+	assert(version == HTTP_1_1 || sv->open_h2);
+	if (version == HTTP_2)
+		return sv->open_h2(sv, s, peer, (struct bytes){ 0 }, err);
 	return h1_conn_open(sv, s, peer, err);
+}
+
+void http_server_drain(struct http_server *sv)
+{
+	sv->draining = true;
+	for (struct http_conn *c = sv->conns, *next; c; c = next) {
+		next = c->next; /* none but c leaves */
+		c->ops->drain(c);
+	}
 }
 
 bool http_server_shed(struct http_server *sv, uint64_t ms)

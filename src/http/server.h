@@ -3,6 +3,7 @@
 
 #include "http/limits.h"
 #include "http/request.h"
+#include "net/introduction.h"
 #include "net/timer.h"
 
 struct http_server;
@@ -13,6 +14,16 @@ struct http_server_ops {
 	void (*on_request)(struct http_server *sv, struct http_request *rq);
 };
 
+enum http_version { HTTP_1_1, HTTP_2, HTTP_VERSIONS };
+
+struct http_counts {
+	uint64_t connections, requests; /* ever; a connection counts when it said its version */
+};
+
+/* How HTTP/2 is spoken, by those who do: see http_server_speak_h2(). */
+typedef int http_open_fn(struct http_server *sv, struct stream *s, const struct net_peer *peer,
+			 struct bytes first, struct err *err);
+
 struct http_server { /* embedded by its owner */
 	const struct http_server_ops *ops;
 	struct loop *loop;
@@ -22,6 +33,12 @@ struct http_server { /* embedded by its owner */
 		struct http_conn *first, **last;
 	} waiting; /* for clients: the longest first */
 	size_t n_conns;
+	bool draining;
+	struct http_counts counts[HTTP_VERSIONS];
+	http_open_fn *open_h2; /* NULL: not spoken */
+	struct {
+		size_t held, out_held, wide; /* of all connections: see h2_conn.h */
+	} h2;
 };
 
 void http_server_init(struct http_server *sv, struct loop *l, const struct http_server_ops *ops,
@@ -30,6 +47,22 @@ void http_server_init(struct http_server *sv, struct loop *l, const struct http_
 /* Serve what arrives on `s`, which is taken in any case. `peer` NULL: it does not matter who. */
 int http_server_add(struct http_server *sv, struct stream *s, const struct addr *peer,
 		    struct err *err) NODISCARD;
+/* The same, where more is known: who it is, and of a version that was agreed on (ALPN). HTTP_1_1
+ * is what is spoken unless it begins with HTTP/2's preface. Where peer->secure, answers say for how
+ * long no plain HTTP is to be used with this host (HTTP_HSTS). */
+int http_server_add_as(struct http_server *sv, struct stream *s, const struct net_peer *peer,
+		       enum http_version version, struct err *err) NODISCARD;
+
+/* From now on HTTP/2 is spoken too: with whom it was agreed on, and with whom begins with its
+ * preface. In h2_server.c: who does not call it needs no library for it. */
+void http_server_speak_h2(struct http_server *sv);
+
+/* The server will go away. What is under way goes on; each connection ends with the answer that
+ * says so, which is that to its present request or to its next. One that is idle is not cut off,
+ * since its client may be asking at this moment: it has limits.last_ms. Connections that are added
+ * from now on are treated in the same way. With HTTP/2 clients are told which of their requests
+ * count. */
+void http_server_drain(struct http_server *sv);
 /* Resets every connection; running requests get their on_gone from inside this call, the one
  * exception to the rule. Then the owner may be freed. */
 void http_server_done(struct http_server *sv);

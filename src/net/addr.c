@@ -121,20 +121,45 @@ static const uint8_t mapped[12] = { [10] = 0xff, [11] = 0xff }; /* an IPv4 addre
 
 enum { PREFIX_BYTES = 8 };
 
-void addr_key(const struct addr *a, uint8_t ret[static ADDR_KEY])
+static bool is_mapped(const uint8_t ip[static ADDR_KEY])
 {
-	memset(ret, 0, ADDR_KEY);
-	if (!a)
-		return;
+	return memcmp(ip, mapped, sizeof(mapped)) == 0;
+}
+
+bool addr_octets(const struct addr *a, uint8_t ret[static ADDR_KEY])
+{
 	/* SAFETY: sockaddr_storage is made to be seen as the address of its family */
 	if (a->at.ss_family == AF_INET) {
 		memcpy(ret, mapped, sizeof(mapped));
 		memcpy(ret + sizeof(mapped), &((const struct sockaddr_in *)&a->at)->sin_addr, 4);
-	} else if (a->at.ss_family == AF_INET6) {
-		const uint8_t *ip = ((const struct sockaddr_in6 *)&a->at)->sin6_addr.s6_addr;
-
-		memcpy(ret, ip, memcmp(ip, mapped, sizeof(mapped)) == 0 ? ADDR_KEY : PREFIX_BYTES);
+		return true;
 	}
+	if (a->at.ss_family == AF_INET6) {
+		memcpy(ret, ((const struct sockaddr_in6 *)&a->at)->sin6_addr.s6_addr, ADDR_KEY);
+		return true;
+	}
+	return false;
+}
+
+void addr_of_octets(const uint8_t ip[static ADDR_KEY], uint16_t port, struct addr *ret)
+{
+	struct sockaddr_in v4 = { .sin_family = AF_INET, .sin_port = htons(port) };
+	struct sockaddr_in6 v6 = { .sin6_family = AF_INET6, .sin6_port = htons(port) };
+
+	memcpy(&v4.sin_addr, ip + sizeof(mapped), sizeof(v4.sin_addr));
+	memcpy(&v6.sin6_addr, ip, sizeof(v6.sin6_addr));
+	*ret = (struct addr){ .len = is_mapped(ip) ? sizeof(v4) : sizeof(v6) };
+	if (is_mapped(ip))
+		memcpy(&ret->at, &v4, sizeof(v4));
+	else
+		memcpy(&ret->at, &v6, sizeof(v6));
+}
+
+void addr_key(const struct addr *a, uint8_t ret[static ADDR_KEY])
+{
+	memset(ret, 0, ADDR_KEY);
+	if (a && addr_octets(a, ret) && !is_mapped(ret))
+		memset(ret + PREFIX_BYTES, 0, ADDR_KEY - PREFIX_BYTES);
 }
 
 uint64_t addr_key_hash(const uint8_t key[static ADDR_KEY], uint64_t *seed)

@@ -22,6 +22,10 @@ int addr_unix(const char *path, struct addr *ret, struct err *err) NODISCARD;
 /* The form that addr_parse() reads; "unix" for a socket without a path. */
 void addr_text(const struct addr *a, char ret[static ADDR_TEXT_MAX]);
 
+/* The address alone, in 16 octets; IPv4 in its IPv6 clothes, ::ffff:a.b.c.d. False: it has none. */
+bool addr_octets(const struct addr *a, uint8_t ret[static ADDR_KEY]);
+void addr_of_octets(const uint8_t ip[static ADDR_KEY], uint16_t port, struct addr *ret);
+
 uint16_t addr_port(const struct addr *a); /* 0 for anything but IP */
 
 /* What counts as one client: an IPv4 address, in its IPv6 clothes, or a /64; all zero for anybody

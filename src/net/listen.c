@@ -1,7 +1,7 @@
 /* listen.c - accepting, within limits.
  *
  * The door outlives its listener while streams that came through it are alive: they count down
- * when they go.
+ * when they go. Who has to be introduced is counted from the start, too.
  */
 /* Once it is open. */
 /* #syscalls: accept accept4 getsockopt getsockname setsockopt close */
@@ -12,6 +12,7 @@
 #include <sys/stat.h>
 #include <sys/un.h>
 
+#include "base/list.h"
 #include "net/address_counts.h"
 #include "net/fd_stream.h"
 #include "net/loop_inside.h"
@@ -24,8 +25,15 @@ struct door_stream { /* one that came through, until its descriptor is gone */
 	struct address_count *of; /* NULL: not counted */
 };
 
+struct newcomer { /* was not introduced yet; its descriptor is ours */
+	struct introduction intro;
+	struct listener_door *door;
+	struct newcomer *next, **prev;
+};
+
 struct listener_door {
 	struct listener *owner; /* NULL: closed */
+	struct newcomer *newcomers;
 	struct loop *loop;
 	struct watch ready;
 	struct timer rest;
@@ -42,7 +50,7 @@ struct listener_door {
 
 static bool may_accept(const struct listener_door *d)
 {
-	return d->owner && !d->paused && !d->rest.active && d->alive < d->limit;
+	return d->owner && d->fd >= 0 && !d->paused && !d->rest.active && d->alive < d->limit;
 }
 
 static void update_interest(struct listener_door *d)
@@ -75,20 +83,34 @@ static void on_stream_gone(struct fd_gate *g)
 	free_if_unused(d);
 }
 
-static bool is_counted(const struct listener_door *d, const struct addr *peer)
+static enum listener_peer kind_of(const struct listener_door *d, const struct addr *peer)
 {
-	return d->addresses && !(d->but_local && addr_is_local(peer));
+	return d->owner->ops->kind_of ? d->owner->ops->kind_of(d->owner, peer) : LISTENER_CLIENT;
+}
+
+/* Somebody who comes in, and how it became known who it is. */
+struct arrival {
+	struct net_peer who;
+	bool introduced;
+};
+
+static bool is_counted(const struct listener_door *d, const struct arrival *a)
+{
+	if (!d->addresses || kind_of(d, &a->who.at) != LISTENER_CLIENT)
+		return false;
+	return a->introduced || !(d->but_local && addr_is_local(&a->who.at));
 }
 
 /* NULL: no memory, the client sees its connection close. */
 static struct door_stream *count_in(struct listener_door *d, struct stream *s,
-				    const struct addr *peer)
+				    const struct arrival *a)
 {
 	struct door_stream *one = calloc(1, sizeof(*one));
+	bool counted = is_counted(d, a);
 
-	if (one && is_counted(d, peer))
-		one->of = address_counts_add(d->addresses, peer);
-	if (!one || (is_counted(d, peer) && !one->of)) {
+	if (one && counted)
+		one->of = address_counts_add(d->addresses, &a->who.at);
+	if (!one || (counted && !one->of)) {
 		free(one);
 		stream_abort(s);
 		return NULL;
@@ -100,7 +122,7 @@ static struct door_stream *count_in(struct listener_door *d, struct stream *s,
 	return one;
 }
 
-static void hand_out(struct listener_door *d, int fd, const struct addr *peer)
+static void hand_out(struct listener_door *d, int fd, const struct arrival *a)
 {
 	const struct listener_ops *ops = d->owner->ops;
 	struct door_stream *one;
@@ -109,15 +131,86 @@ static void hand_out(struct listener_door *d, int fd, const struct addr *peer)
 
 	if (fd_stream_open(d->loop, fd, FD_STREAM_ACCEPTED, &s, &err) < 0)
 		return; /* no memory: as below */
-	one = count_in(d, s, peer);
+	one = count_in(d, s, a);
 	if (!one)
 		return;
-	if (!one->of || one->of->n <= d->address_limit)
-		ops->on_accept(d->owner, s, peer);
-	else if (ops->on_surplus)
-		ops->on_surplus(d->owner, s, peer);
+	if (one->of && one->of->n > d->address_limit) {
+		if (ops->on_surplus)
+			ops->on_surplus(d->owner, s, &a->who.at);
+		else
+			stream_abort(s);
+	} else if (a->introduced && ops->on_introduced) {
+		ops->on_introduced(d->owner, s, &a->who);
+	} else {
+		ops->on_accept(d->owner, s, &a->who.at);
+	}
+}
+
+/* --- those who have to be introduced ------------------------------------------------------- */
+
+/* Its descriptor is the caller's from now on. */
+static void newcomer_free(struct newcomer *n)
+{
+	introduction_stop(&n->intro);
+	list_remove(n);
+	n->door->alive--;
+	free(n);
+}
+
+static int read_introduction(struct introduction *i, struct bytes so_far, struct net_peer *who,
+			     size_t *ret_more, struct err *err)
+{
+	struct listener *ln = CONTAINER_OF(i, struct newcomer, intro)->door->owner;
+
+	return ln->ops->read_introduction(ln, so_far, who, ret_more, err);
+}
+
+static void on_introduced(struct introduction *i, const struct err *err)
+{
+	struct newcomer *n = CONTAINER_OF(i, struct newcomer, intro);
+	struct listener_door *d = n->door;
+	const struct listener_ops *ops = d->owner->ops;
+	struct arrival a = { i->who, true };
+	int fd = i->fd;
+
+	newcomer_free(n);
+	d->busy = true;
+	if (!err) {
+		hand_out(d, fd, &a);
+	} else {
+		close(fd);
+		if (ops->on_unknown && err->code != ERR_UNAVAILABLE)
+			ops->on_unknown(d->owner, &a.who.at, err);
+	}
+	d->busy = false;
+	update_interest(d);
+	free_if_unused(d);
+}
+
+static void await_introduction(struct listener_door *d, int fd, const struct addr *proxy)
+{
+	static const struct introduction_ops ops = { read_introduction, on_introduced };
+	struct newcomer *n = calloc(1, sizeof(*n));
+	struct err err;
+
+	if (n)
+		n->intro = (struct introduction){ .ops = &ops, .fd = fd, .who.at = *proxy };
+	if (!n || introduction_start(&n->intro, d->loop, INTRODUCTION_MS, &err) < 0) {
+		free(n);
+		close(fd);
+		return;
+	}
+	n->door = d;
+	list_add(&d->newcomers, n);
+	d->alive++;
+}
+
+static void welcome(struct listener_door *d, int fd, const struct addr *peer)
+{
+	if (kind_of(d, peer) == LISTENER_INTRODUCES)
+		await_introduction(d, fd, peer);
 	else
-		stream_abort(s);
+		hand_out(d, fd, &(struct arrival){ { .at = *peer }, false });
 }
 
 /* One per turn, so that the others get theirs. To ask for one more and find none is not cheap: the
@@ -130,7 +223,7 @@ static void accept_one(struct listener_door *d)
 			 SOCK_CLOEXEC | SOCK_NONBLOCK);
 
 	if (fd >= 0)
-		hand_out(d, fd, &peer);
+		welcome(d, fd, &peer);
 	else if (errno == EMFILE || errno == ENFILE || errno == ENOBUFS || errno == ENOMEM ||
 		 errno == EBADF || errno == EINVAL || errno == ENOTSOCK)
 		timer_start(&d->rest, LISTEN_RETRY_MS);
@@ -260,18 +353,31 @@ void listener_pause(struct listener *ln, bool on)
 	update_interest(ln->door);
 }
 
+void listener_stop(struct listener *ln)
+{
+	struct listener_door *d = ln->door;
+
+	if (d->fd < 0)
+		return;
+	timer_stop(&d->rest);
+	watch_close(&d->ready);
+	close(take_fd(&d->fd));
+	if (d->made_path)
+		(void)unlink(unix_path(&d->at));
+}
+
 void listener_close(struct listener *ln)
 {
 	struct listener_door *d = ln->door;
 
 	if (!d)
 		return;
+	listener_stop(ln);
+	while (d->newcomers) {
+		close(d->newcomers->intro.fd);
+		newcomer_free(d->newcomers);
+	}
 	ln->door = NULL;
 	d->owner = NULL;
-	timer_stop(&d->rest);
-	watch_close(&d->ready);
-	close(d->fd);
-	if (d->made_path)
-		(void)unlink(unix_path(&d->at));
 	free_if_unused(d);
 }

@@ -6,11 +6,19 @@
 #pragma once
 
 #include "net/addr.h"
+#include "net/introduction.h"
 #include "net/stream.h"
 
 enum {
 	LISTEN_BACKLOG = 1024,
 	LISTEN_RETRY_MS = 100, /* after the system had no descriptor or memory left */
+};
+
+/* Whom a peer brings. */
+enum listener_peer {
+	LISTENER_CLIENT,     /* itself */
+	LISTENER_PROXY,      /* the clients of many: is not counted as one address */
+	LISTENER_INTRODUCES, /* one client, whom its first bytes name (introduction.h) */
 };
 
 struct listener;
@@ -19,6 +27,15 @@ struct listener_ops {
 	void (*on_accept)(struct listener *ln, struct stream *s, const struct addr *peer);
 	/* The same for one more of its address than may be. May be NULL: it is reset. */
 	void (*on_surplus)(struct listener *ln, struct stream *s, const struct addr *peer);
+	/* The rest only where there are proxies; all of it NULL: every peer is a client. */
+	enum listener_peer (*kind_of)(struct listener *ln, const struct addr *peer);
+	/* As introduction_ops.read. */
+	int (*read_introduction)(struct listener *ln, struct bytes so_far, struct net_peer *who,
+				 size_t *ret_more, struct err *err);
+	/* As on_accept, for one that was introduced. NULL: on_accept, with its address. */
+	void (*on_introduced)(struct listener *ln, struct stream *s, const struct net_peer *who);
+	/* This proxy's introduction was not to be had; the connection was closed. */
+	void (*on_unknown)(struct listener *ln, const struct addr *proxy, const struct err *why);
 };
 
 struct listener_door;
@@ -40,7 +57,8 @@ int listener_open_fd(struct listener *ln, struct loop *l, const struct listener_
 		     size_t limit, struct err *err) NODISCARD;
 
 /* At most so many streams of one address (address_counts.h); 0: any number. A proxy on this host
- * brings the clients of many: with `but_local` what comes from this host is not counted. */
+ * brings the clients of many: with `but_local` what comes from this host is not counted, unless
+ * it was introduced. */
 int listener_limit_address(struct listener *ln, size_t limit, bool but_local,
 			   struct err *err) NODISCARD;
 
@@ -48,5 +66,10 @@ void listener_addr(const struct listener *ln, struct addr *ret); /* with the rea
 size_t listener_alive(const struct listener *ln);                /* streams it counts */
 void listener_pause(struct listener *ln, bool on);
 
-/* The streams live on. The owner may be freed at once. A second time does nothing. */
+/* Nobody comes in any more: the socket is closed, or left to those who hold it too. Its streams
+ * live on and are counted. A second time does nothing. */
+void listener_stop(struct listener *ln);
+
+/* The streams live on; those who were not yet introduced are cut off. The owner may be freed at
+ * once. A second time does nothing. */
 void listener_close(struct listener *ln);

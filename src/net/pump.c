@@ -188,3 +188,9 @@ void pump_abort(struct pump *p)
 	if (p->a.s)
 		drop_streams(p, false);
 }
+
+void pump_close(struct pump *p)
+{
+	if (p->a.s)
+		drop_streams(p, true);
+}

@@ -61,3 +61,4 @@ void pump_hold(struct pump *p, bool on); /* while on, neither side is read */
 void pump_wait(struct pump_side *side, bool on);
 
 void pump_abort(struct pump *p); /* resets both; on_done will not come */
+void pump_close(struct pump *p); /* the same, but what was passed on arrives, and then an end */

@@ -2,11 +2,11 @@
 #include "tls/authority.h"
 
 #include <errno.h>
-#include <openssl/pem.h>
 #include <openssl/x509v3.h>
 
 #include "tls/certificate.h"
 #include "tls/openssl_inside.h"
+#include "tls/pem.h"
 #include "wire/domain.h"
 
 struct authority {
@@ -86,66 +86,28 @@ int authority_branch(const struct authority *root, const char *label, const char
 
 int authority_cert_text(const struct authority *a, struct buf *ret, struct err *err)
 {
-	AUTO(own_bio) BIO *text = BIO_new(BIO_s_mem());
-	bool done = text && PEM_write_bio_X509(text, a->cert) == 1;
-
-	for (int i = 0; done && i < sk_X509_num(a->above); i++)
-		done = PEM_write_bio_X509(text, sk_X509_value(a->above, i)) == 1;
-	if (!done)
-		return openssl_fail(err, ERR_INTERNAL, "write a certificate");
-	return openssl_append(text, ret, err);
+	return pem_write_certs(a->cert, a->above, ret, err);
 }
 
 int authority_key_text(const struct authority *a, struct buf *ret, struct err *err)
 {
-	AUTO(own_bio) BIO *text = BIO_new(BIO_s_secmem()); /* wiped when freed */
-
-	if (!text || PEM_write_bio_PrivateKey(text, a->key, NULL, NULL, 0, NULL, NULL) != 1)
-		return openssl_fail(err, ERR_INTERNAL, "write a key");
-	return openssl_append(text, ret, err);
-}
-
-/* Without one the library would ask at the terminal. */
-static int no_password(char *into, int size, int writing, void *user)
-{
-	(void)into;
-	(void)size;
-	(void)writing;
-	(void)user;
-	return -1;
+	return pem_write_key(a->key, ret, err);
 }
 
 static int read_certs(struct bytes text, struct authority *a, struct err *err)
 {
-	AUTO(own_bio) BIO *in = BIO_new_mem_buf(text.ptr, (int)text.len);
-
-	if (in)
-		a->cert = PEM_read_bio_X509(in, NULL, no_password, NULL);
-	if (!a->cert)
-		return openssl_fail(err, ERR_INVALID, "read a certificate");
-	for (int i = 0; i < AUTHORITY_CHAIN_MAX; i++) {
-		X509 *x = PEM_read_bio_X509(in, NULL, no_password, NULL);
-
-		if (!x) {
-			openssl_begin(); /* "no more" is an error to the library */
-			return 0;
-		}
-		if (sk_X509_push(a->above, x) <= 0) {
-			X509_free(x);
-			return err_set(err, ERR_EXHAUSTED, ENOMEM, "read certificates");
-		}
-	}
-	return err_set(err, ERR_INVALID, 0, "more than %d certificates", AUTHORITY_CHAIN_MAX);
+	if (pem_read_certs(text, AUTHORITY_CHAIN_MAX, a->above, err) < 0)
+		return -1;
+	a->cert = sk_X509_shift(a->above);
+	return 0;
 }
 
 static int read_key(struct bytes text, struct authority *a, struct err *err)
 {
-	AUTO(own_bio) BIO *in = BIO_new_mem_buf(text.ptr, (int)text.len);
-
-	if (in)
-		a->key = PEM_read_bio_PrivateKey(in, NULL, no_password, NULL);
-	if (!a->key || EVP_PKEY_get_base_id(a->key) != EVP_PKEY_EC)
-		return openssl_fail(err, ERR_INVALID, "read the key of a certificate");
+	if (pem_read_key(text, &a->key, err) < 0)
+		return -1;
+	if (EVP_PKEY_get_base_id(a->key) != EVP_PKEY_EC)
+		return err_set(err, ERR_INVALID, 0, "the key of an authority is of another kind");
 	return 0;
 }
 
@@ -225,22 +187,119 @@ static bool show_above(const struct authority *a, struct identity *i)
 	return true;
 }
 
+static int new_leaf(const struct authority *a, struct certificate *ask, struct identity **ret,
+		    struct err *err)
+{
+	AUTO(own_identity) struct identity *i = calloc(1, sizeof(*i));
+
+	ask->kind = CERTIFICATE_LEAF;
+	ask->issuer = a->cert;
+	ask->issuer_key = a->key;
+	if (!i || !show_above(a, i))
+		return err_set(err, ERR_EXHAUSTED, ENOMEM, "allocate leaf");
+	if (certificate_new(ask, &i->leaf, &i->key, err) < 0)
+		return -1;
+	*ret = TAKE(i);
+	return 0;
+}
+
 int identity_new(const struct authority *a, const char *name, struct identity **ret,
 		 struct err *err)
 {
-	AUTO(own_identity) struct identity *i = calloc(1, sizeof(*i));
 	char normal[DOMAIN_SIZE];
-	struct certificate ask = {
-		.label = normal, .kind = CERTIFICATE_LEAF, .issuer = a->cert, .issuer_key = a->key
-	};
+	const char *const hosts[] = { normal };
+	struct certificate ask = { .label = normal, .hosts = hosts, .n_hosts = 1 };
 
 	openssl_begin();
 	if (!domain_normal(bytes_str(name), normal))
 		return err_set(err, ERR_INVALID, 0, "leaf: not the name of a host");
-	if (!i || !show_above(a, i))
-		return err_set(err, ERR_EXHAUSTED, ENOMEM, "allocate leaf");
-	if (certificate_new(&ask, &i->leaf, &i->key, err) < 0)
-		return -1;
-	*ret = TAKE(i);
+	return new_leaf(a, &ask, ret, err);
+}
+
+/* --- an authority for one domain ------------------------------------------------------------ */
+
+static size_t count_dots(const char *name)
+{
+	size_t n = 0;
+
+	for (; *name; name++)
+		n += *name == '.';
+	return n;
+}
+
+int authority_domain_normal(const char *text, char ret[static DOMAIN_SIZE], struct err *err)
+{
+	for (const char *c = text; *c; c++)
+		if ((unsigned char)*c > 127)
+			return err_set(err, ERR_INVALID, 0,
+				       "%.200s: write the name in its ASCII form, xn--...", text);
+	if (!domain_normal(bytes_str(text), ret) || strchr(ret, '_'))
+		return err_set(err, ERR_INVALID, 0,
+			       "`%.100s` is no name of hosts: labels of letters, digits and -, "
+			       "with dots between; no address",
+			       text);
+	if (count_dots(ret) < 1)
+		return err_set(err, ERR_INVALID, 0,
+			       "%.63s has one label, and Python, Node and browsers refuse "
+			       "*.%.63s: use two or more, such as hotcell.localhost",
+			       ret, ret);
+	if (strlen(ret) > AUTHORITY_DOMAIN_MAX)
+		return err_set(err, ERR_INVALID, 0,
+			       "the name has more than %d characters: none is left for PORT-ID",
+			       AUTHORITY_DOMAIN_MAX);
 	return 0;
+}
+
+int authority_new_for(const char *domain, struct authority **ret, struct err *err)
+{
+	AUTO(own_authority) struct authority *a = blank(err);
+	char label[DOMAIN_SIZE + 32], normal[DOMAIN_SIZE];
+	const char *const hosts[] = { normal };
+	struct certificate ask = { .label = label,
+				   .days = AUTHORITY_ROOT_DAYS,
+				   .kind = CERTIFICATE_BRANCH,
+				   .hosts = hosts,
+				   .n_hosts = 1 };
+
+	if (!a || authority_domain_normal(domain, normal, err) < 0)
+		return -1;
+	snprintf(label, sizeof(label), "Hotcell for %s", normal);
+	if (certificate_new(&ask, &a->cert, &a->key, err) < 0)
+		return -1;
+	*ret = TAKE(a);
+	return 0;
+}
+
+bool authority_domain(const struct authority *a, char ret[static DOMAIN_SIZE])
+{
+	AUTO(own_constraints)
+	NAME_CONSTRAINTS *limits = X509_get_ext_d2i(a->cert, NID_name_constraints, NULL, NULL);
+	GENERAL_NAME *base;
+	struct bytes name;
+
+	if (!limits || sk_GENERAL_SUBTREE_num(limits->permittedSubtrees) != 1)
+		return false;
+	base = sk_GENERAL_SUBTREE_value(limits->permittedSubtrees, 0)->base;
+	if (base->type != GEN_DNS)
+		return false;
+	name = (struct bytes){ ASN1_STRING_get0_data(base->d.dNSName),
+			       (size_t)ASN1_STRING_length(base->d.dNSName) };
+	return domain_normal(name, ret);
+}
+
+int authority_issue(const struct authority *a, const char *domain, int days, struct buf *ret_chain,
+		    struct buf *ret_key, struct err *err)
+{
+	AUTO(own_identity) struct identity *i = NULL;
+	char normal[DOMAIN_SIZE], below[DOMAIN_SIZE + 2];
+	const char *const hosts[] = { normal, below };
+	struct certificate ask = { .label = normal, .hosts = hosts, .n_hosts = 2, .days = days };
+
+	openssl_begin();
+	if (authority_domain_normal(domain, normal, err) < 0)
+		return -1;
+	snprintf(below, sizeof(below), "*.%s", normal);
+	if (new_leaf(a, &ask, &i, err) < 0 || pem_write_key(i->key, ret_key, err) < 0)
+		return -1;
+	return pem_write_certs(i->leaf, i->above, ret_chain, err);
 }

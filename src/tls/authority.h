@@ -5,6 +5,8 @@
  *	        name constraints, which every TLS library checks, say so
  *	leaf    signed by a branch, for one name: what a server shows
  *
+ * And, with a root of its own, what the gateway shows to clients: see the end.
+ *
  * All keys are P-256. Nothing here reads or writes a file: who keeps a root keeps its two texts.
  * Texts are PEM and come from our own files and processes, but are checked as if they did not.
  */
@@ -13,6 +15,7 @@
 #include <stdint.h>
 
 #include "base/bytes.h"
+#include "wire/domain.h"
 
 enum {
 	AUTHORITY_ROOT_DAYS = 3650,
@@ -21,6 +24,7 @@ enum {
 	AUTHORITY_HOSTS_MAX = 256,
 	AUTHORITY_CHAIN_MAX = 3,
 	AUTHORITY_TEXT_MAX = 128 * 1024, /* of either text, in bytes */
+	AUTHORITY_DOMAIN_MAX = 128,      /* PORT-ID fits before it, and a folder may be named so */
 };
 
 struct authority;
@@ -52,3 +56,20 @@ struct identity;
 int identity_new(const struct authority *a, const char *name, struct identity **ret,
 		 struct err *err) NODISCARD;
 void identity_free(struct identity *i); /* streams that use it keep what they need; NULL is fine */
+
+/* The other kind of root: of the names by which clients reach this installation (`hotcell tls
+ * init`). It signs leaves itself, and can for nothing but one domain and what is below it.
+ *
+ * The domain as it stands in certificates: lower case, two labels at least, no address, since
+ * clients refuse a wildcard right below a name of one label. The error says what is wrong. */
+int authority_domain_normal(const char *text, char ret[static DOMAIN_SIZE],
+			    struct err *err) NODISCARD;
+int authority_new_for(const char *domain, struct authority **ret, struct err *err) NODISCARD;
+
+/* The one domain it is limited to. False: it is another kind of authority. */
+bool authority_domain(const struct authority *a, char ret[static DOMAIN_SIZE]);
+
+/* A leaf for a domain and for *.domain, and its key, as texts; ends with the authority at the
+ * latest. ret_key: BUF_SECRET(). */
+int authority_issue(const struct authority *a, const char *domain, int days, struct buf *ret_chain,
+		    struct buf *ret_key, struct err *err) NODISCARD;

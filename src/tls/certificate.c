@@ -42,13 +42,17 @@ static bool set_names(X509 *x, const struct certificate *ask)
 
 static bool set_times(X509 *x, const struct certificate *ask)
 {
-	long early = ask->kind == CERTIFICATE_ROOT ? ROOT_EARLY_S : EARLY_S;
+	bool leaf = ask->kind == CERTIFICATE_LEAF;
+	const ASN1_TIME *last = leaf ? X509_get0_notAfter(ask->issuer) : NULL;
 
-	if (ask->kind == CERTIFICATE_LEAF)
+	if (leaf && ask->days == 0)
 		return X509_set1_notBefore(x, X509_get0_notBefore(ask->issuer)) == 1 &&
-		       X509_set1_notAfter(x, X509_get0_notAfter(ask->issuer)) == 1;
-	return X509_gmtime_adj(X509_getm_notBefore(x), -early) &&
-	       X509_time_adj_ex(X509_getm_notAfter(x), ask->days, 0, NULL);
+		       X509_set1_notAfter(x, last) == 1;
+	if (!X509_gmtime_adj(X509_getm_notBefore(x), ask->issuer ? -EARLY_S : -ROOT_EARLY_S) ||
+	    !X509_time_adj_ex(X509_getm_notAfter(x), ask->days, 0, NULL))
+		return false;
+	return !leaf || ASN1_TIME_compare(X509_get0_notAfter(x), last) <= 0 ||
+	       X509_set1_notAfter(x, last) == 1;
 }
 
 static bool add_text(X509 *x, X509V3_CTX *ctx, int nid, const char *value)
@@ -123,14 +127,18 @@ static int add_constraints(X509 *x, const struct certificate *ask, struct err *e
 	return 0;
 }
 
-static bool add_host(X509 *x, const char *host)
+static bool add_hosts(X509 *x, const struct certificate *ask)
 {
 	GENERAL_NAMES *names = sk_GENERAL_NAME_new_null();
-	GENERAL_NAME *name = general_name(GEN_DNS, host, strlen(host));
-	bool done = names && name && sk_GENERAL_NAME_push(names, name) > 0;
+	bool done = names && ask->n_hosts > 0;
 
-	if (!done)
-		GENERAL_NAME_free(name);
+	for (size_t i = 0; done && i < ask->n_hosts; i++) {
+		GENERAL_NAME *name = general_name(GEN_DNS, ask->hosts[i], strlen(ask->hosts[i]));
+
+		done = name && sk_GENERAL_NAME_push(names, name) > 0;
+		if (!done)
+			GENERAL_NAME_free(name);
+	}
 	done = done && X509_add1_ext_i2d(x, NID_subject_alt_name, names, 0, 0) == 1;
 	GENERAL_NAMES_free(names);
 	return done;
@@ -153,7 +161,7 @@ static int add_uses(X509 *x, const struct certificate *ask, struct err *err)
 	if (done && ask->kind != CERTIFICATE_ROOT)
 		done = add_text(x, &ctx, NID_ext_key_usage, "serverAuth");
 	if (done && leaf)
-		done = add_host(x, ask->label);
+		done = add_hosts(x, ask);
 	if (!done)
 		return openssl_fail(err, ERR_INTERNAL, "say what a certificate is for");
 	return ask->kind == CERTIFICATE_BRANCH ? add_constraints(x, ask, err) : 0;

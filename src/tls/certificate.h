@@ -8,12 +8,12 @@
 enum certificate_kind { CERTIFICATE_ROOT, CERTIFICATE_BRANCH, CERTIFICATE_LEAF };
 
 struct certificate {
-	const char *label; /* common name; of a leaf the host's, normal */
+	const char *label; /* common name */
 	enum certificate_kind kind;
-	int days;                 /* of a leaf: as long as its issuer's */
-	const char *const *hosts; /* of a branch: what it is limited to */
+	int days;                 /* of a leaf never longer than its issuer's; 0: as long */
+	const char *const *hosts; /* of a branch what it is limited to, of a leaf its names */
 	size_t n_hosts;
-	X509 *issuer; /* NULL: itself */
+	X509 *issuer; /* NULL: itself; a branch may be its own root */
 	EVP_PKEY *issuer_key;
 };
 

@@ -5,7 +5,9 @@
 #include <errno.h>
 #include <sys/stat.h>
 
+#include "tls/context_inside.h"
 #include "tls/openssl_inside.h"
+#include "tls/remote_key.h"
 #include "tls/tls_stream.h"
 
 static void harden(SSL_CTX *ssl)
@@ -32,7 +34,8 @@ static void own_context(struct tls_context **p)
 	tls_context_free(*p);
 }
 
-static int open_context(bool server, struct tls_context **ret, struct err *err)
+static int open_context(bool server, OSSL_LIB_CTX *lib, const char *prefer,
+			struct tls_context **ret, struct err *err)
 {
 	AUTO(own_context) struct tls_context *c = calloc(1, sizeof(*c));
 
@@ -41,7 +44,7 @@ static int open_context(bool server, struct tls_context **ret, struct err *err)
 		return err_set(err, ERR_EXHAUSTED, ENOMEM, "allocate TLS");
 	c->refs = 1;
 	c->server = server;
-	c->ssl = SSL_CTX_new(server ? TLS_server_method() : TLS_client_method());
+	c->ssl = SSL_CTX_new_ex(lib, prefer, server ? TLS_server_method() : TLS_client_method());
 	if (!c->ssl || !tls_stream_set_up(c) || !bound_cost(c->ssl) ||
 	    SSL_CTX_set_min_proto_version(c->ssl, TLS1_2_VERSION) != 1)
 		return openssl_fail(err, ERR_INTERNAL, "begin TLS");
@@ -106,7 +109,7 @@ int tls_client_open(const struct tls_trust *t, struct tls_context **ret, struct 
 {
 	AUTO(own_context) struct tls_context *c = NULL;
 
-	if (open_context(false, &c, err) < 0 || trust(c, t, err) < 0)
+	if (open_context(false, NULL, NULL, &c, err) < 0 || trust(c, t, err) < 0)
 		return -1;
 	*ret = TAKE(c);
 	return 0;
@@ -114,7 +117,38 @@ int tls_client_open(const struct tls_trust *t, struct tls_context **ret, struct 
 
 int tls_server_open(struct tls_context **ret, struct err *err)
 {
-	return open_context(true, ret, err);
+	return open_context(true, NULL, NULL, ret, err);
+}
+
+/* What Mozilla calls intermediate; and who resumes with a ticket of ours. */
+static bool set_service(SSL_CTX *ssl)
+{
+	static const unsigned char context[] = "hotcell";
+	char groups[] = "X25519:P-256:P-384"; /* the library wants one it could change */
+
+	(void)SSL_CTX_set_options(ssl, SSL_OP_CIPHER_SERVER_PREFERENCE | SSL_OP_PRIORITIZE_CHACHA);
+	(void)SSL_CTX_clear_options(ssl, SSL_OP_NO_TICKET);
+	return SSL_CTX_set_cipher_list(ssl, "ECDHE+AESGCM:ECDHE+CHACHA20") == 1 &&
+	       SSL_CTX_set1_groups_list(ssl, groups) == 1 && SSL_CTX_set_num_tickets(ssl, 1) == 1 &&
+	       SSL_CTX_set_session_id_context(ssl, context, sizeof(context) - 1) == 1;
+}
+
+int tls_service_context(struct tls_context **ret, struct err *err)
+{
+	AUTO(own_context) struct tls_context *c = NULL;
+	struct remote_keys *keys = NULL;
+
+	if (remote_keys_open(&keys, err) < 0)
+		return -1;
+	if (open_context(true, keys->lib, REMOTE_KEYS_PREFER, &c, err) < 0) {
+		remote_keys_close(keys);
+		return -1;
+	}
+	c->keys = keys;
+	if (!set_service(c->ssl))
+		return openssl_fail(err, ERR_INTERNAL, "begin TLS");
+	*ret = TAKE(c);
+	return 0;
 }
 
 void tls_context_free(struct tls_context *c)
@@ -123,5 +157,6 @@ void tls_context_free(struct tls_context *c)
 		return;
 	SSL_CTX_free(c->ssl);
 	BIO_meth_free(c->pipe);
+	remote_keys_close(c->keys); /* what was made with it is gone */
 	free(c);
 }

@@ -29,6 +29,7 @@ OPENSSL_OWNER(BIO, own_bio, BIO_free_all)
 OPENSSL_OWNER(EVP_PKEY, own_pkey, EVP_PKEY_free)
 OPENSSL_OWNER(EVP_PKEY_CTX, own_pkey_ctx, EVP_PKEY_CTX_free)
 OPENSSL_OWNER(EVP_CIPHER_CTX, own_cipher_ctx, EVP_CIPHER_CTX_free)
+OPENSSL_OWNER(EVP_MD_CTX, own_md_ctx, EVP_MD_CTX_free)
 OPENSSL_OWNER(EVP_KDF, own_kdf, EVP_KDF_free)
 OPENSSL_OWNER(EVP_KDF_CTX, own_kdf_ctx, EVP_KDF_CTX_free)
 OPENSSL_OWNER(SSL_CTX, own_ssl_ctx, SSL_CTX_free)
@@ -40,7 +41,8 @@ OPENSSL_OWNER(NAME_CONSTRAINTS, own_constraints, NAME_CONSTRAINTS_free)
 
 struct tls_context { /* context.h makes them, tls_stream.c uses them */
 	SSL_CTX *ssl;
-	BIO_METHOD *pipe; /* how the library reads and writes: the bytes of a tls_stream */
+	BIO_METHOD *pipe;         /* how the library reads and writes: the bytes of a tls_stream */
+	struct remote_keys *keys; /* of a service; NULL */
 	unsigned int refs;
 	bool server, unverified;
 };

@@ -82,6 +82,30 @@ int envelope_put(struct buf *out, const struct envelope *e, struct err *err)
 	return 0;
 }
 
+void envelope_follow(struct envelope_place *p, struct bytes in)
+{
+	while (in.len > 0) {
+		size_t n = p->left < in.len ? p->left : in.len;
+
+		in = bytes_tail(in, n);
+		p->left -= (uint32_t)n;
+		while (p->left == 0 && in.len > 0 && p->in_head < ENVELOPE_HEAD) {
+			p->head[p->in_head++] = in.ptr[0];
+			in = bytes_tail(in, 1);
+		}
+		if (p->in_head < ENVELOPE_HEAD)
+			continue;
+		p->in_head = 0;
+		p->left = be32_load(&p->head[1]);
+		p->ended = p->ended || (p->head[0] & ENVELOPE_END);
+	}
+}
+
+bool envelope_between(const struct envelope_place *p)
+{
+	return p->in_head == 0 && p->left == 0 && !p->ended;
+}
+
 static const struct {
 	const char *name;
 	unsigned int status;

@@ -28,6 +28,17 @@ int envelope_put(struct buf *out, const struct envelope *e, struct err *err) NOD
 int envelope_open(struct buf *out, size_t *ret_at, struct err *err) NODISCARD;
 void envelope_close(struct buf *out, size_t at);
 
+/* Where the bytes of a stream that passes by are: between two envelopes, or within one. All zero:
+ * at its beginning. */
+struct envelope_place {
+	uint8_t head[ENVELOPE_HEAD];
+	size_t in_head; /* of these have come */
+	uint32_t left;  /* of the body */
+	bool ended;     /* the last envelope has begun */
+};
+void envelope_follow(struct envelope_place *p, struct bytes in);
+bool envelope_between(const struct envelope_place *p); /* and another one may follow */
+
 enum connect_code { /* the values of gRPC, which the Connect protocol shares */
 		    CONNECT_CANCELED = 1,
 		    CONNECT_UNKNOWN,

@@ -3,7 +3,7 @@
 
 #include "wire/http1_chars.h"
 
-enum { LABEL_MAX = 63 };
+enum { LABEL_MAX = 63, PORT_DIGITS = 5 };
 
 static bool is_label_char(uint8_t c)
 {
@@ -54,6 +54,18 @@ bool domain_normal(struct bytes text, char ret[static DOMAIN_SIZE])
 		return false;
 	lower(text, ret);
 	return true;
+}
+
+bool domain_and_port(struct bytes text, char ret[static DOMAIN_SIZE], uint16_t *ret_port)
+{
+	struct bytes name = text, rest = text;
+	uint64_t port = 0;
+
+	if (bytes_cut(&rest, ':', &name) &&
+	    (rest.len > PORT_DIGITS || !bytes_to_u64(rest, &port) || port < 1 || port > UINT16_MAX))
+		return false;
+	*ret_port = (uint16_t)port;
+	return domain_normal(name, ret);
 }
 
 bool domain_pattern(struct bytes text, char ret[static DOMAIN_SIZE])

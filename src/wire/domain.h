@@ -13,6 +13,9 @@ enum { DOMAIN_MAX = 253, DOMAIN_SIZE = DOMAIN_MAX + 1 };
 /* A name in the form in which all are compared. False: it is none. */
 bool domain_normal(struct bytes text, char ret[static DOMAIN_SIZE]);
 
+/* The same with a port behind it, or without: "name", "name:443". *ret_port is 0 without. */
+bool domain_and_port(struct bytes text, char ret[static DOMAIN_SIZE], uint16_t *ret_port);
+
 /* The same for a pattern: a name, *.name, or * alone. */
 bool domain_pattern(struct bytes text, char ret[static DOMAIN_SIZE]);
 

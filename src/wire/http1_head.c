@@ -186,7 +186,7 @@ static int check_list(const struct http1_head *h, struct bytes name, struct err 
 	return 0;
 }
 
-static int check_lists(const struct http1_head *h, struct err *err)
+int http1_check_lists(const struct http1_head *h, struct err *err)
 {
 	static const char *const lists[] = { "connection", "upgrade", "expect" };
 
@@ -196,7 +196,7 @@ static int check_lists(const struct http1_head *h, struct err *err)
 	return 0;
 }
 
-static void head_reset(struct http1_head *h)
+void http1_head_reset(struct http1_head *h)
 {
 	h->method = h->target = h->reason = (struct bytes){ 0 };
 	h->form = HTTP1_ORIGIN;
@@ -208,9 +208,9 @@ static void head_reset(struct http1_head *h)
 
 int http1_parse_request(struct bytes in, struct http1_head *ret, struct err *err)
 {
-	head_reset(ret);
+	http1_head_reset(ret);
 	if (parse_request_line(&in, ret, err) < 0 || parse_fields(in, ret, err) < 0 ||
-	    check_lists(ret, err) < 0 || http1_check_host(ret, err) < 0)
+	    http1_check_lists(ret, err) < 0 || http1_check_host(ret, err) < 0)
 		return -1;
 	return http1_decide_request(ret, err);
 }
@@ -218,9 +218,9 @@ int http1_parse_request(struct bytes in, struct http1_head *ret, struct err *err
 int http1_parse_response(struct bytes in, struct bytes method, struct http1_head *ret,
 			 struct err *err)
 {
-	head_reset(ret);
+	http1_head_reset(ret);
 	if (parse_status_line(&in, ret, err) < 0 || parse_fields(in, ret, err) < 0 ||
-	    check_lists(ret, err) < 0)
+	    http1_check_lists(ret, err) < 0)
 		return -1;
 	return http1_decide_response(ret, method, err);
 }

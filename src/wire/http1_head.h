@@ -62,3 +62,8 @@ int http1_parse_request(struct bytes in, struct http1_head *ret, struct err *err
 /* `method` is that of the request answered: HEAD and CONNECT change what follows the head. */
 int http1_parse_response(struct bytes in, struct bytes method, struct http1_head *ret,
 			 struct err *err) NODISCARD;
+
+/* --- for h2_head.c, which makes the same head of other bytes ---------------------------------- */
+
+void http1_head_reset(struct http1_head *h);
+int http1_check_lists(const struct http1_head *h, struct err *err) NODISCARD;

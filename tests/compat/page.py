@@ -20,6 +20,9 @@ unmodified, against a whole server. The items are the behaviour that the clients
 what users rely on besides. A check is named `FILE.FUNCTION`, in `tests/compat/checks_js` and `checks_py`.
 
 `pass`, `FAIL`; `–`: this version of the client does not offer it; `?`: not run.
+
+Clients may speak HTTP/1.1 or HTTP/2. What is sent to a port of a sandbox goes on as HTTP/1.1, so gRPC, which needs HTTP/2
+and trailers from end to end, is refused with `grpc-status: 12` (UNIMPLEMENTED); grpc-web, Connect and WebSockets pass.
 """
 
 

@@ -29,16 +29,23 @@ CASES = list(items.cases(EVERYTHING))
 
 @pytest.fixture(scope="module")
 def server():
-    with Internet() as internet, Server(node={"pool": 4}, internet=internet, injector={}) as s:
+    with Internet() as internet, Server(node={"pool": 4}, internet=internet, injector={}, tls="hotcell.localhost") as s:
         yield s
 
 
-def environment(server):
-    """As a user's: nothing of ours but what `tools/dev up` prints."""
+def over_tls(age):
+    return EVERYTHING or age == "newest"
+
+
+def environment(server, age):
+    """As a user's: nothing of ours but what `hotcell tls init` or `tools/dev up` print, and for the checks' own
+    requests the plain address."""
+    authority = str(server.tls_dir / "authority/ca.pem")
+    where = ({"E2B_DOMAIN": server.domain, "SSL_CERT_FILE": authority, "NODE_EXTRA_CA_CERTS": authority} if over_tls(age)
+             else {"E2B_API_URL": server.url, "E2B_SANDBOX_URL": server.url})
     kept = {name: value for name, value in os.environ.items()
             if not name.startswith(("E2B_", "PYTHON")) and "proxy" not in name.lower()}
-    return {**kept, "E2B_API_URL": server.url, "E2B_SANDBOX_URL": server.url, "E2B_API_KEY": server.key,
-            "PYTHONDONTWRITEBYTECODE": "1"}
+    return {**kept, **where, "E2B_API_KEY": server.key, "PLAIN_URL": server.url, "PYTHONDONTWRITEBYTECODE": "1"}
 
 
 def command(sdks, age, client):
@@ -58,7 +65,7 @@ def run_clients(server, sdks, age, chosen):
             args = [*command(sdks, age, client), items.versions()[age, client], AT_ONCE, *names]
             log = server.base / f"compat-{age}-{client}.log"
             with open(log, "wb") as errors:
-                running.append((log, subprocess.Popen(args, env=environment(server), stdin=subprocess.DEVNULL,
+                running.append((log, subprocess.Popen(args, env=environment(server, age), stdin=subprocess.DEVNULL,
                                                       stdout=subprocess.PIPE, stderr=errors, text=True)))
     found = []
     for log, process in running:
@@ -92,6 +99,13 @@ def test_check(case, results):
     result = results.get((age, client, check.name))
     assert result, "the client's process ended before it came to this check"
     assert result["result"] == "pass", result["error"]
+
+
+def test_http2_was_spoken_as_the_server_saw_it(server, results):
+    """The packages ask for it by themselves."""
+    spoken = server.admin("GET", "/admin/status").json["gateway"]["http"]
+    print("requests by version:", spoken)
+    assert spoken["2"]["requests"] >= sum(over_tls(age) for age, _, _ in results), spoken
 
 
 def test_nothing_is_left_when_the_clients_are_done(server, results):

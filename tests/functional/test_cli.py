@@ -390,7 +390,7 @@ def test_no_server_names_component_cause_and_fix():
                                    ["kill", "--all", "a"], ["ps", "--sandboxes", "1"], ["keys", "--disk", "1"],
                                    ["keys", "limits", "k", "--vcpus", "many"],
                                    ["teams", "limits", "t", "--vcpus", "many"], ["teams", "limits"], ["teams", "--disk", "1"],
-                                   ["keys", "rotate", "k", "more"], ["keys", "rotate", "k", "--disk", "1"], ["explain"], ["explain", "a", "b", "c"],
+                                   ["keys", "rotate", "k", "more"], ["keys", "rotate", "k", "--disk", "1"], ["explain"], ["explain", "a", "b", "c"], ["tls"], ["ps", "--tls-dir", "/x"],
                                    ["egress"], ["egress", "a"], ["confirm-lost", "x"], ["keys", "--none"], ["keys", "services", "k", "db", "--none"], ["doctor", "--uids", "x"]])
 def test_wrong_usage(words):
     r = hotcell(None, *words)
@@ -400,7 +400,7 @@ def test_wrong_usage(words):
 def test_help_names_every_command():
     text = hotcell(None, "--help").stdout
     for word in ("teams", "keys", "limits", "rotate", "ps", "kill", "pause", "resume", "fork", "snapshots", "lost", "ended", "why", "explain", "egress", "services", "templates", "status", "confirm-lost",
-                 "doctor", "--leaks", "--json"):
+                 "tls init", "tls renew", "tls install", "tls status", "doctor", "--leaks", "--json"):
         assert word in text
     assert re.fullmatch(r"hotcell \d+\.\d+\.\d+\n", hotcell(None, "--version").stdout)
 
@@ -420,6 +420,38 @@ def test_doctor_says_which_daemon_is_gone(gateway, node, said):
     found = {c["check"]: c for c in json.loads(hotcell(gateway, "doctor", "--json").stdout)}["server"]
     assert found["verdict"] == ("ok" if "all" in said else "warn")
     assert said in json.dumps(found)
+
+
+@pytest.mark.parametrize("status, verdict, said", [
+    ({"domain": None}, "warn", "domain is not set"), ({}, "warn", "domain is not set"),
+    ({"domain": "hotcell.localhost:8443"}, "ok", "PORT-ID.hotcell.localhost:8443")])
+def test_doctor_says_whether_names_are_set(gateway, status, verdict, said):
+    gateway("GET", "/admin/status", 200, {"gateway": status, "node": {"warden": True, "egress": True}})
+    found = {c["check"]: c for c in json.loads(hotcell(gateway, "doctor", "--json").stdout)}["names"]
+    assert found["verdict"] == verdict and said in found["found"]
+    assert verdict == "ok" or "hotcell tls init" in found["fix"]
+DAY = 86400
+
+
+def certificate(left=90 * DAY, refused=None, served=True):
+    return {"name": "a.example", "served": served, "names": ["a.example"], "secondsLeft": left, "refused": refused}
+
+
+@pytest.mark.parametrize("tls, verdict, said", [
+    (None, "ok", "not spoken"),
+    ({"signer": True, "certificates": [certificate()]}, "ok", "1 certificates are served"),
+    ({"signer": True, "certificates": [certificate(13 * DAY)]}, "warn", "a.example expires in 13 days"),
+    ({"signer": True, "certificates": [certificate(15 * DAY)]}, "ok", "served"),
+    ({"signer": True, "certificates": [certificate(-1)]}, "FAIL", "a.example expired"),
+    ({"signer": True, "certificates": [certificate(refused="it has no key")]}, "warn", "it has no key"),
+    ({"signer": True, "certificates": [certificate(0, "it has no key", False)]}, "FAIL", "it has no key"),
+    ({"signer": True, "certificates": []}, "FAIL", "there is no certificate"),
+    ({"signer": False, "certificates": [certificate()]}, "FAIL", "signer does not answer")])
+def test_doctor_looks_at_certificates(gateway, tls, verdict, said):
+    gateway("GET", "/admin/status", 200, {"gateway": {}, "node": None, "tls": tls})
+    found = {c["check"]: c for c in json.loads(hotcell(gateway, "doctor", "--json").stdout)}["tls"]
+    assert found["verdict"] == verdict and said in found["found"]
+    assert verdict == "ok" or found["fix"]
 
 
 def test_of_a_node_that_does_not_answer_doctor_knows_nothing(gateway):

@@ -3,6 +3,7 @@
 import json
 import os
 import pathlib
+import re
 import shutil
 import signal
 import subprocess
@@ -22,13 +23,14 @@ SECONDS = 500
 class Dev:
     def __init__(self):
         self.folder = pathlib.Path(tempfile.mkdtemp(prefix="hotcell-dev-", dir=os.environ.get("HOTCELL_TEST_DIR")))
-        self.listen = f"127.0.0.1:{free_port()}"
+        self.listen, self.tls_port = f"127.0.0.1:{free_port()}", free_port()
         self.before = leaks.baseline()
 
     def __call__(self, word, check=True):
         """Its standard output; what it says to people is shown when a test fails."""
         r = subprocess.run([TOP / "tools/dev", word], capture_output=True, text=True, timeout=SECONDS,
                            env={**os.environ, "HOTCELL_DEV": str(self.folder), "HOTCELL_DEV_LISTEN": self.listen,
+                                "HOTCELL_DEV_LISTEN_TLS": f"127.0.0.1:{self.tls_port}",
                                 "HOTCELL_BUILD": str(build_dir())})
         print(r.stderr)
         assert not check or r.returncode == 0, r.stderr
@@ -61,31 +63,44 @@ def dev():
 def variables(text):
     """`export NAME=VALUE` lines, and nothing else."""
     lines = text.splitlines()
-    assert lines and all(line.startswith("export E2B_") for line in lines), text
+    assert lines and all(re.match("export [A-Z][A-Z0-9_]*=.", line) for line in lines), text
     return dict(line.removeprefix("export ").split("=", 1) for line in lines)
 
 
-def curl(*words):
-    return subprocess.run(["curl", "-sS", "--fail-with-body", *words], capture_output=True, timeout=120)
+def api_url(given):
+    """As the SDKs make it."""
+    return given.get("E2B_API_URL") or f"https://api.{given['E2B_DOMAIN']}"
+
+
+def agent_url(given, box):
+    return given.get("E2B_SANDBOX_URL") or f"https://49983-{box['sandboxID']}.{box['domain'] or given['E2B_DOMAIN']}"
+
+
+def curl(given, *words):
+    """It finds names below localhost by itself."""
+    trusted = ["--cacert", given["SSL_CERT_FILE"]] if "SSL_CERT_FILE" in given else []
+    return subprocess.run(["curl", "-sS", "--fail-with-body", *trusted, *words], capture_output=True, timeout=120)
 
 
 def test_up_prints_what_a_client_needs(dev):
     given = variables(dev("up"))
-    assert given["E2B_API_URL"] == given["E2B_SANDBOX_URL"] == f"http://{dev.listen}"
-    made = curl("-H", f"X-API-KEY: {given['E2B_API_KEY']}", "-H", "content-type: application/json",
-                "-d", '{"templateID":"base","timeout":600}', f"{given['E2B_API_URL']}/sandboxes")
+    made = curl(given, "-H", f"X-API-KEY: {given['E2B_API_KEY']}", "-H", "content-type: application/json",
+                "-d", '{"templateID":"base","timeout":600}', f"{api_url(given)}/sandboxes")
     assert made.returncode == 0, made.stdout
-    dev.box, dev.given = json.loads(made.stdout)["sandboxID"], given
+    box = json.loads(made.stdout)
+    dev.box, dev.agent, dev.given = box["sandboxID"], agent_url(given, box), given
+    # names are this machine's, with the port that the client used
+    assert box["domain"].split(":")[0].endswith("localhost") and box["domain"].endswith(api_url(given).rpartition(":")[2])
 
 
 def test_a_command_runs_in_it(dev):
     body = json.dumps({"process": {"cmd": "/bin/echo", "args": ["from inside"]}}).encode()
     frame = dev.folder / "frame"
     frame.write_bytes(bytes([0]) + len(body).to_bytes(4, "big") + body)
-    said = curl("-H", f"E2b-Sandbox-Id: {dev.box}", "-H", "E2b-Sandbox-Port: 49983",
+    said = curl(dev.given, "-H", f"E2b-Sandbox-Id: {dev.box}", "-H", "E2b-Sandbox-Port: 49983",
                 "-H", "content-type: application/connect+json", "-H", "connect-protocol-version: 1",
                 "-H", "authorization: Basic dXNlcjo=", "--data-binary", f"@{frame}",
-                f"{dev.given['E2B_SANDBOX_URL']}/process.Process/Start")
+                f"{dev.agent}/process.Process/Start")
     assert said.returncode == 0, said.stdout
     assert output_of(said.stdout) == "from inside"
 

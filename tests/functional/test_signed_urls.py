@@ -197,12 +197,13 @@ def test_too_often(server, box):
 
 
 def test_a_domain_is_configured(server, box):
-    """Where host names lead to sandboxes, a URL names one, and nothing else is looked for."""
+    """Where host names lead to sandboxes, a URL names one, and nothing else is looked for. An address has no names."""
     put(server, url(token_of(box), "named.txt", "write"), b"named")
     target = url(token_of(box), "named.txt", "read")
     server.restart("gateway", domain="box.test")
     try:
-        answer = get(server, target)
+        assert get(server, target).raw == b"named"
+        answer = get(server, target, Host="api.box.test")
         assert (answer.status, answer.raw) == (400, b"Invalid host")
         assert answer.headers["content-type"].startswith("text/plain")
         host = f"49983-{box['sandboxID']}.box.test"

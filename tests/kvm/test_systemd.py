@@ -27,7 +27,7 @@ STATE, RUN = "/var/lib/hotcell", "/run/hotcell"
 LEAKS = pathlib.Path(__file__).resolve().parents[1] / "faults/leaks.py"
 UID_BASE, UIDS = 786432, 1024
 BOXES = 1  # more of them show no more, and take as long again
-UNITS = (*DAEMONS, "injector")
+UNITS = (*DAEMONS, "injector", "signer")
 SECONDS = 240
 
 
@@ -35,8 +35,12 @@ def systemctl(*words):
     return subprocess.run(["systemctl", *words], check=True, capture_output=True, text=True).stdout.strip()
 
 
+def unit(daemon):
+    return "hotcell-gateway@1" if daemon == "gateway" else f"hotcell-{daemon}"
+
+
 def main_pid(daemon):
-    return int(systemctl("show", "-P", "MainPID", f"hotcell-{daemon}"))
+    return int(systemctl("show", "-P", "MainPID", unit(daemon)))
 
 
 def leftovers():
@@ -125,14 +129,27 @@ def test_a_change_of_the_slice_leaves_the_limits_of_vms(server, counting):
 
 
 def test_every_unit_is_limited_in_memory(server):
-    for unit in (*(f"hotcell-{daemon}.service" for daemon in UNITS), "hotcell.slice"):
-        assert systemctl("show", "-P", "MemoryMax", unit) != "infinity", unit
+    for name in (*(f"{unit(daemon)}.service" for daemon in UNITS), "hotcell.slice"):
+        assert systemctl("show", "-P", "MemoryMax", name) != "infinity", name
+
+
+def test_certificates_are_renewed_by_a_unit_that_may_do_nothing_else(server):
+    """One whose key is gone is due."""
+    subprocess.run(["hotcell", "tls", "init"], check=True, capture_output=True)
+    key = pathlib.Path("/etc/hotcell/tls/hotcell.localhost/privkey.pem")
+    before = key.read_bytes()
+    key.unlink()
+    systemctl("start", "hotcell-tls-renew.service")
+    assert key.read_bytes() != before
+    assert key.owner() == "hotcell-signer" and key.stat().st_mode & 0o777 == 0o400
+    assert systemctl("is-active", "hotcell-tls-renew.timer") == "active"
+    subprocess.run(["rm", "-r", "/etc/hotcell/tls/authority", "/etc/hotcell/tls/hotcell.localhost"], check=True)
 
 
 @pytest.mark.parametrize("daemon", UNITS)
 def test_a_restart_leaves_every_vm(server, counting, daemon):
     vms, old = [vm_of(box) for box in counting], main_pid(daemon)
-    systemctl("restart", f"hotcell-{daemon}")
+    systemctl("restart", unit(daemon))
     assert main_pid(daemon) != old
     wait_for(server.answers, "the gateway answers", SECONDS)
     wait_for(lambda: server.ids() == {box["sandboxID"] for box in counting}, "they are listed", SECONDS)
@@ -151,9 +168,9 @@ def counts_on(server, box, pid, n):
     return counted > n
 
 
-def test_node_and_injector_have_no_network(server):
+def test_node_injector_and_signer_have_no_network(server):
     host = os.readlink("/proc/1/ns/net")
-    for daemon in ("node", "injector"):
+    for daemon in ("node", "injector", "signer"):
         assert os.readlink(f"/proc/{main_pid(daemon)}/ns/net") != host, daemon
 
 
@@ -242,7 +259,8 @@ def test_nothing_is_left(server, counting):
     for box in counting:
         assert server.delete(box) == 204
     assert server.ids() == set()
-    systemctl("stop", "hotcell-gateway", "hotcell-node", "hotcell-egress", "hotcell-injector")
+    systemctl("stop", "hotcell-http.socket", "hotcell-admin.socket", "hotcell-gateway@1", "hotcell-node", "hotcell-egress",
+              "hotcell-injector", "hotcell-signer")
     assert leftovers() == ""
     systemctl("stop", "hotcell-warden")
     assert leftovers() == ""

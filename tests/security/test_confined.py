@@ -79,7 +79,7 @@ def lone(name, **settings):
     base = pathlib.Path(tempfile.mkdtemp(prefix="hotcell-confined-", dir=os.environ.get("HOTCELL_TEST_DIR")))
     base.chmod(0o755)
     (base / "state").mkdir()
-    it = Daemon(name, base, {"user": USER, "data_dir": base / "data", **settings_below(base, settings)})
+    it = Daemon(name, base, {"user": USER, **settings_below(base, {"data_dir": "./data", **settings})}, told=False)
     it.launch()
     try:
         wait_for(lambda: it.check_alive() or (filters_of(it.pid) == 2 and it), "it gave up its power")
@@ -91,7 +91,7 @@ def lone(name, **settings):
 
 
 def settings_below(base, settings):
-    return {key: base / value[2:] if str(value).startswith("./") else value for key, value in settings.items()}
+    return {key: base / value[2:] if str(value).startswith("./") else value for key, value in settings.items() if value is not None}
 
 
 def lone_node():
@@ -103,9 +103,13 @@ def lone_gateway():
     return lone("gateway", listen=f"127.0.0.1:{free_port()}", node_socket="./node.sock", admin_socket="./admin.sock")
 
 
+def lone_signer():
+    return lone("signer", data_dir=None, tls_dir="./state", socket="./signer.sock")
+
+
 # Every daemon: how to run one with `user` set to USER; yields its pid.
 DAEMONS = {"egress": lone_egress, "injector": lone_injector, "injector's worker": lone_worker, "node": lone_node,
-           "gateway": lone_gateway}
+           "gateway": lone_gateway, "signer": lone_signer}
 
 
 @pytest.fixture(scope="module", params=DAEMONS)

@@ -8,7 +8,7 @@ import refused_calls
 from warden import build_dir
 
 CALL_SECONDS = 120
-WATCHED = ("egress", "injector")  # whose system calls are looked at
+WATCHED = ("egress", "injector", "signer")  # whose system calls are looked at
 
 
 def free_port():
@@ -18,9 +18,11 @@ def free_port():
 
 
 class Daemon:
-    def __init__(self, name, base, settings, where=()):
-        """`where`: words before the command that put it into another network, say."""
+    def __init__(self, name, base, settings, where=(), told=None):
+        """`where`: words before the command that put it into another network, say. `told`: are the system calls that it
+        is refused written to its log?"""
         self.name, self.base, self.settings, self.where = name, base, settings, list(where)
+        self.told = name in WATCHED if told is None else told
         self.log_path = base / f"{name}.log"
         self.process = None
 
@@ -33,7 +35,7 @@ class Daemon:
         with open(self.log_path, "ab") as log:
             self.process = subprocess.Popen([*self.where, program, config], stdin=subprocess.DEVNULL, stdout=log,
                                             stderr=log, start_new_session=True,
-                                            env=refused_calls.environment(self.name in WATCHED))
+                                            env=refused_calls.environment(self.told))
 
     @property
     def pid(self):

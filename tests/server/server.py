@@ -33,7 +33,7 @@ from daemon import CALL_SECONDS, Daemon, free_port
 from engine import disk_path, guest_settings, kernel_path
 from internet import RESOLVER
 from shared_template import SharedTemplate
-from warden import is_alive, is_sanitized, wait_for
+from warden import build_dir, is_alive, is_sanitized, wait_for
 from warden_fixtures import Watched
 
 DAEMONS = ("warden", "egress", "node", "gateway")  # in the order in which they start
@@ -45,9 +45,10 @@ TEMPLATE = "base"
 
 class Server:
     def __init__(self, vms_max=512, warden=None, egress=None, injector=None, node=None, gateway=None, internet=None,
-                 own_template=False, disk=None):
+                 own_template=False, disk=None, tls=None):
         """`internet`: an Internet (tests/internet), in which egress lives. Without one nobody is let out.
         `injector`: its settings, {} if need be; without them there is none.
+        `tls`: a domain; HTTPS is spoken for it, and `hotcell tls init` makes what is trusted for that.
         `own_template`: it is built here, whatever others have; `disk`: of another image than base's."""
         self.kernel, self.disk = kernel_path(), disk or disk_path()  # may take minutes, or fail
         self.template_seconds = TEMPLATE_SECONDS * (3 if disk else 1)  # more tools, more to ask and to write
@@ -56,7 +57,10 @@ class Server:
         self.port = free_port()
         self.url = f"http://127.0.0.1:{self.port}"
         self.admin_socket = self.base / "gateway/admin.sock"
-        self.names = DAEMONS if injector is None else ("warden", "injector", *DAEMONS[1:])
+        self.domain = tls and f"{tls}:{free_port()}"  # as clients have it in E2B_DOMAIN
+        self.tls_dir = self.base / "tls"
+        self.names = (("warden", *(["injector"] if injector is not None else []), "egress", "node",
+                       *(["signer"] if tls else []), "gateway"))
         self.users = {name: self.warden.uid_base + USERS_AFTER + n for n, name in enumerate(self.names)}
         self.data = self.base / "node"
         self.internet = internet
@@ -65,6 +69,8 @@ class Server:
                         "egress": self.daemon("egress", self.egress_settings(), egress),
                         "node": self.daemon("node", self.node_settings(), node),
                         "gateway": self.daemon("gateway", self.gateway_settings(), gateway)}
+        if tls:
+            self.daemons["signer"] = self.daemon("signer", self.signer_settings(), None)
         if injector is not None:
             self.daemons["injector"] = self.daemon("injector", self.injector_settings(), injector)
         self.team = self.key = None
@@ -88,7 +94,15 @@ class Server:
             folder.mkdir()
             os.chown(folder, self.users[name], self.users[name])
             folder.chmod(0o755)
+        if self.domain:
+            self.make_certificate()
         self.warden.settings.update(client_uid=self.users["node"], client_gid=self.users["node"])
+
+    def make_certificate(self):
+        self.tls_dir.mkdir()
+        self.tls_dir.chmod(0o755)
+        subprocess.run([build_dir() / "src/cli/hotcell", "tls", "init", self.domain.split(":")[0], "--tls-dir",
+                        self.tls_dir, "--owner", str(self.users["signer"])], check=True, capture_output=True)
 
     # --- the settings of each ---
 
@@ -115,7 +129,17 @@ class Server:
     def gateway_settings(self):
         return {"listen": f"127.0.0.1:{self.port}", "node_socket": self.base / "node/node.sock",
                 "data_dir": self.base / "gateway", "admin_socket": self.admin_socket,
-                "user": self.users["gateway"]}
+                "user": self.users["gateway"], **(self.tls_settings() if self.domain else {})}
+
+    def tls_settings(self):
+        port = self.domain.split(":")[1]
+        at = ("127.0.0.1", "[::1]") if socket.has_ipv6 and can_bind("::1") else ("127.0.0.1",)
+        return {"domain": self.domain, "tls_dir": self.tls_dir, "signer_socket": self.base / "signer/signer.sock",
+                "listen_tls": ",".join(f"{address}:{port}" for address in at)}
+
+    def signer_settings(self):
+        return {"socket": self.base / "signer/signer.sock", "gateway_uid": self.users["gateway"],
+                "user": self.users["signer"], "tls_dir": self.tls_dir}
 
     # --- the daemons ---
 
@@ -171,6 +195,9 @@ class Server:
 
     def node_serves(self):
         return self.listens("node", self.base / "node/node.sock", socket.SOCK_SEQPACKET)
+
+    def signer_serves(self):
+        return self.listens("signer", self.base / "signer/signer.sock", socket.SOCK_SEQPACKET)
 
     def gateway_serves(self):
         self.daemons["gateway"].check_alive()
@@ -396,6 +423,13 @@ class Server:
             self.warden.start()
             self.warden.stop_all()
         self.warden.remove()
+
+
+def can_bind(address):
+    with socket.socket(socket.AF_INET6) as s, contextlib.suppress(OSError):
+        s.bind((address, 0))
+        return True
+    return False
 
 
 def is_ready(template):

@@ -7,6 +7,7 @@
 
 #include "tests/unit/test_http_service.h"
 
+#include "gateway/proxies.h"
 #include "gateway/relay/relay.h"
 #include "net/listen.h"
 
@@ -62,6 +63,7 @@ struct world {
 	struct loop *l;
 	struct gateway g;
 	struct http_server http;
+	struct proxies proxies; /* none */
 	struct node_link node;
 	struct listener door;
 	uint16_t port;
@@ -275,6 +277,8 @@ static inline void world_on_request(struct http_server *sv, struct http_request 
 	struct world *w = CONTAINER_OF(sv, struct world, http);
 	struct dispatch to;
 
+	if (!proxies_admit(&w->proxies, rq))
+		return;
 	dispatch_find(http_request_head(rq), "", &to);
 	assert_int_not_equal(to.plane, PLANE_API);
 	relay_request(&w->g, rq, &to);

@@ -61,6 +61,10 @@ static const struct {
 	{ "the domain itself", "/", "host: 1-box.test:80\r\n", PLANE_API, NULL, 0 },
 	{ "below the domain", "/", "host: 5-abc.1-box.test:80\r\n", PLANE_SANDBOX, "abc", 5 },
 	{ "signed", "/files?path=a&signature=v1_x", "host: a\r\n", PLANE_BAD, "Invalid host", 0 },
+	{ "signed, by address", "/files?signature=v1_x", "host: 127.0.0.1:3000\r\n", PLANE_SIGNED,
+	  NULL, 0 },
+	{ "signed, by address, IPv6", "/files?signature=v1_x", "host: [::1]\r\n", PLANE_SIGNED,
+	  NULL, 0 },
 	{ "signed, by header", "/files?signature=v1_x", "host: a\r\n" BOTH, PLANE_SANDBOX, "abc",
 	  49983 },
 	{ "signed, by host", "/files?signature=v1_x", "host: 49983-abc.t\r\n", PLANE_SANDBOX, "abc",
@@ -92,6 +96,52 @@ static void each_request_has_its_plane(void **state)
 			assert_int_equal(d.port, row->port);
 		} else if (d.plane == PLANE_BAD) {
 			assert_string_equal(d.message, row->id);
+		}
+	}
+}
+
+/* E2B_DOMAIN may have a port, and `domain` with it; what clients send as Host has the port that
+ * they used: that one, the one of a proxy, or none. */
+static void a_port_of_the_domain_is_no_part_of_its_name(void **state)
+{
+	static const struct {
+		const char *name, *domain, *host;
+		enum plane plane;
+		unsigned int port;
+	} hosts[] = {
+		{ "api", "hotcell.localhost:8443", "api.hotcell.localhost:8443", PLANE_API, 0 },
+		{ "a sandbox", "hotcell.localhost:8443", "3000-abc.hotcell.localhost:8443",
+		  PLANE_SANDBOX, 3000 },
+		{ "capitals", "hotcell.localhost:8443", "3000-ABC.HotCell.Localhost:8443",
+		  PLANE_SANDBOX, 3000 },
+		{ "without a port", "hotcell.localhost:8443", "49983-abc.hotcell.localhost",
+		  PLANE_SANDBOX, 49983 },
+		{ "another port", "hotcell.localhost:8443", "49983-abc.hotcell.localhost:443",
+		  PLANE_SANDBOX, 49983 },
+		{ "itself", "1-box.test:8443", "1-box.test:8443", PLANE_API, 0 },
+		{ "itself, without a port", "1-box.test:8443", "1-box.test", PLANE_API, 0 },
+		{ "itself, another port", "1-box.test:8443", "1-Box.test:443", PLANE_API, 0 },
+		{ "itself, with a dot", "1-box.test:8443", "1-box.test.:8443", PLANE_API, 0 },
+		{ "itself, set without", "1-box.test", "1-box.test:443", PLANE_API, 0 },
+		{ "a sandbox, with a dot", "hotcell.localhost", "1-abc.hotcell.localhost.:443",
+		  PLANE_SANDBOX, 1 },
+	};
+
+	(void)state;
+	FOR_ROWS(row, hosts) {
+		struct http1_head head;
+		struct dispatch d;
+		struct err err = { 0 };
+		char text[1024];
+
+		(void)snprintf(text, sizeof(text), "GET / HTTP/1.1\r\nhost: %s\r\n\r\n", row->host);
+		if (http1_parse_request(bytes_str(text), &head, &err) < 0)
+			fail_msg("%s", err.msg);
+		dispatch_find(&head, row->domain, &d);
+		assert_int_equal(d.plane, row->plane);
+		if (d.plane == PLANE_SANDBOX) {
+			assert_string_equal(d.id, "abc");
+			assert_int_equal(d.port, row->port);
 		}
 	}
 }
@@ -130,6 +180,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(each_request_has_its_plane),
+		cmocka_unit_test(a_port_of_the_domain_is_no_part_of_its_name),
 		cmocka_unit_test(signed_urls_without_a_domain),
 	};
 

@@ -1,9 +1,11 @@
-/* test_gateway_parse.c - the body of a create, template references, list tokens, the key cache. */
+/* test_gateway_parse.c - the body of a create, template references, list tokens, domains, the key
+ * cache. */
 #include "tests/unit/check.h"
 
 #include "gateway/parse/create_request.h"
 #include "gateway/api/key_cache.h"
 #include "gateway/parse/list_query.h"
+#include "gateway/parse/sandbox_domain.h"
 #include "gateway/parse/template_ref.h"
 
 static void creates_are_read(void **state)
@@ -250,7 +252,7 @@ static void the_cache_forgets(void **state)
 	(void)state;
 	assert_non_null(c);
 	assert_null(key_cache_find(c, hash));
-	key_cache_put(c, hash, &key, &team, 1000);
+	key_cache_put(c, hash, &key, &team, key_cache_count(c), 1000);
 	e = key_cache_find(c, hash);
 	assert_non_null(e);
 	assert_int_equal(e->limits.sandboxes, 3);
@@ -265,7 +267,7 @@ static void the_cache_forgets(void **state)
 	/* one bucket too full: the oldest goes */
 	for (uint8_t i = 0; i <= KEY_CACHE_WAYS; i++) {
 		hash[2] = i;
-		key_cache_put(c, hash, &key, &team, 1000 + i);
+		key_cache_put(c, hash, &key, &team, key_cache_count(c), 1000 + i);
 	}
 	assert_non_null(key_cache_find(c, hash));
 	hash[2] = 0;
@@ -273,9 +275,107 @@ static void the_cache_forgets(void **state)
 	free(c);
 }
 
+/* One of them is a gateway that changes a key while the other asks for it. */
+static void the_cache_hears_of_other_gateways(void **state)
+{
+	static _Atomic uint64_t counts[1 + KEY_CACHE_COUNTS];
+	struct key_cache *one = calloc(1, sizeof(*one)), *other = calloc(1, sizeof(*other));
+	const struct store_team team = { .id = "t1" };
+	const struct store_key key = { .id = "k1" };
+	const uint8_t hash[SHA256_SIZE] = { 1 };
+	uint64_t count;
+
+	(void)state;
+	assert_true(one && other);
+	one->shared = other->shared = counts;
+	key_cache_put(one, hash, &key, &team, key_cache_count(one), 1000);
+	assert_non_null(key_cache_find(one, hash));
+	key_cache_drop_team(other, "t1");
+	assert_null(key_cache_find(one, hash));
+
+	count = key_cache_count(one); /* the store is asked ... */
+	key_cache_drop_team(other, "t1");
+	assert_string_equal(key_cache_put(one, hash, &key, &team, count, 1000)->key_id, "k1");
+	assert_null(key_cache_find(one, hash)); /* ... and what it said is not kept */
+	key_cache_put(one, hash, &key, &team, key_cache_count(one), 1000);
+	assert_non_null(key_cache_find(one, hash));
+	key_cache_drop(one, hash);
+	assert_null(key_cache_find(one, hash));
+	free(one);
+	free(other);
+}
+
+static void a_client_is_told_a_domain_that_is_nobody_elses(void **state)
+{
+	static const struct {
+		const char *name, *domain, *host, *told;
+	} rows[] = {
+		{ "set", "box.test:8443", "127.0.0.1:3000", "box.test:8443" },
+		{ "set, no host", "box.test", "", "box.test" },
+		{ "by E2B_DOMAIN", "", "api.Hotcell.LAN", "hotcell.lan" },
+		{ "by E2B_DOMAIN with a port", "", "api.hotcell.localhost:8443",
+		  "hotcell.localhost:8443" },
+		{ "by another name", "", "gw.corp.example:8080", "gw.corp.example:8080" },
+		{ "by a short name", "", "gateway:3000", "gateway:3000" },
+		{ "a dot at the end", "", "api.box.test.", "box.test" },
+		{ "loopback", "", "127.0.0.1:3000", "localhost:3000" },
+		{ "loopback, IPv6", "", "[::1]:3000", "localhost:3000" },
+		{ "localhost", "", "localhost", "localhost" },
+		{ "an address", "", "192.168.1.5:3000", SANDBOX_DOMAIN_NONE },
+		{ "an address, IPv6", "", "[fd00::1]:3000", SANDBOX_DOMAIN_NONE },
+		{ "a number", "", "2130706433", SANDBOX_DOMAIN_NONE },
+		{ "nothing", "", "", SANDBOX_DOMAIN_NONE },
+		{ "rubbish", "", "a b", SANDBOX_DOMAIN_NONE },
+		{ "no name", "", "a..b", SANDBOX_DOMAIN_NONE },
+		{ "api alone", "", "api", "api" },
+		{ "api and a dot", "", "api.", "api" },
+	};
+
+	(void)state;
+	FOR_ROWS(row, rows) {
+		char told[SANDBOX_DOMAIN_SIZE];
+
+		sandbox_domain(row->domain, bytes_str(row->host), told);
+		assert_string_equal(told, row->told);
+	}
+}
+
+static void the_domain_of_a_configuration_is_a_name_and_perhaps_a_port(void **state)
+{
+	static const struct {
+		const char *name, *normal; /* NULL: refused */
+	} rows[] = {
+		{ "", "" },
+		{ "Box.Test.", "box.test" },
+		{ "box.test:8443", "box.test:8443" },
+		{ "localhost:3000", "localhost:3000" },
+		{ "https://box.test", NULL },
+		{ "*.box.test", NULL },
+		{ ".box.test", NULL },
+		{ "box.test:", NULL },
+		{ "10.0.0.1", NULL },
+		{ "box.test/", NULL },
+	};
+
+	(void)state;
+	FOR_ROWS(row, rows) {
+		char normal[SANDBOX_DOMAIN_SIZE];
+		struct err err = { 0 };
+
+		assert_int_equal(sandbox_domain_setting(row->name, normal, &err),
+				 row->normal ? 0 : -1);
+		if (row->normal)
+			assert_string_equal(normal, row->normal);
+		else
+			assert_non_null(strstr(err.msg, "NAME:PORT"));
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(a_client_is_told_a_domain_that_is_nobody_elses),
+		cmocka_unit_test(the_domain_of_a_configuration_is_a_name_and_perhaps_a_port),
 		cmocka_unit_test(creates_are_read),
 		cmocka_unit_test(creates_are_refused),
 		cmocka_unit_test(creates_say_how_they_end),
@@ -284,6 +384,7 @@ int main(void)
 		cmocka_unit_test(template_references),
 		cmocka_unit_test(tokens_come_back),
 		cmocka_unit_test(the_cache_forgets),
+		cmocka_unit_test(the_cache_hears_of_other_gateways),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

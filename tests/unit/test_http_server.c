@@ -658,6 +658,65 @@ static void a_server_that_goes_tells_its_handlers(void **state)
 	raw_close(&r);
 }
 
+static void a_server_that_drains_ends_each_connection_with_an_answer(void **state)
+{
+	const struct http_limits lim = HTTP_LIMITS;
+	struct raw r;
+
+	(void)state;
+	raw_open(&r, &lim, 0); /* idle, and its client asks once more */
+	raw_say(&r, BYTES_LIT("GET /hello HTTP/1.1\r\n" HOST "\r\n"));
+	RUN_UNTIL(r.l, r.client.got.len > 0);
+	http_server_drain(&r.sv.http);
+	some_turns(r.l, 3);
+	assert_int_equal(r.client.ends, 0);
+	raw_say(&r, BYTES_LIT("GET /hello HTTP/1.1\r\n" HOST "\r\n"));
+	RUN_UNTIL(r.l, r.client.ends == 1);
+	assert_string_equal(heard(&r), OK("5", "hello") FINAL("5", "hello"));
+	assert_int_equal(r.sv.http.n_conns, 0);
+	raw_close(&r);
+
+	raw_open(&r, &lim, 0); /* in the middle of a request */
+	raw_say(&r, BYTES_LIT("GET /hold HTTP/1.1\r\n" HOST "\r\n"));
+	RUN_UNTIL(r.l, r.sv.jobs);
+	http_server_drain(&r.sv.http);
+	some_turns(r.l, 3);
+	assert_int_equal(r.client.ends, 0);
+	job_answer_text(r.sv.jobs, "held");
+	RUN_UNTIL(r.l, r.client.ends == 1);
+	assert_string_equal(heard(&r), FINAL("4", "held"));
+	raw_close(&r);
+}
+
+static void a_server_that_drains_gives_a_client_time_to_ask(void **state)
+{
+	static const struct http_limits lim = { .drain_max = 100, .last_ms = 30 };
+	uint64_t since_ms;
+	struct raw r;
+
+	(void)state;
+	raw_open(&r, &lim, 0); /* idle, and stays so */
+	raw_say(&r, BYTES_LIT("GET /hello HTTP/1.1\r\n" HOST "\r\n"));
+	RUN_UNTIL(r.l, r.client.got.len > 0);
+	some_turns(r.l, 3);
+	http_server_drain(&r.sv.http);
+	RUN_UNTIL(r.l, r.client.ends == 1);
+	assert_string_equal(heard(&r), OK("5", "hello"));
+	raw_close(&r);
+
+	raw_open(&r, &lim, 0); /* its answer was promised to leave the connection open */
+	raw_say(&r, BYTES_LIT("POST /echo HTTP/1.1\r\n" HOST "Content-Length: 3\r\n\r\nab"));
+	RUN_UNTIL(r.l, r.client.got.len > 0);
+	http_server_drain(&r.sv.http);
+	raw_say(&r, BYTES_LIT("c"));
+	RUN_UNTIL(r.l, !r.sv.jobs);
+	since_ms = loop_now_ms(r.l);
+	RUN_UNTIL(r.l, r.client.ends == 1);
+	assert_true(loop_now_ms(r.l) - since_ms >= lim.last_ms - 1);
+	assert_null(strstr(heard(&r), "connection: close"));
+	raw_close(&r);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -679,6 +738,8 @@ int main(void)
 		cmocka_unit_test(an_answer_that_breaks_off_is_not_taken_for_whole),
 		cmocka_unit_test(a_switched_connection_belongs_to_the_handler),
 		cmocka_unit_test(a_server_that_goes_tells_its_handlers),
+		cmocka_unit_test(a_server_that_drains_ends_each_connection_with_an_answer),
+		cmocka_unit_test(a_server_that_drains_gives_a_client_time_to_ask),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -21,6 +21,7 @@ struct service {
 	struct job *jobs; /* those running, newest first */
 	size_t requests, bodies, gone;
 	size_t most_queued; /* by any answer, at any time */
+	size_t largest;     /* piece of a body */
 	struct err why;     /* of the last one gone */
 	struct ear taken;   /* after a switch */
 	struct buf early;
@@ -98,6 +99,8 @@ static inline void job_on_body(struct http_handler *h, struct bytes piece)
 	assert_true(piece.len > 0);
 	j->seen += piece.len;
 	assert_true(j->seen <= j->max);
+	if (piece.len > j->sv->largest)
+		j->sv->largest = piece.len;
 	if (j->kind != 'e')
 		return;
 	job_send(j, piece);

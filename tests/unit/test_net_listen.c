@@ -466,6 +466,62 @@ static void a_cancelled_dial_is_silent(void **state)
 	loop_free(l);
 }
 
+/* One more descriptor of the socket that listens there, as another process would have. */
+static int listens_too(const struct addr *at)
+{
+	for (int i = 0; i < 64; i++) {
+		struct sockaddr_storage here;
+		socklen_t len = sizeof(here), on_len = sizeof(int);
+		int on = 0;
+
+		if (getsockopt(i, SOL_SOCKET, SO_ACCEPTCONN, &on, &on_len) == 0 && on &&
+		    getsockname(i, (struct sockaddr *)&here, &len) == 0 && len == at->len &&
+		    memcmp(&here, &at->at, len) == 0)
+			return dup(i);
+	}
+	fail_msg("nobody listens there");
+	return -1;
+}
+
+/* As of an old and a new process. */
+static void a_stopped_door_leaves_the_socket_to_others(void **state)
+{
+	struct loop *l = test_loop();
+	struct house old, young;
+	struct knock k[3];
+	struct addr at;
+	struct err err = { 0 };
+
+	(void)state;
+	house_open(&old, l, "127.0.0.1:0", 4);
+	listener_addr(&old.door, &at);
+	young = (struct house){ 0 };
+	assert_int_equal(listener_open_fd(&young.door, l, &house_ops, listens_too(&at), 4, &err),
+			 0);
+	knock_at(&k[0], l, &at, DIAL_MS);
+	RUN_UNTIL(l, k[0].dones == 1 && old.n + young.n == 1);
+	listener_pause(&young.door, true);
+	knock_at(&k[1], l, &at, DIAL_MS);
+	RUN_UNTIL(l, old.n > 0 && old.n + young.n == 2);
+	listener_stop(&old.door);
+	listener_stop(&old.door); /* a second time */
+	assert_int_equal(listener_alive(&old.door), old.n);
+	knock_at(&k[2], l, &at, DIAL_MS);
+	RUN_UNTIL(l, k[2].dones == 1);
+	assert_non_null(k[2].s); /* not refused: it waits */
+	assert_int_equal(old.n + young.n, 2);
+	listener_pause(&young.door, false);
+	RUN_UNTIL(l, old.n + young.n == 3);
+	assert_true(young.n > 0);
+	stream_abort(TAKE(old.guest[0])); /* and still counts down */
+	RUN_UNTIL(l, listener_alive(&old.door) == old.n - 1);
+	for (size_t i = 0; i < COUNT(k); i++)
+		stream_abort(k[i].s);
+	house_close(&old);
+	house_close(&young);
+	loop_free(l);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -481,6 +537,7 @@ int main(void)
 		cmocka_unit_test(a_deadline_ends_the_wait),
 		cmocka_unit_test(a_foreign_socket_is_connected_as_it_is),
 		cmocka_unit_test(a_cancelled_dial_is_silent),
+		cmocka_unit_test(a_stopped_door_leaves_the_socket_to_others),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

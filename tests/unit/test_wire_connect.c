@@ -227,6 +227,37 @@ static void the_longest_message_fits(void **state)
 	assert_true(out.len > 6 * CONNECT_MESSAGE_MAX && out.len < 6 * CONNECT_MESSAGE_MAX + 100);
 }
 
+static void a_stream_that_passes_by_is_followed(void **state)
+{
+	static const struct {
+		const char *name;
+		struct bytes in;
+		bool between;
+	} rows[] = {
+		{ "nothing", { 0 }, true },
+		{ "a part of a head", BYTES_LIT("\0\0\0\0"), false },
+		{ "an empty message", BYTES_LIT("\0\0\0\0\0"), true },
+		{ "a head", BYTES_LIT("\0\0\0\0\2"), false },
+		{ "a part of a message", BYTES_LIT("\0\0\0\0\2{"), false },
+		{ "a message", BYTES_LIT("\0\0\0\0\2{}"), true },
+		{ "a compressed one", BYTES_LIT("\1\0\0\0\2{}"), true },
+		{ "two", BYTES_LIT("\0\0\0\0\2{}\0\0\0\0\1x"), true },
+		{ "one and a half", BYTES_LIT("\0\0\0\0\2{}\0\0\0\0\2x"), false },
+		{ "the last", BYTES_LIT("\0\0\0\0\2{}\2\0\0\0\2{}"), false },
+	};
+
+	(void)state;
+	FOR_ROWS(row, rows) {
+		for (size_t cut = 0; cut <= row->in.len; cut++) {
+			struct envelope_place p = { 0 };
+
+			envelope_follow(&p, bytes_head(row->in, cut));
+			envelope_follow(&p, bytes_tail(row->in, cut));
+			assert_int_equal(envelope_between(&p), row->between);
+		}
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -238,6 +269,7 @@ int main(void)
 		cmocka_unit_test(errors_are_built),
 		cmocka_unit_test(streams_end),
 		cmocka_unit_test(the_longest_message_fits),
+		cmocka_unit_test(a_stream_that_passes_by_is_followed),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -62,6 +62,44 @@ static void lengths_end_where_they_must(void **state)
 	assert_false(domain_normal((struct bytes){ (uint8_t *)name, 254 }, normal));
 }
 
+static void a_port_may_stand_behind_a_name(void **state)
+{
+	static const struct {
+		const char *name;
+		const char *normal; /* NULL: none */
+		unsigned int port;
+	} rows[] = {
+		{ "hotcell.localhost", "hotcell.localhost", 0 },
+		{ "Hotcell.localhost:8443", "hotcell.localhost", 8443 },
+		{ "localhost:3000", "localhost", 3000 },
+		{ "a.test.:1", "a.test", 1 },
+		{ "a.test:65535", "a.test", 65535 },
+		{ "a.test:65536", NULL, 0 },
+		{ "a.test:0", NULL, 0 },
+		{ "a.test:", NULL, 0 },
+		{ "a.test:+1", NULL, 0 },
+		{ "a.test:000001", NULL, 0 },
+		{ "a.test:1:2", NULL, 0 },
+		{ ":443", NULL, 0 },
+		{ "127.0.0.1:443", NULL, 0 },
+		{ "[::1]:443", NULL, 0 },
+		{ "https://a.test", NULL, 0 },
+	};
+
+	(void)state;
+	FOR_ROWS(row, rows) {
+		char normal[DOMAIN_SIZE] = "?";
+		uint16_t port = 7;
+
+		assert_int_equal(domain_and_port(bytes_str(row->name), normal, &port),
+				 !!row->normal);
+		if (!row->normal)
+			continue;
+		assert_string_equal(normal, row->normal);
+		assert_int_equal(port, row->port);
+	}
+}
+
 static void patterns_match_below(void **state)
 {
 	static const struct {
@@ -121,6 +159,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(names_have_one_form),
 		cmocka_unit_test(lengths_end_where_they_must),
+		cmocka_unit_test(a_port_may_stand_behind_a_name),
 		cmocka_unit_test(patterns_match_below),
 		cmocka_unit_test(what_is_no_pattern),
 		cmocka_unit_test(the_closer_rule_wins),

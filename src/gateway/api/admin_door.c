@@ -101,20 +101,63 @@ static int listen_at(struct admin_door *d, struct err *err)
 	return 0;
 }
 
-int admin_door_open(struct admin_door *d, struct gateway *g, const char *path, uid_t uid,
-		    struct err *err)
+static void init(struct admin_door *d, struct gateway *g, uid_t uid)
 {
 	static const struct http_server_ops ops = { on_request };
 
 	*d = (struct admin_door){ .g = g, .uid = uid };
-	snprintf(d->path, sizeof(d->path), "%s", path);
 	http_server_init(&d->http, g->loop, &ops, &HTTP_LIMITS);
+}
+
+int admin_door_open(struct admin_door *d, struct gateway *g, const char *path, uid_t uid,
+		    struct err *err)
+{
+	init(d, g, uid);
+	snprintf(d->path, sizeof(d->path), "%s", path);
 	if (listen_at(d, err) < 0 ||
 	    watch_open(&d->ready, g->loop, d->fd, WATCH_READ, on_ready, err) < 0) {
 		admin_door_close(d);
 		return err_wrap(err, "admin door");
 	}
 	return 0;
+}
+
+/* Its path was made for root alone: the other user gets it, as from listen_at(). */
+static int give_path(int fd, uid_t uid, struct err *err)
+{
+	struct sockaddr_un at = { 0 };
+	socklen_t len = sizeof(at);
+
+	if (getsockname(fd, (struct sockaddr *)&at, &len) < 0 || at.sun_family != AF_UNIX)
+		return err_set(err, ERR_INVALID, 0, "socket admin is no unix socket");
+	if (uid == geteuid() || at.sun_path[0] != '/')
+		return 0;
+	at.sun_path[sizeof(at.sun_path) - 1] = '\0';
+	if (chown(at.sun_path, uid, (gid_t)-1) < 0)
+		return err_set(err, ERR_DENIED, errno, "give %s to user %u", at.sun_path, uid);
+	return 0;
+}
+
+int admin_door_open_fd(struct admin_door *d, struct gateway *g, int fd, uid_t uid, struct err *err)
+{
+	init(d, g, uid);
+	d->fd = fd;
+	if (give_path(fd, uid, err) < 0 ||
+	    watch_open(&d->ready, g->loop, fd, WATCH_READ, on_ready, err) < 0) {
+		admin_door_close(d);
+		return err_wrap(err, "admin door");
+	}
+	return 0;
+}
+
+void admin_door_drain(struct admin_door *d)
+{
+	http_server_drain(&d->http);
+	if (d->path[0])
+		return; /* nobody else answers there */
+	watch_close(&d->ready);
+	close(d->fd);
+	d->fd = 0;
 }
 
 void admin_door_close(struct admin_door *d)
@@ -124,7 +167,8 @@ void admin_door_close(struct admin_door *d)
 	watch_close(&d->ready);
 	if (d->fd > 0) {
 		close(d->fd);
-		unlink(d->path); /* confined, it may have to stay; the next start removes it */
+		if (d->path[0]) /* confined, it may have to stay; the next start removes it */
+			unlink(d->path);
 	}
 	http_server_done(&d->http);
 	*d = (struct admin_door){ 0 };

@@ -3,6 +3,7 @@
 #include "gateway/api/api.h"
 #include "gateway/api/key_routes.h"
 #include "gateway/api/limits_json.h"
+#include "gateway/peers.h"
 
 enum { HEALTH_MS = 3000, STATUS_DEPTH_MAX = 16 };
 
@@ -190,15 +191,65 @@ static void add_versions(json_t *status, json_t *node, const struct link *l)
 	json_object_set_new(status, "mismatches", mismatches);
 }
 
+/* All that share the data folder, this one among them. */
+static json_t *gateways_json(const struct gateway *g)
+{
+	json_t *all = json_array();
+	struct peer peers[PEERS_MAX];
+	size_t n = g->peers ? peers_list(g->peers, peers) : 0;
+
+	for (size_t i = 0; i < n; i++)
+		json_array_append_new(
+			all, json_pack("{s:I, s:s, s:I}", "pid", (json_int_t)peers[i].pid, "state",
+				       peers[i].state == PEER_DRAINS ? "drains" : "accepts",
+				       "connections", (json_int_t)peers[i].connections));
+	return all;
+}
+
+/* What was spoken with clients, since the start. */
+static json_t *http_json(const struct http_server *sv)
+{
+	static const char *const names[HTTP_VERSIONS] = { [HTTP_1_1] = "1.1", [HTTP_2] = "2" };
+	json_t *all = json_object();
+
+	for (size_t i = 0; i < HTTP_VERSIONS && sv; i++)
+		json_object_set_new(all, names[i],
+				    json_pack("{s:I, s:I}", "connections",
+					      (json_int_t)sv->counts[i].connections, "requests",
+					      (json_int_t)sv->counts[i].requests));
+	return all;
+}
+
+/* Of the signer, where TLS is spoken: the same, out of what is said of TLS. */
+static void add_signer(json_t *status, json_t *tls)
+{
+	json_t *mismatch = json_object_get(tls, "mismatch");
+
+	if (!json_is_object(tls))
+		return;
+	json_object_set(json_object_get(status, "versions"), "signer",
+			json_object_get(tls, "build"));
+	if (json_is_string(mismatch))
+		json_array_append(json_object_get(status, "mismatches"), mismatch);
+	json_object_del(tls, "build");
+	json_object_del(tls, "mismatch");
+}
+
 /* `node` is taken; NULL: it says nothing. */
 static void answer_status(struct api_call *c, json_t *node)
 {
 	const struct api *a = c->g->api;
-	json_t *status = json_pack("{s:{s:I, s:I}, s:o}", "gateway", "connections",
-				   (json_int_t)(a->public ? a->public->n_conns : 0), "calls",
-				   (json_int_t)a->n_calls, "node", node ?: json_null());
+	const char *domain = c->g->domain[0] ? c->g->domain : NULL;
+	json_t *status =
+		json_pack("{s:{s:I, s:I, s:s?, s:o}, s:o, s:o}", "gateway", "connections",
+			  (json_int_t)(a->public ? a->public->n_conns : 0), "calls",
+			  (json_int_t)a->n_calls, "domain", domain, "http", http_json(a->public),
+			  "gateways", gateways_json(c->g), "node", node ?: json_null());
 
+	json_object_set_new(status, "tls",
+			    c->g->arrivals ? c->g->arrivals_status(c->g->arrivals) : json_null());
 	add_versions(status, json_object_get(status, "node"), node_link_state(c->g->node));
+	add_signer(status, json_object_get(status, "tls"));
 	api_answer(c, 200, status);
 }
 

@@ -4,6 +4,9 @@
 #include "base/list.h"
 #include "gateway/api/answer.h"
 #include "gateway/api/auth.h"
+#include "gateway/peers.h"
+
+static_assert((int)KEY_CACHE_COUNTS == (int)PEERS_KEY_COUNTS, "two names for one size");
 
 int api_open(struct gateway *g, struct store *s, struct err *err)
 {
@@ -15,6 +18,8 @@ int api_open(struct gateway *g, struct store *s, struct err *err)
 		free(keys);
 		return err_set(err, ERR_EXHAUSTED, 0, "no memory for the API");
 	}
+	if (g->peers)
+		keys->shared = peers_key_counts(g->peers);
 	*a = (struct api){ .g = g, .store = s, .keys = keys };
 	g->api = a;
 	return 0;
@@ -29,6 +34,16 @@ void api_close(struct api *a)
 	store_forget(&a->used_call);
 	free(a->keys);
 	free(a);
+}
+
+/* 429: of all answers it is the one that each of the SDKs asks again after, when it says how long
+ * to wait. What node has begun is given up, so that nothing is made twice. Who waits for the store
+ * is left alone: it is a matter of moments, and whoever changes a key has to count it. */
+void api_cut(struct api *a)
+{
+	list_each(struct api_call, c, a->calls)
+		if (c->rq && !c->store.job && !http_responded(c->rq))
+			api_fail(c, 429, "the gateway is being replaced: ask again");
 }
 
 void api_call_free(struct api_call *c)

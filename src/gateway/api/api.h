@@ -59,9 +59,11 @@ struct api_call {
 	struct gateway *g;
 	const struct route *route;
 	route_param params[API_PARAMS_MAX];
-	struct bytes query; /* of the target; lives as long as rq */
+	struct bytes query;               /* of the target; lives as long as rq */
+	char domain[SANDBOX_DOMAIN_SIZE]; /* as api_domain() tells it */
 	char key[API_KEY_SIZE];
 	uint8_t hash[SHA256_SIZE]; /* of the key */
+	uint64_t key_count;        /* key_cache_count(), when the store was asked for it */
 	char key_id[STORE_ID_SIZE], family[STORE_ID_SIZE];
 	struct store_limits limits; /* of the family */
 	char services[STORE_SERVICES_SIZE];
@@ -85,6 +87,7 @@ struct api_call {
 
 int api_open(struct gateway *g, struct store *s, struct err *err) NODISCARD; /* sets g->api */
 void api_close(struct api *a); /* after the servers; NULL is fine */
+void api_cut(struct api *a);   /* what is not answered is refused, so that clients ask again */
 
 /* Each takes or answers the request. */
 void api_request(struct gateway *g, struct http_request *rq);

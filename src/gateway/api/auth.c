@@ -72,7 +72,7 @@ static void on_found(struct api_call *c, const struct store_result *ret, const s
 
 	if (ret) {
 		accept_key(c, key_cache_put(a->keys, c->hash, &ret->keys[0], &ret->teams[0],
-					    loop_now_ms(c->g->loop)));
+					    c->key_count, loop_now_ms(c->g->loop)));
 		return;
 	}
 	if (err->code == ERR_NOT_FOUND) {
@@ -96,6 +96,7 @@ static void ask_store(struct api_call *c)
 
 	sha256_hex_of(bytes_str(c->key), rq.key.hash);
 	c->on_store_any = on_found;
+	c->key_count = key_cache_count(c->g->api->keys);
 	if (store_ask(c->g->api->store, &c->store, &rq, api_on_store_any, &err) == 0)
 		return;
 	old = key_cache_find(c->g->api->keys, c->hash);

@@ -53,6 +53,16 @@ static struct node_limits limits_of(const struct store_limits *l)
 }
 
 /* To node a family of keys is one key: it is counted as one, and has one turn in the queue. */
+const char *api_domain(struct api_call *c)
+{
+	struct bytes host = { 0 };
+
+	if (c->rq && http1_find(http_request_head(c->rq), "host", &host) != 1)
+		host.len = 0;
+	sandbox_domain(c->g->domain, host, c->domain);
+	return c->domain;
+}
+
 void sandbox_limit(const struct api_call *c, struct node_request *rq)
 {
 	snprintf(rq->key_id, sizeof(rq->key_id), "%s", c->family);

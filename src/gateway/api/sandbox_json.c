@@ -32,7 +32,7 @@ static int set_time(json_t *o, const char *name, uint64_t ns)
 
 static int set_domain(json_t *o, const char *domain)
 {
-	return domain[0] ? set_text(o, "domain", domain) : set(o, "domain", json_null());
+	return set_text(o, "domain", domain);
 }
 
 /* What all three have. */

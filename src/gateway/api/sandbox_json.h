@@ -7,7 +7,7 @@
 #define SANDBOX_ENVD_VERSION "0.6.13"   /* what clients may expect of the agent */
 #define SANDBOX_CLIENT_ID    "6532622b" /* once meant something; old clients want it */
 
-/* Of create and connect. `domain` may be empty. */
+/* Of create and connect. `domain` as sandbox_ask.h has it for the client. */
 json_t *sandbox_json(const struct node_sandbox *s, const char *domain) NODISCARD;
 
 /* Of list, and of get, which says more. `text` is what node remembered; NULL is fine. */

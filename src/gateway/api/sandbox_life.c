@@ -113,7 +113,7 @@ static void sandbox_pause(struct api_call *c)
 static void on_connected(struct api_call *c, struct node_answer *said)
 {
 	api_answer(c, said->reply->resumed ? 201 : 200,
-		   sandbox_json(&said->reply->sandbox, c->g->domain));
+		   sandbox_json(&said->reply->sandbox, api_domain(c)));
 }
 
 static void ask_to_run(struct api_call *c, enum node_verb verb, int64_t seconds, uint32_t flags)

@@ -10,7 +10,7 @@ enum { IDEMPOTENCY_MAX = 255, IDEMPOTENCY_DIGITS = 48 };
 
 static void on_created(struct api_call *c, struct node_answer *said)
 {
-	api_answer(c, 201, sandbox_json(&said->reply->sandbox, c->g->domain));
+	api_answer(c, 201, sandbox_json(&said->reply->sandbox, api_domain(c)));
 }
 
 /* Whatever it looks like, node keeps a hash of it, which is nobody else's. */
@@ -90,7 +90,7 @@ static void on_got(struct api_call *c, struct node_answer *said)
 {
 	AUTO(json_decrefp) json_t *text = sandbox_text(said->after);
 
-	api_answer(c, 200, sandbox_detail_json(&said->reply->sandbox, text, c->g->domain));
+	api_answer(c, 200, sandbox_detail_json(&said->reply->sandbox, text, api_domain(c)));
 }
 
 static void sandbox_get(struct api_call *c)

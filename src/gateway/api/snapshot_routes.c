@@ -210,10 +210,10 @@ void snapshot_delete(struct api_call *c)
 
 /* --- fork --------------------------------------------------------------------------------- */
 
-static json_t *forked_json(const struct api_call *c, const struct node_forked *f)
+static json_t *forked_json(struct api_call *c, const struct node_forked *f)
 {
 	if (f->code == ERR_NONE)
-		return json_pack("{s:o}", "sandbox", sandbox_json(&f->sandbox, c->g->domain));
+		return json_pack("{s:o}", "sandbox", sandbox_json(&f->sandbox, api_domain(c)));
 	return json_pack("{s:{s:i, s:o}}", "error", "code",
 			 (int)api_status_of((enum err_code)f->code), "message",
 			 json_text(bytes_str(f->msg)));

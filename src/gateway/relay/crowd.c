@@ -1,6 +1,8 @@
 /* crowd.c - see crowd.h. */
 #include "gateway/relay/crowd.h"
 
+#include <assert.h>
+
 #include "base/log.h"
 #include "gateway/relay/relays.h"
 #include "http/refuse.h"
@@ -11,9 +13,23 @@ static size_t reserve(const struct crowd *c)
 	return c->connections_max / CROWD_RESERVE;
 }
 
+static size_t alive(const struct crowd *c)
+{
+	size_t n = 0;
+
+	for (size_t i = 0; i < c->n_doors; i++)
+		n += listener_alive(c->doors[i]);
+	return n;
+}
+
+bool crowd_is_full(const struct crowd *c)
+{
+	return alive(c) > c->connections_max;
+}
+
 static bool is_crowded(const struct crowd *c)
 {
-	return listener_alive(c->door) > c->connections_max - reserve(c) / 2;
+	return alive(c) > c->connections_max - reserve(c) / 2;
 }
 
 static void say(struct crowd *c)
@@ -25,7 +41,7 @@ static void say(struct crowd *c)
 	c->said_ms = now_ms;
 	log_warn("%zu of connections_max = %zu are taken: those that are idle the longest are "
 		 "closed",
-		 listener_alive(c->door), c->connections_max);
+		 alive(c), c->connections_max);
 }
 
 void crowd_look(struct crowd *c)
@@ -46,7 +62,7 @@ static void on_again(struct timer *t)
 
 void crowd_refuse(struct crowd *c, struct stream *s)
 {
-	if (listener_alive(c->door) > c->connections_max / 2)
+	if (alive(c) > c->connections_max / 2)
 		stream_abort(s);
 	else
 		http_refuse(s, 429,
@@ -57,10 +73,17 @@ void crowd_refuse(struct crowd *c, struct stream *s)
 void crowd_open(struct crowd *c, struct gateway *g, struct listener *door, struct http_server *http)
 {
 	c->g = g;
-	c->door = door;
 	c->http = http;
 	g->relays.max = c->connections_max - reserve(c);
 	timer_init(&c->again, g->loop, on_again);
+	c->n_doors = 0;
+	crowd_add(c, door);
+}
+
+void crowd_add(struct crowd *c, struct listener *door)
+{
+	assert(c->n_doors < CROWD_DOORS_MAX);
+	c->doors[c->n_doors++] = door;
 }
 
 void crowd_close(struct crowd *c)

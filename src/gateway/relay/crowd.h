@@ -13,15 +13,17 @@
 #include "net/listen.h"
 
 enum {
-	CROWD_RESERVE = 16,      /* one of so many connections is the API's */
-	CROWD_GRACE_MS = 100,    /* for a client that has just come to say what it wants */
-	CROWD_LOOK_MS = 100,     /* how often to look again, when nobody could give way */
-	CROWD_SAY_MS = 60 * 1000 /* how often it is logged */
+	CROWD_RESERVE = 16,       /* one of so many connections is the API's */
+	CROWD_GRACE_MS = 100,     /* for a client that has just come to say what it wants */
+	CROWD_LOOK_MS = 100,      /* how often to look again, when nobody could give way */
+	CROWD_SAY_MS = 60 * 1000, /* how often it is logged */
+	CROWD_DOORS_MAX = 16,
 };
 
 struct crowd { /* embedded by its owner */
 	struct gateway *g;
-	struct listener *door;
+	struct listener *doors[CROWD_DOORS_MAX];
+	size_t n_doors;
 	struct http_server *http;
 	size_t connections_max;
 	struct timer again;
@@ -32,6 +34,9 @@ struct crowd { /* embedded by its owner */
 void crowd_open(struct crowd *c, struct gateway *g, struct listener *door,
 		struct http_server *http);
 void crowd_close(struct crowd *c); /* fine when it is all zero */
+
+void crowd_add(struct crowd *c, struct listener *door); /* one more; it outlives it, too */
+bool crowd_is_full(const struct crowd *c); /* the doors together have let in more than may be */
 
 /* Somebody came: before he is counted among those who wait. */
 void crowd_look(struct crowd *c);

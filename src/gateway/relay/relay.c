@@ -24,6 +24,7 @@ void relay_free(struct relay *r)
 	timer_stop(&r->retry);
 	http_client_close(r->client); /* with the exchange, if one is under way */
 	relays_remove(r);
+	address_count_drop(r->counted);
 	guest_leave(&r->user);
 	free(r);
 }
@@ -268,6 +269,33 @@ void relay_end(struct relay *r)
 		refuse(r, REFUSE_CROWD);
 }
 
+/* A stream of the Connect protocol has a place for what went wrong, behind a whole message. */
+static bool ends_with_error(struct relay *r)
+{
+	static const char text[] = "the gateway is being replaced: what runs in the sandbox runs "
+				   "on, connect to it again";
+	AUTO(buf_done) struct buf out = BUF_MAX(CONNECT_MESSAGE_MAX);
+	struct err err;
+
+	if (!r->is_connect || !envelope_between(&r->place) ||
+	    connect_put_end_error(&out, CONNECT_UNAVAILABLE, BYTES_LIT(text), &err) < 0 ||
+	    http_send(r->rq, buf_view(&out), &err) < 0)
+		return false;
+	http_finish(r->rq);
+	return true;
+}
+
+void relay_cut(struct relay *r)
+{
+	if (r->state == RELAY_SWITCHED)
+		pump_close(&r->pump);
+	else if (!http_responded(r->rq))
+		relay_refuse(r->rq, &r->to, relay_is_agent(r), REFUSE_REPLACED);
+	else if (!ends_with_error(r))
+		http_abort(r->rq);
+	relay_free(r);
+}
+
 static int join(struct relay *r, struct err *err);
 
 /* Not a byte of the request has left, so it may go to whatever the sandbox is next: paused, it may
@@ -333,6 +361,8 @@ static bool answered_here(struct gateway *g, struct http_request *rq, const stru
 		relay_refuse(rq, to, is_agent, REFUSE_METHOD);
 	else if (h->body == HTTP1_BODY_LENGTH && h->length > INT64_MAX)
 		relay_refuse(rq, to, is_agent, REFUSE_BODY);
+	else if (relay_is_grpc(h))
+		relay_refuse_grpc(rq);
 	else
 		return is_agent && relay_answers_for_agent(rq);
 	return true;
@@ -355,6 +385,11 @@ void relay_request(struct gateway *g, struct http_request *rq, const struct disp
 	if (!r || join(r, &err) < 0) {
 		free(r);
 		http_fail(rq, 500, "out of memory");
+		return;
+	}
+	if (!relays_count(r)) {
+		relay_refuse(rq, to, relay_is_agent(r), REFUSE_ADDRESS);
+		relay_free(r);
 		return;
 	}
 	if (!relay_is_agent(r) && r->user.guest->n_users > g->guests->users_max) {

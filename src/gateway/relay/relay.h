@@ -15,6 +15,7 @@
 #include "gateway/relay/guest_tunnel.h"
 #include "net/dial.h"
 #include "net/pump.h"
+#include "wire/connect.h"
 
 enum {
 	RELAY_TRIES = 5,      /* connections refused, before a port is called closed */
@@ -46,11 +47,15 @@ struct relay {
 	struct http_client *client;
 	bool pooled; /* the client had other exchanges before */
 	struct http_reply reply;
-	struct http_exchange *x; /* NULL: not asked yet, or over */
-	bool deaf;               /* the guest takes no more of the request */
-	struct pump pump;        /* SWITCHED */
+	struct http_exchange *x;       /* NULL: not asked yet, or over */
+	bool deaf;                     /* the guest takes no more of the request */
+	bool is_connect;               /* its answer is a stream of the Connect protocol, */
+	struct envelope_place place;   /* and has come so far */
+	struct pump pump;              /* SWITCHED */
+	struct address_count *counted; /* the same: of the client's address; may be NULL */
 	struct relay *older, *newer;
-	bool entered; /* among the relays of the gateway, ordered by */
+	struct address_count *of; /* NULL: its client is not counted */
+	bool entered;             /* among the relays of the gateway, ordered by */
 	uint64_t moved_ms;
 };
 
@@ -60,6 +65,7 @@ void relay_request(struct gateway *g, struct http_request *rq, const struct disp
 bool relay_is_agent(const struct relay *r); /* the port is that of the agent */
 void relay_free(struct relay *r);           /* drops all but rq */
 void relay_end(struct relay *r);            /* in whatever state: what was begun is cut off */
+void relay_cut(struct relay *r); /* the same; the client is told, so that it asks again */
 
 /* The exchange with the guest failed. Answers, resets or tries again; r may be gone after it. */
 void relay_failed(struct relay *r, const struct err *err);

@@ -3,6 +3,7 @@
 
 #include <arpa/inet.h>
 
+#include "gateway/parse/forwarded.h"
 #include "gateway/relay/relay.h"
 #include "gateway/relay/relay_refuse.h"
 #include "wire/target.h"
@@ -28,6 +29,7 @@ static bool is_ours(struct bytes name)
 	return false;
 }
 
+/* Of a request and of an answer: what speaks of one connection alone stays behind. */
 static void copy(const struct http1_head *head, struct relay_fields *ret)
 {
 	struct http1_hops hops;
@@ -55,20 +57,30 @@ static bool peer_text(const struct addr *a, char ret[static RELAY_PEER_MAX])
 	return false;
 }
 
-/* Who stands before us and ends TLS says more than we know, so what came is kept. */
-void relay_request_fields(const struct http_request *rq, struct relay_fields *ret)
+/* What came of this kind said what anybody likes, or was believed and is in what we know. One
+ * address, the client's, so that a service finds it whichever end it reads from. */
+static void add_forwarded(const struct http_request *rq, struct relay_fields *ret)
 {
-	const struct http1_head *head = http_request_head(rq);
-	struct bytes value, host = { 0 };
+	struct bytes host;
 
-	copy(head, ret);
 	if (peer_text(http_request_peer(rq), ret->peer))
 		add(ret, BYTES_LIT("X-Forwarded-For"), bytes_str(ret->peer));
-	if (http1_find(head, "x-forwarded-proto", &value) == 0)
-		add(ret, BYTES_LIT("X-Forwarded-Proto"), BYTES_LIT("http"));
-	if (http1_find(head, "x-forwarded-host", &value) == 0 &&
-	    http1_find(head, "host", &host) > 0)
+	add(ret, BYTES_LIT("X-Forwarded-Proto"),
+	    http_request_secure(rq) ? BYTES_LIT("https") : BYTES_LIT("http"));
+	if (http1_find(http_request_head(rq), "host", &host) > 0)
 		add(ret, BYTES_LIT("X-Forwarded-Host"), host);
+}
+
+void relay_request_fields(const struct http_request *rq, struct relay_fields *ret)
+{
+	size_t kept = 0;
+
+	copy(http_request_head(rq), ret);
+	for (size_t i = 0; i < ret->n; i++)
+		if (!forwarded_is_field(ret->at[i].name))
+			ret->at[kept++] = ret->at[i];
+	ret->n = kept;
+	add_forwarded(rq, ret);
 }
 
 void relay_answer_fields(const struct relay *r, const struct http1_head *head,

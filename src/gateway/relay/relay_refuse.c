@@ -50,6 +50,12 @@ static const struct {
 			   "The gateway has too many streams into sandboxes. Try again in a "
 			   "moment; the operator can raise connections_max.",
 			   false },
+	[REFUSE_REPLACED] = { 503, "Gateway restarts", "The gateway is being replaced. Try again.",
+			      false },
+	[REFUSE_ADDRESS] = { 429, "Too many connections",
+			     "Your address has too many streams into sandboxes: end some, or ask "
+			     "the operator to raise address_connections_max.",
+			     false },
 	[REFUSE_BASE] = { 412, "Template lost",
 			  "The sandbox is paused and the template it differs from is damaged or "
 			  "gone: the operator of this host can put it back",
@@ -61,15 +67,14 @@ static const struct {
 static void answer(struct http_request *rq, unsigned int status, bool cors, struct bytes type,
 		   struct bytes body)
 {
-	const struct http1_field fields[] = {
-		{ BYTES_LIT("content-type"), type },
-		ALLOW_ORIGIN, /* last, since not always: a page may read why it failed */
-	};
-	struct http_response r = {
-		.status = status,
-		.fields = fields,
-		.n_fields = cors ? COUNT(fields) : COUNT(fields) - 1,
-	};
+	struct http1_field fields[3] = { { BYTES_LIT("content-type"), type } };
+	struct http_response r = { .status = status, .fields = fields, .n_fields = 1 };
+
+	if (cors) /* a page may read why it failed */
+		fields[r.n_fields++] = (struct http1_field)ALLOW_ORIGIN;
+	if (status == 503)
+		fields[r.n_fields++] =
+			(struct http1_field){ BYTES_LIT("retry-after"), BYTES_LIT("1") };
 
 	http_answer(rq, &r, body);
 }
@@ -150,6 +155,33 @@ bool relay_may_enter(const struct relay *r, enum refusal *ret_why)
 	*ret_why = REFUSE_TRAFFIC_TOKEN;
 	return http1_find(http_request_head(r->rq), RELAY_TRAFFIC_TOKEN, &token) == 1 &&
 	       s->traffic_token[0] != '\0' && bytes_eq_secret(token, bytes_str(s->traffic_token));
+}
+
+bool relay_is_grpc(const struct http1_head *h)
+{
+	const struct bytes grpc = BYTES_LIT("application/grpc");
+	struct bytes type = { 0 };
+
+	if (http1_find(h, "content-type", &type) != 1 ||
+	    !bytes_eq_nocase(bytes_head(type, grpc.len), grpc))
+		return false;
+	/* not grpc-web, which is made for HTTP/1.1 */
+	return type.len == grpc.len || type.ptr[grpc.len] == '+' || type.ptr[grpc.len] == ';';
+}
+
+void relay_refuse_grpc(struct http_request *rq)
+{
+	const struct http1_field fields[] = {
+		{ BYTES_LIT("content-type"), BYTES_LIT("application/grpc") },
+		{ BYTES_LIT("grpc-status"), BYTES_LIT("12") }, /* UNIMPLEMENTED */
+		{ BYTES_LIT("grpc-message"),
+		  BYTES_LIT("gRPC is not relayed to ports of sandboxes; use grpc-web or Connect") },
+	};
+
+	http_answer(rq,
+		    &(struct http_response){
+			    .status = 200, .fields = fields, .n_fields = COUNT(fields) },
+		    (struct bytes){ 0 });
 }
 
 void relay_refuse_text(struct http_request *rq, unsigned int status, const char *message)

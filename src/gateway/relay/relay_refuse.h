@@ -27,6 +27,8 @@ enum refusal {
 	REFUSE_ELSEWHERE,     /* its memory fits another QEMU or processor only */
 	REFUSE_BASE,          /* the template it differs from is damaged or gone */
 	REFUSE_CROWD,         /* the gateway has no connection left for it */
+	REFUSE_REPLACED,      /* the gateway ends; another one is there, or will be */
+	REFUSE_ADDRESS,       /* its client's address has too many */
 };
 void relay_refuse(struct http_request *rq, const struct dispatch *to, bool is_agent,
 		  enum refusal why);
@@ -36,6 +38,10 @@ void relay_refuse_crowd(struct http_request *rq, const struct dispatch *to, size
 
 /* False: a port of a private sandbox, and the token is missing or wrong. Node has been asked. */
 bool relay_may_enter(const struct relay *r, enum refusal *ret_why);
+
+/* gRPC needs HTTP/2 all the way, and what is relayed goes on as HTTP/1.1. Said as gRPC says it. */
+bool relay_is_grpc(const struct http1_head *h);
+void relay_refuse_grpc(struct http_request *rq);
 
 void relay_refuse_text(struct http_request *rq, unsigned int status, const char *message);
 

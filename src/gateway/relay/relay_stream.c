@@ -114,6 +114,8 @@ static void switch_protocols(struct relay *r, const struct http1_head *head)
 		return;
 	relay_answer_fields(r, head, &f);
 	f.at[f.n++] = (struct http1_field){ BYTES_LIT("upgrade"), protocol };
+	if (!r->counted)
+		r->counted = http_request_take_count(r->rq);
 	if (http_upgrade(r->rq, &(struct http_response){ .fields = f.at, .n_fields = f.n }, &client,
 			 &from_client, &err) < 0)
 		return;
@@ -153,6 +155,16 @@ static bool answer_length(const struct relay *r, const struct http1_head *head, 
 	return n <= INT64_MAX;
 }
 
+/* One whose end is not known: another envelope may be put behind the last. */
+static bool is_connect(const struct http1_head *head, int64_t length)
+{
+	struct bytes type = { 0 }, coding;
+
+	return length == HTTP_CHUNKED && http1_find(head, "content-type", &type) == 1 &&
+	       bytes_eq_nocase(bytes_head(type, 20), BYTES_LIT("application/connect+")) &&
+	       http1_find(head, "content-encoding", &coding) == 0;
+}
+
 static void on_answer_head(struct http_reply *reply, const struct http1_head *head)
 {
 	struct relay *r = of_reply(reply);
@@ -178,6 +190,7 @@ static void on_answer_head(struct http_reply *reply, const struct http1_head *he
 		return;
 	}
 	r->state = RELAY_ANSWER;
+	r->is_connect = is_connect(head, out.length);
 	if (http_queued(r->rq) > STREAM_LOW_WATER)
 		http_ask_pause(r->x, true);
 }
@@ -188,6 +201,8 @@ static void on_answer_body(struct http_reply *reply, struct bytes piece)
 	struct err err;
 
 	relays_moved(r);
+	if (r->is_connect)
+		envelope_follow(&r->place, piece);
 	if (http_send(r->rq, piece, &err) < 0)
 		relay_failed(r, &err);
 	else if (http_queued(r->rq) > STREAM_LOW_WATER)

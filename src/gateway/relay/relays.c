@@ -25,8 +25,20 @@ void relays_add(struct relay *r)
 	r->g->relays.n++;
 }
 
+bool relays_count(struct relay *r)
+{
+	struct relays *all = &r->g->relays;
+	const struct addr *who = http_request_peer(r->rq);
+
+	if (all->address_max == 0 || !who || addr_is_local(who) || http_request_unnamed(r->rq))
+		return true;
+	r->of = address_counts_add(&all->of_addresses, who);
+	return r->of && r->of->n <= all->address_max;
+}
+
 void relays_remove(struct relay *r)
 {
+	address_count_drop(TAKE(r->of));
 	if (!r->entered)
 		return;
 	r->entered = false;
@@ -51,4 +63,10 @@ bool relays_shed(struct gateway *g)
 		return false;
 	relay_end(r);
 	return true;
+}
+
+void relays_cut(struct gateway *g)
+{
+	while (g->relays.oldest)
+		relay_cut(g->relays.oldest);
 }

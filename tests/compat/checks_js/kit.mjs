@@ -2,7 +2,8 @@
 
 import assert from 'node:assert/strict'
 import { randomBytes } from 'node:crypto'
-import { request } from 'node:http'
+import http from 'node:http'
+import https from 'node:https'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { pathToFileURL } from 'node:url'
 
@@ -161,7 +162,7 @@ class Watch {
 
 export function ask(method, url, { body, headers = {} } = {}) {
   return new Promise((resolve, reject) => {
-    const r = request(url, { method, headers, agent: false, timeout: 60_000 }, (answer) => {
+    const r = (url.startsWith('https:') ? https : http).request(url, { method, headers, agent: false, timeout: 60_000 }, (answer) => {
       const pieces = []
       answer.on('data', (piece) => pieces.push(piece))
       answer.on('error', reject)
@@ -175,11 +176,11 @@ export function ask(method, url, { body, headers = {} } = {}) {
 
 // A request to a sandbox's host name, at the server's address: there is no DNS here.
 export const askHost = (host, path = '/', headers = {}) =>
-  ask('GET', process.env.E2B_SANDBOX_URL + path, { headers: { Host: host, ...headers } })
+  ask('GET', process.env.PLAIN_URL + path, { headers: { Host: host, ...headers } })
 
 // Says which sandbox's agent is meant where a host name would.
 export const named = (box) => ({ 'E2b-Sandbox-Id': box.sandboxId, 'E2b-Sandbox-Port': '49983' })
 
 // A request to the sandbox's agent with no token but what `headers` say.
 export const askAgent = (box, path, { method = 'GET', body, headers = {} } = {}) =>
-  ask(method, process.env.E2B_SANDBOX_URL + path, { body, headers: { ...named(box), ...headers } })
+  ask(method, process.env.PLAIN_URL + path, { body, headers: { ...named(box), ...headers } })

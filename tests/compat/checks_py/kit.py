@@ -274,7 +274,8 @@ class Answer:
 
 def ask(method, url, body=None, headers=()):
     parts = urllib.parse.urlsplit(url)
-    connection = http.client.HTTPConnection(parts.hostname, parts.port, timeout=60)
+    kind = http.client.HTTPSConnection if parts.scheme == "https" else http.client.HTTPConnection
+    connection = kind(parts.hostname, parts.port, timeout=60)
     try:
         connection.request(method, parts.path + ("?" + parts.query if parts.query else ""), body, dict(headers))
         answer = connection.getresponse()
@@ -285,12 +286,12 @@ def ask(method, url, body=None, headers=()):
 
 def ask_host(host, path="/", method="GET", headers=()):
     """A request to a sandbox's host name, at the server's address: there is no DNS here."""
-    return ask(method, os.environ["E2B_SANDBOX_URL"] + path, headers={"Host": host, **dict(headers)})
+    return ask(method, os.environ["PLAIN_URL"] + path, headers={"Host": host, **dict(headers)})
 
 
 def ask_agent(box, path, method="GET", body=None, headers=()):
     """A request to the sandbox's agent with no token but what `headers` say."""
-    return ask(method, os.environ["E2B_SANDBOX_URL"] + path, body,
+    return ask(method, os.environ["PLAIN_URL"] + path, body,
                {"E2b-Sandbox-Id": box.sandbox_id, "E2b-Sandbox-Port": "49983", **dict(headers)})
 
 

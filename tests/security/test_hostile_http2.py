@@ -1,0 +1,258 @@
+"""test_hostile_http2.py - clients of HTTP/2 that ask for much with few bytes.
+
+The gateway must not crash, hang or grow, must send them away, and others must not notice. A real gateway before a played
+node; the loads are h2_load.py.
+
+HOTCELL_RESETS (20000): streams that are opened and reset at once; the long suite asks for a million.
+HOTCELL_STREAMS (500): relayed streams that are held; long: 9,000.
+HOTCELL_ASKS (400): how often the innocent client asks, of whom the timing suite measures.
+"""
+
+import contextlib
+import os
+import pathlib
+import resource
+import selectors
+import socket
+import subprocess
+import sys
+import threading
+import time
+
+import pytest
+
+from h2_client import H2Client
+from lone_gateway import LoneGateway
+from warden import is_sanitized, wait_for
+
+HERE = pathlib.Path(__file__).resolve().parent
+RESETS = int(os.environ.get("HOTCELL_RESETS", "20000"))
+STREAMS = int(os.environ.get("HOTCELL_STREAMS", "500"))
+ASKS = int(os.environ.get("HOTCELL_ASKS", "400"))
+MEMORY_MAX_KIB = 256 << 10
+RESETS_SERVED = 600  # of a connection, before it is sent away
+KERNEL_MAX = 256 << 20  # bytes
+FLOOD_SECONDS = 40
+FLOODS = ("provoked_resets", "window_overflow", "continuations", "hpack_bombs", "settings", "pings", "priorities",
+          "nothing", "padding")
+CLIENTS = 8
+STALLED = 10  # connections of a hundred streams each
+TIMES_MAX = 1.5  # p95, of that beside an equally busy neighbour
+TRIES = 4
+BIG_PORT, HELD_PORT = 8081, 8082
+STREAMS_EACH = 100  # of a connection
+HEALTH = b"GET /health HTTP/1.1\r\nHost: a\r\n\r\n"
+
+
+@pytest.fixture(scope="module")
+def gateway():
+    most = max(STREAMS * 2, 5000)
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (min(max(soft, 2 * most + 2000), hard), hard))
+    with LoneGateway(connections_max=most, sandbox_connections_max=most) as g:
+        g.box = g.node.add("i1", g.team)
+        g.big = g.node.listen(BIG_PORT)
+        threading.Thread(target=serve_big, args=[g.big], daemon=True).start()
+        yield g
+        g.big.close()
+
+
+def serve_big(listener):
+    """Answers without end, to whoever asks."""
+    def one(s):
+        with contextlib.suppress(OSError), s:
+            s.recv(4096)
+            s.sendall(b"HTTP/1.1 200 OK\r\nConnection: close\r\n\r\n")
+            while True:
+                s.sendall(bytes(65536))
+
+    with contextlib.suppress(OSError):
+        while True:
+            threading.Thread(target=one, args=[listener.accept()[0]], daemon=True).start()
+
+
+@pytest.fixture(autouse=True)
+def unharmed(gateway):
+    """The same process afterwards, not larger than it may be, with nothing left of the load."""
+    before = held(gateway)
+    yield
+    gateway.daemon.check_alive()
+    print(f"most memory so far: {memory_kib(gateway, 'VmHWM') / 1024:.1f} MiB")
+    if not is_sanitized():
+        assert memory_kib(gateway, "VmHWM") <= MEMORY_MAX_KIB
+    with H2Client(gateway.port) as c:
+        assert c.get("/health").status == 204
+    wait_for(lambda: held(gateway) <= before + 16, f"descriptors are let go: {before} before", 60, 0.1)
+
+
+def held(gateway):
+    return len(os.listdir(f"/proc/{gateway.daemon.pid}/fd"))
+
+
+def memory_kib(gateway, what):
+    for line in pathlib.Path(f"/proc/{gateway.daemon.pid}/status").read_text().splitlines():
+        if line.startswith(what + ":"):
+            return int(line.split()[1])
+    raise AssertionError(what)
+
+
+def spoken(gateway):
+    return gateway.admin("GET", "/admin/status").json["gateway"]["http"]["2"]
+
+
+def kernel_bytes(gateway):
+    """In the queues of the sockets of its port, both ways."""
+    total, port = 0, f"{gateway.port:04X}"
+    for line in pathlib.Path("/proc/net/tcp").read_text().splitlines()[1:]:
+        words = line.split()
+        if port in (words[1].split(":")[1], words[2].split(":")[1]):
+            total += sum(int(n, 16) for n in words[4].split(":"))
+    return total
+
+
+# What is measured are the turns of the gateway, not who gets a processor of this machine: so the loads are nice.
+@contextlib.contextmanager
+def load(gateway, kind, clients, *more):
+    process = subprocess.Popen(["nice", sys.executable, HERE / "h2_load.py", str(gateway.port), kind, str(clients),
+                                *map(str, more)], stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+    try:
+        assert process.stdout.readline().strip() == b"ready"
+        yield process
+    finally:
+        process.stdin.close()
+        process.said = [int(n) for n in process.stdout.read().split()]
+        process.wait()
+
+
+def test_rapid_reset(gateway):
+    before = spoken(gateway)
+    with load(gateway, "rapid_reset", CLIENTS, RESETS) as attack:
+        opened = int(attack.stdout.readline().split()[0])  # when they are all sent
+        assert gateway.ask("GET", "/health", key=None).status == 204
+    assert opened >= RESETS
+    after = spoken(gateway)
+    connections = after["connections"] - before["connections"]
+    assert after["requests"] - before["requests"] <= connections * RESETS_SERVED
+
+
+@pytest.mark.parametrize("kind", FLOODS)
+def test_a_flood_is_sent_away(gateway, kind):
+    before = spoken(gateway)["connections"]
+    until = time.monotonic() + FLOOD_SECONDS
+    with load(gateway, kind, CLIENTS):
+        while spoken(gateway)["connections"] - before < 2 * CLIENTS:  # each was sent away, and came again
+            assert gateway.ask("GET", "/health", key=None).status == 204
+            assert time.monotonic() < until, f"{kind}: is not sent away"
+
+
+def test_a_thousand_stalled_windows(gateway):
+    with load(gateway, "stalled", STALLED, 0, gateway.host(gateway.box, BIG_PORT)) as attack:
+        wait_for(lambda: held(gateway) >= STALLED * 100, "all of them are relayed", 60, 0.1)
+        steady(lambda: memory_kib(gateway, "VmRSS"))
+        assert kernel_bytes(gateway) <= KERNEL_MAX
+        assert gateway.ask("GET", "/health", key=None).status == 204
+        with H2Client(gateway.port) as c:
+            big = c.ask("GET", "/", authority=gateway.host(gateway.box, BIG_PORT))
+            c.until(lambda: len(big.body) > 1 << 20)
+    assert attack.said[0] == STALLED * 100
+
+
+def steady(value, seconds=20):
+    """Until it has not grown for a while."""
+    last, since, end = value(), time.monotonic(), time.monotonic() + seconds
+    while time.monotonic() < end and time.monotonic() - since < 0.5:
+        now = value()
+        if now > last:
+            last, since = now, time.monotonic()
+        time.sleep(0.05)
+
+
+class Holder:
+    """A service that begins an answer and goes on when it is told to; one thread for all."""
+
+    def __init__(self, listener):
+        self.clients, self.waiting = [], selectors.DefaultSelector()
+        listener.setblocking(False)
+        self.listener = listener
+        self.waiting.register(listener, selectors.EVENT_READ)
+        threading.Thread(target=self.serve, daemon=True).start()
+
+    def serve(self):
+        with contextlib.suppress(OSError, ValueError):
+            while True:
+                for key, _ in self.waiting.select():
+                    self.look(key.fileobj)
+
+    def look(self, s):
+        if s is self.listener:
+            with contextlib.suppress(BlockingIOError):
+                self.waiting.register(s.accept()[0], selectors.EVENT_READ)
+            return
+        self.waiting.unregister(s)
+        if s.recv(65536):
+            s.sendall(b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n1\r\na\r\n")
+            self.clients.append(s)
+
+    def say(self, data):
+        for s in self.clients:
+            s.sendall(data)
+
+    def close(self):
+        for s in (self.listener, *self.clients):
+            s.close()
+
+
+def test_streams_are_held(gateway):
+    """Each gets its first byte, another later, and its end; meanwhile others are served."""
+    holder = Holder(gateway.node.listen(HELD_PORT))
+    host, before = gateway.host(gateway.box, HELD_PORT), memory_kib(gateway, "VmRSS")
+    with contextlib.ExitStack() as stack, contextlib.closing(holder):
+        clients = [stack.enter_context(H2Client(gateway.port)) for _ in range(STREAMS // STREAMS_EACH)]
+        for c in clients:
+            for _ in range(STREAMS_EACH):
+                c.ask("GET", "/", authority=host)
+            c.until(lambda c=c: all(bytes(s.body) == b"a" for s in c.streams.values()), 120)
+        steady(lambda: memory_kib(gateway, "VmRSS"))
+        each = (memory_kib(gateway, "VmRSS") - before) / STREAMS
+        print(f"{STREAMS} streams of {len(clients)} connections are held: {each:.1f} KiB each")
+        assert gateway.ask("GET", "/health", key=None).status == 204
+        holder.say(b"1\r\nb\r\n0\r\n\r\n")
+        for c in clients:
+            c.until(lambda c=c: all(s.ended and bytes(s.body) == b"ab" for s in c.streams.values()), 120)
+
+
+def test_slow_prefaces(gateway):
+    with load(gateway, "slow_prefaces", 500):
+        assert gateway.ask("GET", "/health", key=None).status == 204
+        with H2Client(gateway.port) as c:
+            assert c.get("/health").status == 204
+
+
+def p95(gateway):
+    taken = []
+    with socket.create_connection(("127.0.0.1", gateway.port), 30) as s:
+        for _ in range(ASKS):
+            begun = time.monotonic()
+            s.sendall(HEALTH)
+            assert s.recv(4096).startswith(b"HTTP/1.1 204")
+            taken.append(time.monotonic() - begun)
+    return sorted(taken)[len(taken) * 95 // 100]
+
+
+def beside(gateway, kind):
+    with load(gateway, kind, CLIENTS):
+        return p95(gateway)
+
+
+@pytest.mark.parametrize("kind", ("rapid_reset", *FLOODS))
+def test_beside_it_another_client_is_served(gateway, kind):
+    """Timing: of an innocent client, beside the flood and beside as many that behave, in turns. Who floods is sent away
+    and comes again, so the others come anew, too."""
+    tries = []
+    for _ in range(TRIES):
+        tries.append((beside(gateway, kind), beside(gateway, "polite_anew")))
+        hostile, polite = (sorted(times)[(len(tries) - 1) // 2] for times in zip(*tries))
+        print(f"{kind}: p95 {hostile * 1000:.2f} ms, beside polite ones {polite * 1000:.2f} ms")
+        if hostile <= polite * TIMES_MAX:
+            return
+    pytest.fail(f"{tries}")
