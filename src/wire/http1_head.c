@@ -224,3 +224,8 @@ int http1_parse_response(struct bytes in, struct bytes method, struct http1_head
 		return -1;
 	return http1_decide_response(ret, method, err);
 }
+
+bool http1_has_body(const struct http1_head *h)
+{
+	return h->body == HTTP1_BODY_CHUNKED || h->length > 0;
+}

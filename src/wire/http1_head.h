@@ -63,6 +63,8 @@ int http1_parse_request(struct bytes in, struct http1_head *ret, struct err *err
 int http1_parse_response(struct bytes in, struct bytes method, struct http1_head *ret,
 			 struct err *err) NODISCARD;
 
+bool http1_has_body(const struct http1_head *h); /* of a request: and it is not empty */
+
 /* --- for h2_head.c, which makes the same head of other bytes ---------------------------------- */
 
 void http1_head_reset(struct http1_head *h);

@@ -108,7 +108,7 @@ static void answers_without_a_body(void **state)
 		/* and the connection can be used again */
 		w.script = NULL;
 		buf_clear(&w.client.got);
-		say(&w, "GET /hello HTTP/1.1\r\nhost: a\r\ne2b-sandbox-id: abc\r\n");
+		say(&w, "POST /hello HTTP/1.1\r\nhost: a\r\ne2b-sandbox-id: abc\r\n");
 		char port[64];
 		(void)snprintf(port, sizeof(port), "e2b-sandbox-port: %u\r\n\r\n", w.port);
 		say(&w, port);
@@ -273,10 +273,75 @@ static void connections_to_the_agent_are_used_again(void **state)
 		RUN_UNTIL(w.l, heard(&w.client, "\r\n\r\n3"));
 	}
 	assert_int_equal(w.n_accepted, 1);
-	w.g.guests->agent_port = 1; /* to other ports they are not */
+	world_close(&w);
+}
+
+static void those_to_a_service_are_shared_by_what_cannot_do_harm(void **state)
+{
+	static const struct {
+		const char *name, *method, *target, *fields, *body, *answer;
+		size_t accepted; /* with this one */
+	} rows[] = {
+		{ "first", "GET", "/hello", "", "", "\r\n\r\nhello", 1 },
+		{ "second", "GET", "/hello", "", "", "\r\n\r\nhello", 1 },
+		{ "no body", "GET", "/hello", "content-length: 0\r\n", "", "\r\n\r\nhello", 1 },
+		{ "post", "POST", "/length", "", "", "\r\n\r\n0", 2 },
+		{ "body", "GET", "/length", "content-length: 3\r\n", "abc", "\r\n\r\n3", 3 },
+		{ "chunks", "GET", "/length", "transfer-encoding: chunked\r\n", "0\r\n\r\n",
+		  "\r\n\r\n0", 4 },
+		{ "upgrade", "GET", "/hello", "connection: upgrade\r\nupgrade: x\r\n", "",
+		  "\r\n\r\nhello", 5 },
+		{ "head", "HEAD", "/hello", "", "", "\r\n\r\n", 6 },
+		{ "as before", "GET", "/hello", "", "", "\r\n\r\nhello", 6 },
+	};
+	struct world w;
+
+	(void)state;
+	world_open(&w);
+	FOR_ROWS(row, rows) {
+		ask(&w, row->method, row->target, row->fields);
+		say(&w, row->body);
+		RUN_UNTIL(w.l, heard(&w.client, row->answer));
+		assert_int_equal(w.n_accepted, row->accepted);
+	}
+	world_close(&w);
+}
+
+static void one_that_asked_who_somebody_is_is_not_shared(void **state)
+{
+	static const struct script who = {
+		.text = BYTES_LIT("HTTP/1.1 401 No\r\nwww-authenticate: NTLM\r\n"
+				  "content-length: 3\r\n\r\nwho"),
+	};
+	struct world w;
+
+	(void)state;
+	world_open(&w);
+	w.script = &who;
+	for (size_t i = 1; i <= 2; i++) {
+		ask(&w, "GET", "/", "");
+		RUN_UNTIL(w.l, heard(&w.client, "\r\n\r\nwho"));
+		assert_int_equal(w.n_accepted, i);
+	}
+	world_close(&w);
+}
+
+static void one_to_a_service_is_kept_for_a_second(void **state)
+{
+	struct guest_cache *c;
+	struct world w;
+	uint64_t then;
+
+	(void)state;
+	world_open(&w);
+	c = w.g.guests;
 	ask(&w, "GET", "/hello", "");
 	RUN_UNTIL(w.l, heard(&w.client, "\r\n\r\nhello"));
-	assert_int_equal(w.n_accepted, 2);
+	then = loop_now_ms(w.l);
+	assert_int_equal(c->newest->n_pool, 1);
+	RUN_UNTIL(w.l, c->newest->n_pool == 0);
+	assert_true(loop_now_ms(w.l) - then >= GUEST_POOL_SERVICE_MS - 10);
+	assert_int_equal(c->n_held, c->newest->n_spare);
 	world_close(&w);
 }
 
@@ -504,6 +569,9 @@ int main(void)
 		cmocka_unit_test(what_is_the_hosts_stays_the_hosts),
 		cmocka_unit_test(browsers_may_ask_the_agent),
 		cmocka_unit_test(connections_to_the_agent_are_used_again),
+		cmocka_unit_test(those_to_a_service_are_shared_by_what_cannot_do_harm),
+		cmocka_unit_test(one_that_asked_who_somebody_is_is_not_shared),
+		cmocka_unit_test(one_to_a_service_is_kept_for_a_second),
 		cmocka_unit_test(a_stale_connection_is_not_the_clients_problem),
 		cmocka_unit_test(a_stream_breaks_off_when_its_sandbox_is_gone),
 		cmocka_unit_test(streams_outlive_an_absence_of_node),

@@ -87,7 +87,7 @@ static void unlearn(struct guest *g)
 {
 	g->known = false;
 	drop_spare(g);
-	guest_pool_expire(g, UINT64_MAX);
+	guest_pool_drop(g);
 }
 
 static void guest_free(struct guest *g)
@@ -214,6 +214,12 @@ static void ask_node(struct guest *g, size_t count)
 	timer_start(&g->failed, 0); /* no callback from inside a call */
 }
 
+/* Sockets asked for before somebody wants them: more where there are many who may. */
+static size_t ahead(const struct guest *g)
+{
+	return g->n_users / 4 > GUEST_AHEAD ? g->n_users / 4 : GUEST_AHEAD;
+}
+
 /* For those who still wait. */
 static void ask_again(struct guest *g)
 {
@@ -222,7 +228,7 @@ static void ask_again(struct guest *g)
 	for (struct guest_user *u = g->waiting.first; u && n < GUEST_SPARE_MAX; u = u->next)
 		n++;
 	if (n > 0)
-		ask_node(g, n + GUEST_AHEAD);
+		ask_node(g, n + ahead(g));
 }
 
 /* Those who wait get theirs; if there are not enough, node is asked again. */
@@ -326,6 +332,7 @@ static struct guest *guest_new(struct guest_cache *c, const char *id)
 	g->waiting.last = &g->waiting.first;
 	g->busy.last = &g->busy.first;
 	timer_init(&g->failed, c->gateway->loop, on_failed);
+	guest_pool_init(g);
 	list_add(at, g);
 	c->n_guests++;
 	return g;
@@ -366,12 +373,12 @@ bool guest_socket(struct guest_user *u, int *ret_fd)
 
 	if (!g->known || g->n_spare == 0 || g->waiting.first) {
 		guest_users_move(u, &g->waiting);
-		ask_node(g, 1 + GUEST_AHEAD);
+		ask_node(g, 1 + ahead(g));
 		return false;
 	}
 	*ret_fd = take_spare(g);
 	if (g->n_spare == 0 && guest_cache_room(g->cache, 1))
-		ask_node(g, GUEST_AHEAD);
+		ask_node(g, ahead(g));
 	return true;
 }
 
@@ -384,7 +391,6 @@ void guest_doubt(struct guest_user *u)
 
 static void sweep_guest(struct guest *g, uint64_t now_ms)
 {
-	guest_pool_expire(g, now_ms > GUEST_POOL_MS ? now_ms - GUEST_POOL_MS : 0);
 	if (g->idle && now_ms - g->idle_ms >= g->cache->idle_ms)
 		guest_free(g);
 	else if (!g->known && is_used(g))

@@ -1,43 +1,74 @@
-/* guest_pool.c - connections to the agent of one sandbox that wait for the next request. */
+/* guest_pool.c - connections into one sandbox that wait for the next request to the same port. */
 #include "gateway/relay/guest_pool.h"
 
-struct http_client *guest_pool_take(struct guest *g)
+static struct http_client *remove_at(struct guest *g, size_t i)
 {
-	while (g->known && g->n_pool > 0) {
-		struct http_client *c = g->pool[--g->n_pool].client; /* the newest is the warmest */
+	struct http_client *c = g->pool[i].client;
 
-		g->cache->n_held--;
+	g->n_pool--;
+	for (; i < g->n_pool; i++)
+		g->pool[i] = g->pool[i + 1];
+	g->cache->n_held--;
+	return c;
+}
+
+/* Closes what is over, and wakes when the next one is. */
+static void on_pool_due(struct timer *t)
+{
+	struct guest *g = CONTAINER_OF(t, struct guest, pool_due);
+	uint64_t now_ms = loop_now_ms(g->cache->gateway->loop), next_ms = UINT64_MAX;
+
+	for (size_t i = g->n_pool; i-- > 0;) {
+		const struct guest_pooled *p = &g->pool[i];
+
+		if (p->until_ms <= now_ms || !http_client_ready(p->client))
+			http_client_close(remove_at(g, i));
+		else if (p->until_ms < next_ms)
+			next_ms = p->until_ms;
+	}
+	if (g->n_pool > 0)
+		timer_start(&g->pool_due, next_ms - now_ms);
+}
+
+void guest_pool_init(struct guest *g)
+{
+	timer_init(&g->pool_due, g->cache->gateway->loop, on_pool_due);
+}
+
+struct http_client *guest_pool_take(struct guest *g, uint16_t port)
+{
+	for (size_t i = g->known ? g->n_pool : 0; i-- > 0;) { /* the newest is the warmest */
+		struct http_client *c;
+
+		if (g->pool[i].port != port)
+			continue;
+		c = remove_at(g, i);
 		if (http_client_ready(c))
 			return c;
-		http_client_close(c); /* the agent closed it meanwhile */
+		http_client_close(c); /* the other side closed it meanwhile */
 	}
 	return NULL;
 }
 
-void guest_pool_put(struct guest *g, struct http_client *client)
+void guest_pool_put(struct guest *g, uint16_t port, struct http_client *client)
 {
+	uint64_t ms = port == g->cache->agent_port ? GUEST_POOL_MS : GUEST_POOL_SERVICE_MS;
+	uint64_t until_ms = loop_now_ms(g->cache->gateway->loop) + ms;
+
 	if (!g->known || g->n_pool == GUEST_POOL_MAX || !http_client_ready(client) ||
 	    !guest_cache_room(g->cache, 1)) {
 		http_client_close(client);
 		return;
 	}
 	g->cache->n_held++;
-	g->pool[g->n_pool++] = (struct guest_pooled){
-		.client = client,
-		.since_ms = loop_now_ms(g->cache->gateway->loop),
-	};
+	g->pool[g->n_pool++] = (struct guest_pooled){ client, until_ms, port };
+	if (!g->pool_due.active || g->pool_due.at_ms > until_ms)
+		timer_start(&g->pool_due, ms);
 }
 
-void guest_pool_expire(struct guest *g, uint64_t before_ms)
+void guest_pool_drop(struct guest *g)
 {
-	size_t kept = 0;
-
-	for (size_t i = 0; i < g->n_pool; i++) {
-		if (g->pool[i].since_ms < before_ms || !http_client_ready(g->pool[i].client))
-			http_client_close(g->pool[i].client);
-		else
-			g->pool[kept++] = g->pool[i];
-	}
-	g->cache->n_held -= g->n_pool - kept;
-	g->n_pool = kept;
+	while (g->n_pool > 0)
+		http_client_close(remove_at(g, g->n_pool - 1));
+	timer_stop(&g->pool_due);
 }

@@ -15,6 +15,17 @@ bool relay_is_agent(const struct relay *r)
 	return r->to.port == r->g->guests->agent_port;
 }
 
+/* The agent is ours. A service of the user's may close a connection whenever it likes, so nothing
+ * goes over a used one that could not be asked again; and it may be wrong about where a body ends,
+ * so what has one shares no connection: the rest would be taken for somebody else's request. */
+static bool may_share(const struct relay *r)
+{
+	const struct http1_head *h = http_request_head(r->rq);
+
+	return relay_is_agent(r) || (bytes_eq(h->method, BYTES_LIT("GET")) && !http1_has_body(h) &&
+				     http1_upgrade(h).len == 0);
+}
+
 void relay_free(struct relay *r)
 {
 	if (r->state == RELAY_SWITCHED)
@@ -47,8 +58,8 @@ static void dial_with(struct relay *r, int fd);
 static void find_way(struct relay *r)
 {
 	/* the first try may go over a connection that is there */
-	bool may_pool = relay_is_agent(r) && !r->pooled && r->tries == 0;
-	struct http_client *c = may_pool ? guest_pool_take(r->user.guest) : NULL;
+	bool may_pool = r->shares && !r->pooled && r->tries == 0;
+	struct http_client *c;
 	enum refusal why;
 	int fd;
 
@@ -56,6 +67,7 @@ static void find_way(struct relay *r)
 		refuse(r, why);
 		return;
 	}
+	c = may_pool ? guest_pool_take(r->user.guest, r->to.port) : NULL;
 	if (c) {
 		r->pooled = true;
 		ask_over(r, c);
@@ -77,7 +89,7 @@ static bool may_repeat(const struct relay *r, const struct err *err)
 		return false;
 	if (r->state != RELAY_ASKED)
 		return true; /* not a byte was sent */
-	if (h->body == HTTP1_BODY_CHUNKED || h->length > 0)
+	if (http1_has_body(h))
 		return false;
 	for (size_t i = 0; i < COUNT(methods); i++)
 		if (bytes_eq(h->method, bytes_str(methods[i])))
@@ -397,6 +409,7 @@ void relay_request(struct gateway *g, struct http_request *rq, const struct disp
 		relay_free(r);
 		return;
 	}
+	r->shares = may_share(r);
 	r->handler.ops = &relay_handler_ops;
 	timer_init(&r->retry, g->loop, on_retry);
 	relays_add(r);

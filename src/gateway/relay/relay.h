@@ -45,6 +45,7 @@ struct relay {
 	struct timer retry;
 	unsigned int tries;
 	struct http_client *client;
+	bool shares; /* its connection, with requests before and after it */
 	bool pooled; /* the client had other exchanges before */
 	struct http_reply reply;
 	struct http_exchange *x;       /* NULL: not asked yet, or over */

@@ -190,6 +190,7 @@ static void on_answer_head(struct http_reply *reply, const struct http1_head *he
 		return;
 	}
 	r->state = RELAY_ANSWER;
+	r->shares = r->shares && head->status != 401; /* some know a connection for one client's */
 	r->is_connect = is_connect(head, out.length);
 	if (http_queued(r->rq) > STREAM_LOW_WATER)
 		http_ask_pause(r->x, true);
@@ -216,8 +217,8 @@ static void on_answer_end(struct http_reply *reply)
 
 	r->x = NULL;
 	http_finish(r->rq);
-	if (relay_is_agent(r))
-		guest_pool_put(r->user.guest, c);
+	if (r->shares)
+		guest_pool_put(r->user.guest, r->to.port, c);
 	else
 		http_client_close(c);
 	relay_free(r);
@@ -236,9 +237,8 @@ static void on_answer_fail(struct http_reply *reply, const struct err *err)
 static struct bytes wanted_switch(const struct http1_head *h)
 {
 	struct bytes protocol = http1_upgrade(h);
-	bool has_body = h->body == HTTP1_BODY_CHUNKED || h->length > 0;
 
-	if (has_body || bytes_eq_nocase(bytes_head(protocol, 2), BYTES_LIT("h2")) ||
+	if (http1_has_body(h) || bytes_eq_nocase(bytes_head(protocol, 2), BYTES_LIT("h2")) ||
 	    bytes_eq_nocase(bytes_head(protocol, 4), BYTES_LIT("http")))
 		return (struct bytes){ 0 };
 	return protocol;
