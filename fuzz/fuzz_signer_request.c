@@ -13,7 +13,7 @@ static void must_be_a_handshake(const struct signer_request *rq)
 		if (memcmp(at, begins, sizeof(begins)) == 0) {
 			for (size_t i = 0; i < 64; i++)
 				MUST(rq->what[i] == ' ');
-			MUST(rq->scheme >> 8 > 8 || (rq->scheme & 0xff) != 1); /* PKCS #1 */
+			MUST(rq->scheme >> 8 == 8 || (rq->scheme & 0xff) == 3); /* PSS, ECDSA */
 			return;
 		}
 	/* two random numbers and one of three curves, with a point as long as that has */

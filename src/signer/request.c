@@ -60,10 +60,23 @@ enum signer_shape signer_shape_of(struct bytes what)
 	return is_tls12(what) ? SIGNER_TLS12 : SIGNER_NO_SHAPE;
 }
 
-static bool is_pkcs(uint32_t scheme)
+static bool may_sign(enum signer_shape shape, uint32_t scheme)
 {
-	return scheme == SIGN_PKCS_SHA256 || scheme == SIGN_PKCS_SHA384 ||
-	       scheme == SIGN_PKCS_SHA512;
+	switch (scheme) {
+	case SIGN_ECDSA_SHA256:
+	case SIGN_ECDSA_SHA384:
+	case SIGN_ECDSA_SHA512:
+	case SIGN_PSS_SHA256:
+	case SIGN_PSS_SHA384:
+	case SIGN_PSS_SHA512:
+		return shape != SIGNER_NO_SHAPE;
+	case SIGN_PKCS_SHA256:
+	case SIGN_PKCS_SHA384:
+	case SIGN_PKCS_SHA512:
+		return shape == SIGNER_TLS12;
+	default:
+		return false;
+	}
 }
 
 /* Nothing may be carried along that is not looked at. */
@@ -77,8 +90,6 @@ static bool rest_is_zero(const struct signer_request *rq)
 
 int signer_request_check(const struct signer_request *rq, struct err *err)
 {
-	enum signer_shape shape;
-
 	if (rq->verb >= SIGNER_VERBS || rq->tag == 0)
 		return err_set(err, ERR_INVALID, 0, "unknown verb, or no tag");
 	if (rq->n > sizeof(rq->what) || !rest_is_zero(rq))
@@ -89,8 +100,7 @@ int signer_request_check(const struct signer_request *rq, struct err *err)
 			       ? 0
 			       : err_set(err, ERR_INVALID, 0,
 					 "an id and nothing else is asked for");
-	shape = signer_shape_of((struct bytes){ rq->what, rq->n });
-	if (shape == SIGNER_NO_SHAPE || (shape == SIGNER_TLS13 && is_pkcs(rq->scheme)))
+	if (!may_sign(signer_shape_of((struct bytes){ rq->what, rq->n }), rq->scheme))
 		return err_set(err, ERR_DENIED, 0, "not what a TLS server signs in a handshake");
 	return 0;
 }
