@@ -15,16 +15,6 @@
 
 enum { FIRST_CAP = 256 };
 
-struct bytes bytes_str(const char *s)
-{
-	return (struct bytes){ (const uint8_t *)s, strlen(s) };
-}
-
-bool bytes_eq(struct bytes a, struct bytes b)
-{
-	return a.len == b.len && (a.len == 0 || memcmp(a.ptr, b.ptr, a.len) == 0);
-}
-
 bool bytes_eq_nocase(struct bytes a, struct bytes b)
 {
 	if (a.len != b.len)
@@ -174,6 +164,18 @@ int buf_add(struct buf *b, struct bytes add, struct err *err)
 		memcpy(room, add.ptr, add.len);
 	buf_claim(b, add.len);
 	return 0;
+}
+
+int buf_add_u64(struct buf *b, uint64_t n, struct err *err)
+{
+	uint8_t digits[20]; /* of the largest */
+	size_t at = sizeof(digits);
+
+	do {
+		digits[--at] = (uint8_t)('0' + n % 10);
+		n /= 10;
+	} while (n > 0);
+	return buf_add(b, (struct bytes){ digits + at, sizeof(digits) - at }, err);
 }
 
 int buf_printf(struct buf *b, struct err *err, const char *fmt, ...)

@@ -8,6 +8,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <string.h>
 
 #include "base/err.h"
 
@@ -44,8 +45,17 @@ static inline struct bytes bytes_tail(struct bytes b, size_t skip)
 	return (struct bytes){ b.ptr + skip, b.len - skip };
 }
 
-struct bytes bytes_str(const char *s); /* borrows a C string, without its NUL */
-bool bytes_eq(struct bytes a, struct bytes b);
+/* Borrows a C string, without its NUL. */
+static inline struct bytes bytes_str(const char *s)
+{
+	return (struct bytes){ (const uint8_t *)s, strlen(s) };
+}
+
+static inline bool bytes_eq(struct bytes a, struct bytes b)
+{
+	return a.len == b.len && (a.len == 0 || memcmp(a.ptr, b.ptr, a.len) == 0);
+}
+
 bool bytes_eq_nocase(struct bytes a, struct bytes b); /* ASCII only */
 bool bytes_eq_secret(struct bytes a, struct bytes b); /* how long it takes tells the lengths only */
 bool bytes_starts(struct bytes b, struct bytes prefix);
@@ -72,6 +82,7 @@ static inline struct bytes buf_view(const struct buf *b)
 int buf_reserve(struct buf *b, size_t n, uint8_t **ret, struct err *err) NODISCARD;
 void buf_claim(struct buf *b, size_t n);
 int buf_add(struct buf *b, struct bytes add, struct err *err) NODISCARD;
+int buf_add_u64(struct buf *b, uint64_t n, struct err *err) NODISCARD; /* in decimal */
 int buf_printf(struct buf *b, struct err *err, const char *fmt, ...) PRINTF(3, 4) NODISCARD;
 void buf_drop(struct buf *b, size_t n); /* from the front */
 void buf_clear(struct buf *b);          /* empty, the memory kept */

@@ -118,27 +118,29 @@ static int add_fields(struct lines *l, const struct http_response *r, bool *ret_
 int h2_response_head(struct h2_request *rq, const struct http_response *r, bool with_body,
 		     struct err *err)
 {
-	AUTO(buf_done) struct buf text = BUF_MAX(64);
-	char date[HTTP_DATE_MAX], status[8];
+	AUTO(buf_done) struct buf status = BUF_MAX(8), length = BUF_MAX(32);
+	char date[HTTP_DATE_MAX];
 	struct lines l = { 0 };
 	bool dated = false;
 	int rc = -1;
 
 	if (rq->closed || rq->resets)
 		return err_set(err, ERR_UNAVAILABLE, 0, "the stream is closed");
-	snprintf(status, sizeof(status), "%u", r->status);
-	add_line(&l, BYTES_LIT(":status"), bytes_str(status));
+	if (buf_add_u64(&status, r->status, err) < 0)
+		return -1;
+	add_line(&l, BYTES_LIT(":status"), buf_view(&status));
 	if (add_fields(&l, r, &dated, err) < 0)
 		goto out;
-	http_date_put((int64_t)(clock_wall_ns() / NSEC_PER_SEC), date);
-	if (!dated)
+	if (!dated) {
+		http_date_put((int64_t)(clock_wall_ns() / NSEC_PER_SEC), date);
 		add_line(&l, BYTES_LIT("date"), bytes_str(date));
+	}
 	if (http_conn_says_hsts(rq->base.conn, r))
 		add_line(&l, BYTES_LIT("strict-transport-security"), BYTES_LIT(HTTP_HSTS));
 	if (rq->promise.kind == HTTP1_BODY_LENGTH) {
-		if (buf_printf(&text, err, "%llu", (unsigned long long)rq->promise.left) < 0)
+		if (buf_add_u64(&length, rq->promise.left, err) < 0)
 			goto out;
-		add_line(&l, BYTES_LIT("content-length"), buf_view(&text));
+		add_line(&l, BYTES_LIT("content-length"), buf_view(&length));
 	}
 	rc = h2_session_answer(rq, l.nv, l.n, with_body, err);
 	rq->begun = rc == 0;

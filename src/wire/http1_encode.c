@@ -2,7 +2,6 @@
 #include "wire/http1_encode.h"
 
 #include <assert.h>
-#include <inttypes.h>
 
 #include "wire/http1_chars.h"
 
@@ -33,7 +32,11 @@ int http1_put_request_line(struct buf *out, struct bytes method, struct bytes ta
 int http1_put_status_line(struct buf *out, unsigned int status, struct err *err)
 {
 	assert(status >= 100 && status <= 599);
-	return buf_printf(out, err, "HTTP/1.1 %u %s\r\n", status, http1_reason(status));
+	if (buf_add(out, BYTES_LIT("HTTP/1.1 "), err) < 0 || buf_add_u64(out, status, err) < 0 ||
+	    buf_add(out, BYTES_LIT(" "), err) < 0 ||
+	    buf_add(out, bytes_str(http1_reason(status)), err) < 0)
+		return -1;
+	return buf_add(out, BYTES_LIT("\r\n"), err);
 }
 
 static bool is_value(struct bytes v)
@@ -65,7 +68,10 @@ int http1_put_body(struct buf *out, enum http1_body body, uint64_t length, struc
 	case HTTP1_BODY_CLOSE:
 		return 0;
 	case HTTP1_BODY_LENGTH:
-		return buf_printf(out, err, "content-length: %" PRIu64 "\r\n", length);
+		if (buf_add(out, BYTES_LIT("content-length: "), err) < 0 ||
+		    buf_add_u64(out, length, err) < 0)
+			return -1;
+		return buf_add(out, BYTES_LIT("\r\n"), err);
 	case HTTP1_BODY_CHUNKED:
 		return buf_add(out, BYTES_LIT("transfer-encoding: chunked\r\n"), err);
 	}

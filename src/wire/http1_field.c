@@ -85,13 +85,14 @@ void http1_hops_cut(const struct http1_head *h, struct http1_hops *ret)
 
 bool http1_is_hop_field(const struct http1_hops *hops, struct bytes name)
 {
-	static const char *const fixed[] = {
-		"connection", "keep-alive",        "proxy-connection", "te",
-		"trailer",    "transfer-encoding", "upgrade",
+	static const struct bytes fixed[] = {
+		BYTES_LIT("connection"), BYTES_LIT("keep-alive"), BYTES_LIT("proxy-connection"),
+		BYTES_LIT("te"),         BYTES_LIT("trailer"),    BYTES_LIT("transfer-encoding"),
+		BYTES_LIT("upgrade"),
 	};
 
 	for (size_t i = 0; i < COUNT(fixed); i++)
-		if (bytes_eq_nocase(name, bytes_str(fixed[i])))
+		if (bytes_eq_nocase(name, fixed[i]))
 			return true;
 	for (size_t i = 0; i < hops->n; i++)
 		if (bytes_eq_nocase(name, hops->at[i]))

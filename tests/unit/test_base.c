@@ -48,6 +48,7 @@ static void numbers_are_whole_and_bounded(void **state)
 		uint64_t want;
 	} rows[] = {
 		{ "zero", BYTES_LIT("0"), true, 0 },
+		{ "tens", BYTES_LIT("1030"), true, 1030 },
 		{ "largest", BYTES_LIT("18446744073709551615"), true, UINT64_MAX },
 		{ "one more", BYTES_LIT("18446744073709551616"), false, 0 },
 		{ "nothing", { 0 }, false, 0 },
@@ -58,11 +59,16 @@ static void numbers_are_whole_and_bounded(void **state)
 
 	(void)state;
 	FOR_ROWS(row, rows) {
+		AUTO(buf_done) struct buf again = BUF_MAX(20);
+		struct err err = { 0 };
 		uint64_t v = 0;
 
 		assert_int_equal(bytes_to_u64(row->in, &v), row->ok);
-		if (row->ok)
-			assert_true(v == row->want);
+		if (!row->ok)
+			continue;
+		assert_true(v == row->want);
+		assert_int_equal(buf_add_u64(&again, v, &err), 0);
+		assert_true(bytes_eq(buf_view(&again), row->in));
 	}
 }
 

@@ -26,7 +26,7 @@ enum {
 	GUEST_SWEEP_MS = 5 * 1000,
 	GUEST_IDLE_MS = 60 * 1000,       /* without an exchange; then forgotten */
 	GUEST_IDLE_MAX = 4096,           /* sandboxes without an exchange; the oldest goes first */
-	GUEST_POOL_MAX = 32,             /* connections of one sandbox without an exchange */
+	GUEST_POOL_MAX = 256,            /* connections of one sandbox without an exchange */
 	GUEST_POOL_MS = 15 * 1000,       /* how long one is kept; less than the agent does */
 	GUEST_POOL_SERVICE_MS = 1000,    /* the same, of a service of the user's */
 	GUEST_AGENT_MS = 10 * 60 * 1000, /* for the agent to begin its answer, or to read on */
@@ -54,8 +54,8 @@ struct guest { /* one sandbox */
 	struct ingress ingress; /* of the same generation */
 	int spare[GUEST_SPARE_MAX];
 	size_t n_spare;
-	struct guest_pooled pool[GUEST_POOL_MAX];
-	size_t n_pool;
+	struct guest_pooled *pool;
+	size_t n_pool, room_pool;
 	struct timer pool_due; /* runs if there are any */
 	struct guest_users waiting, busy;
 	size_t n_users; /* in both */

@@ -28,6 +28,8 @@ static void on_pool_due(struct timer *t)
 	}
 	if (g->n_pool > 0)
 		timer_start(&g->pool_due, next_ms - now_ms);
+	else
+		guest_pool_drop(g);
 }
 
 void guest_pool_init(struct guest *g)
@@ -50,13 +52,31 @@ struct http_client *guest_pool_take(struct guest *g, uint16_t port)
 	return NULL;
 }
 
+/* The array grows with those that are kept, and goes with the last. */
+static bool has_room(struct guest *g)
+{
+	size_t room = g->room_pool > 0 ? 2 * g->room_pool : GUEST_POOL_MAX / 64;
+	struct guest_pooled *pool;
+
+	if (g->n_pool < g->room_pool)
+		return true;
+	if (room > GUEST_POOL_MAX)
+		return false;
+	pool = reallocarray(g->pool, room, sizeof(*pool));
+	if (!pool)
+		return false;
+	g->pool = pool;
+	g->room_pool = room;
+	return true;
+}
+
 void guest_pool_put(struct guest *g, uint16_t port, struct http_client *client)
 {
 	uint64_t ms = port == g->cache->agent_port ? GUEST_POOL_MS : GUEST_POOL_SERVICE_MS;
 	uint64_t until_ms = loop_now_ms(g->cache->gateway->loop) + ms;
 
-	if (!g->known || g->n_pool == GUEST_POOL_MAX || !http_client_ready(client) ||
-	    !guest_cache_room(g->cache, 1)) {
+	if (!g->known || !http_client_ready(client) || !guest_cache_room(g->cache, 1) ||
+	    !has_room(g)) {
 		http_client_close(client);
 		return;
 	}
@@ -71,4 +91,7 @@ void guest_pool_drop(struct guest *g)
 	while (g->n_pool > 0)
 		http_client_close(remove_at(g, g->n_pool - 1));
 	timer_stop(&g->pool_due);
+	free(g->pool);
+	g->pool = NULL;
+	g->room_pool = 0;
 }

@@ -8,6 +8,6 @@
 #include "gateway/relay/guest_cache.h"
 
 void guest_pool_init(struct guest *g);
-struct http_client *guest_pool_take(struct guest *g, uint16_t port); /* NULL: none */
+struct http_client *guest_pool_take(struct guest *g, uint16_t port);             /* NULL: none */
 void guest_pool_put(struct guest *g, uint16_t port, struct http_client *client); /* takes it */
 void guest_pool_drop(struct guest *g);                                           /* all of them */

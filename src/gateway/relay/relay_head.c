@@ -20,11 +20,11 @@ static void add(struct relay_fields *f, struct bytes name, struct bytes value)
  * is not for those whom it visits. */
 static bool is_ours(struct bytes name)
 {
-	static const char *const names[] = { "host", "content-length", "expect",
-					     RELAY_TRAFFIC_TOKEN };
+	static const struct bytes names[] = { BYTES_LIT("host"), BYTES_LIT("content-length"),
+					      BYTES_LIT("expect"), BYTES_LIT(RELAY_TRAFFIC_TOKEN) };
 
 	for (size_t i = 0; i < COUNT(names); i++)
-		if (bytes_eq_nocase(name, bytes_str(names[i])))
+		if (bytes_eq_nocase(name, names[i]))
 			return true;
 	return false;
 }
