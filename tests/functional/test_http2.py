@@ -8,7 +8,6 @@ import concurrent.futures
 import contextlib
 import hashlib
 import json
-import pathlib
 import re
 import socket
 import subprocess
@@ -16,10 +15,11 @@ import threading
 
 import pytest
 
+from engine import artefact
 from h2_client import H2Client
 from lone_gateway import LoneGateway
+from tls_gateway import TlsGateway
 
-TOP = pathlib.Path(__file__).resolve().parents[2]
 BIG = 3 << 20
 PORT = 8080
 LEFT_OUT = ()  # of h2spec: none; nghttp2's own server fails http2/5.1.1/2
@@ -107,15 +107,25 @@ def client(gateway):
         yield c
 
 
-def test_h2spec(gateway):
+def h2spec(port, *words):
     """Every case; the names of those that are left out are in LEFT_OUT."""
-    program = subprocess.run([TOP / "tools/artefact", "h2spec"], check=True, capture_output=True, text=True).stdout
-    done = subprocess.run([program.strip(), "-h", "127.0.0.1", "-p", str(gateway.port), "-P", "/", "-o", "3"],
+    done = subprocess.run([artefact("h2spec"), "-h", "127.0.0.1", "-p", str(port), "-P", "/", "-o", "3", *words],
                           capture_output=True, text=True, timeout=120, check=False)
     said = done.stdout.partition("Failures:")[2] or done.stdout[-300:]
     found = re.search(r"(\d+) tests, (\d+) passed, (\d+) skipped, (\d+) failed", done.stdout)
     assert found, said
     assert int(found[1]) >= 145 and (int(found[3]), int(found[4])) == (0, len(LEFT_OUT)), said
+
+
+def test_h2spec(gateway):
+    h2spec(gateway.port)
+
+
+def test_h2spec_over_tls():
+    with TlsGateway() as gateway:
+        h2spec(gateway.tls_port, "-t", "-k")
+        assert spoken(gateway)["connections"] > 100
+        assert gateway.tls()["signatures"]["made"] > 100
 
 
 def test_the_api_answers_and_counts_it(gateway):
