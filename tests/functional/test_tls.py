@@ -17,7 +17,6 @@ import pytest
 
 import certs
 import link_hello
-from engine import artefact
 from lone_gateway import DOMAIN
 from tls_gateway import TlsGateway, shown
 from warden import is_sanitized, wait_for
@@ -116,20 +115,6 @@ def test_plain_http_at_the_tls_port_ends(gateway):
         with contextlib.suppress(ConnectionResetError):
             while sock.recv(1000):
                 pass
-
-
-@pytest.mark.parametrize("name", [API, "rsa.example"])
-def test_it_is_what_mozilla_calls_intermediate(gateway, name):
-    """Versions, suites, curves, certificates, known attacks: all that sslyze asks, with an EC key and with an RSA key."""
-    if name == "rsa.example":
-        pair = gateway.authority.issue(name, kind="RSA")
-        gateway.put("RSA", pair)
-        gateway.wait_served("RSA", pair)
-    done = subprocess.run([artefact("sslyze") / "bin/python", "-m", "sslyze", "--mozilla_config=intermediate",
-                           "--certinfo_ca_file", gateway.authority.cert, f"{name}:{gateway.tls_port}{{127.0.0.1}}"],
-                          capture_output=True, text=True, timeout=120, check=False)
-    assert done.returncode == 0, done.stdout[-6000:] + done.stderr[-2000:]
-    assert "OK - Compliant" in done.stdout and "VULNERABLE" not in done.stdout
 
 
 # --- names ---
