@@ -1,18 +1,24 @@
-"""test_browser.py - what getHost(port) names, opened by a real browser that trusts what `hotcell tls init` made."""
+"""test_browser.py - what getHost(port) names, opened by a real browser that trusts what `hotcell tls init` made; and through proxies.
 
+The screenshots are for a person to look at: meson-logs/browser-*.png of the build folder.
+"""
+
+import shutil
 import subprocess
 
 import pytest
 
+import lone_gateway
 from chromium import Chromium
 from layout import build_dir
 from lone_signer import SIGNER_UID
+from proxied import KINDS, ProxiedGateway, Proxy
 from tls_gateway import TlsGateway
 from warden import wait_for
 from website import FILE, Website
 
 DOMAIN = "hotcell.localhost"
-PORT = 8080
+PORT = 8081
 
 
 @pytest.fixture(scope="module")
@@ -37,13 +43,13 @@ def browser(tmp_path_factory, gateway):
         yield b
 
 
-def visit(browser, gateway):
+def visit(browser, gateway, port, domain=DOMAIN):
     box = gateway.node.add("ibrowser", gateway.team)
-    return browser.open(f"https://{PORT}-{box['id']}.{DOMAIN}:{gateway.tls_port}/")
+    return browser.open(f"https://{PORT}-{box['id']}.{domain}:{port}/")
 
 
-def test_a_page_with_a_websocket_and_a_download(gateway, site, browser, tmp_path):
-    page = visit(browser, gateway)
+def look_around(browser, page, name):
+    """The page, its WebSocket, its file, and a picture of it."""
     assert page.failed is None
     page.wait("!['', 'waiting'].includes(document.title)")
     assert page.value("document.title") == "ready"
@@ -54,10 +60,30 @@ def test_a_page_with_a_websocket_and_a_download(gateway, site, browser, tmp_path
     saved = browser.downloads / "file.bin"
     wait_for(lambda: saved.exists() and saved.stat().st_size == len(FILE), "the file is saved")
     assert saved.read_bytes() == FILE
-    page.screenshot(tmp_path / "page.png")
-    assert (tmp_path / "page.png").stat().st_size > 5000
+    picture = build_dir() / f"meson-logs/browser-{name}.png"
+    picture.parent.mkdir(exist_ok=True)
+    page.screenshot(picture)
+    assert picture.stat().st_size > 5000
+
+
+def test_a_page_with_a_websocket_and_a_download(gateway, site, browser):
+    look_around(browser, visit(browser, gateway, gateway.tls_port), "gateway")
 
 
 def test_a_browser_that_does_not_trust_the_authority_refuses(gateway, site, tmp_path):
     with Chromium(tmp_path) as stranger:
-        assert visit(stranger, gateway).failed == "net::ERR_CERT_AUTHORITY_INVALID"
+        assert visit(stranger, gateway, gateway.tls_port).failed == "net::ERR_CERT_AUTHORITY_INVALID"
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_the_same_through_a_proxy(kind, tmp_path):
+    """With the configurations of docs/proxies.md. The site is told of TLS, which it does not see."""
+    if not shutil.which(KINDS[kind]):
+        pytest.skip(f"{KINDS[kind]} is not installed")
+    settings = {"proxies": "127.0.0.1", "proxy_protocol": "yes" if kind == "haproxy-tcp" else "no"}
+    with ProxiedGateway(**settings) as gateway, Proxy(kind, gateway) as proxy, Website(gateway.node.listen(PORT)) as site, \
+            Chromium(tmp_path, trusted=[proxy.authority.cert], here=[f"*.{lone_gateway.DOMAIN}"]) as browser:
+        look_around(browser, visit(browser, gateway, proxy.port, lone_gateway.DOMAIN), kind)
+        assert {path for path, _fields in site.asked} >= {"/", "/socket", "/file"}
+        assert {fields["x-forwarded-proto"] for _path, fields in site.asked} == {"https"}
+        site.shutdown()

@@ -139,12 +139,10 @@ def test_a_websocket(proxy):
 
 
 def test_http2_to_the_proxy(proxy):
-    """Where the proxy speaks it to clients: the same is seen."""
-    if proxy.kind == "haproxy-tcp":
-        pytest.skip("it does not look into connections")
+    """The same is seen."""
     host = f"{PORT}-{proxy.gateway.box['id']}.{DOMAIN}"
     done = subprocess.run(["curl", "-sS", "--http2", "--max-time", str(SECONDS), "--interface", ALICE, "--cacert",
-                           proxy.folder / "fullchain.pem", "--resolve", f"{host}:{proxy.port}:127.0.0.1", "-w", "\n%{http_version}",
+                           proxy.authority.cert, "--resolve", f"{host}:{proxy.port}:127.0.0.1", "-w", "\n%{http_version}",
                            "-H", "X-Forwarded-For: 198.51.100.1", f"https://{host}:{proxy.port}/head"],
                           check=True, capture_output=True, text=True)
     body, version = done.stdout.rsplit("\n", 1)

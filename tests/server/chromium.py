@@ -7,7 +7,7 @@
         browser.downloads        # the folder that files are saved in
 
 Its profile, its home and its store of authorities are folders of the test: nothing of the machine's is changed. Names
-below `localhost` are the loopback address to Chromium, without any resolver.
+below `localhost` are the loopback address to Chromium, without any resolver, and so are those of `here`.
 """
 
 import base64
@@ -25,8 +25,9 @@ FLAGS = ["--headless=new", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-u
 
 
 class Chromium:
-    def __init__(self, base, trusted=()):
+    def __init__(self, base, trusted=(), here=()):
         self.base, self.trusted = base / "chromium", trusted
+        self.rules = ", ".join(f"MAP {name} 127.0.0.1" for name in here)
         self.downloads = self.base / "downloads"
         self.process = self.into = self.out = None
         self.pending, self.answers, self.events, self.last = b"", {}, [], 0
@@ -51,7 +52,8 @@ class Chromium:
 
         with open(self.base / "chromium.log", "wb") as log:
             self.process = subprocess.Popen(
-                ["chromium", *FLAGS, f"--user-data-dir={self.base / 'profile'}", "about:blank"],
+                ["chromium", *FLAGS, f"--user-data-dir={self.base / 'profile'}", f"--host-resolver-rules={self.rules}",
+                 "about:blank"],
                 env={"PATH": os.environ["PATH"], "HOME": str(self.base)}, stdin=subprocess.DEVNULL, stdout=log,
                 stderr=log, close_fds=False, preexec_fn=set_pipes, start_new_session=True)
         os.close(theirs_in), os.close(theirs_out)

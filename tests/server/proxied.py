@@ -4,7 +4,7 @@
         with proxy.service(source="127.0.0.2") as client:      # HTTPS through the proxy, to the service
             client.ask("GET", "/head")
 
-The certificate is the test's own, for hotcell.test and *.hotcell.test: proxy.folder / "fullchain.pem".
+The certificate is the test's own, for hotcell.test and *.hotcell.test: proxy.authority.cert is to be trusted.
 """
 
 import base64
@@ -22,6 +22,7 @@ import struct
 import subprocess
 import threading
 
+import certs
 from daemon import free_port
 from lone_gateway import DOMAIN, LoneGateway
 from warden import wait_for
@@ -124,14 +125,6 @@ def configuration(kind):
     return found[0]
 
 
-def make_certificate(folder):
-    subprocess.run(["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes", "-days", "2",
-                    "-subj", f"/CN={DOMAIN}", "-addext", f"subjectAltName=DNS:{DOMAIN},DNS:*.{DOMAIN}",
-                    "-keyout", folder / "privkey.pem", "-out", folder / "fullchain.pem"],
-                   check=True, capture_output=True)
-    (folder / "hotcell.pem").write_text((folder / "fullchain.pem").read_text() + (folder / "privkey.pem").read_text())
-
-
 class Proxy:
     """One of them, with its configuration of the page: ports, names, paths and the number of descriptors alone are the test's."""
 
@@ -140,7 +133,10 @@ class Proxy:
         self.folder = gateway.base / kind
         self.folder.mkdir()
         self.port, self.process = free_port(), None
-        make_certificate(self.folder)
+        self.authority = certs.Authority(self.folder)
+        chain, key = self.authority.issue(DOMAIN, f"*.{DOMAIN}")
+        for name, text in (("fullchain.pem", chain), ("privkey.pem", key), ("hotcell.pem", chain + key)):
+            (self.folder / name).write_text(text)
 
     def fill_in(self, text):
         for old, new in (("127.0.0.1:3000", f"127.0.0.1:{self.gateway.port}"), ("hotcell.example", DOMAIN),
@@ -200,7 +196,7 @@ class Proxy:
 class Client(http.client.HTTPSConnection):
     def __init__(self, proxy, host, source):
         super().__init__(host, proxy.port, timeout=SECONDS, source_address=(source, 0),
-                         context=ssl.create_default_context(cafile=proxy.folder / "fullchain.pem"))
+                         context=ssl.create_default_context(cafile=proxy.authority.cert))
 
     def connect(self):
         raw = socket.create_connection(("127.0.0.1", self.port), self.timeout, self.source_address)
