@@ -3,8 +3,10 @@ when the signer goes, and what half-open handshakes cost others."""
 
 import concurrent.futures
 import contextlib
+import itertools
 import json
 import os
+import shutil
 import signal
 import socket
 import ssl
@@ -25,6 +27,7 @@ V12, V13 = ssl.TLSVersion.TLSv1_2, ssl.TLSVersion.TLSv1_3
 API = f"api.{DOMAIN}"
 HALF_OPEN = 500 if is_sanitized() else 3000
 RELOADS = 50
+RELOAD_ROUNDS = int(os.environ.get("HOTCELL_RELOAD_ROUNDS", "5"))  # of ten certificates each
 
 
 @pytest.fixture(scope="module", name="gateway")
@@ -310,8 +313,8 @@ def test_a_folder_that_is_removed_is_served_no_more(gateway):
 class Load:
     """Clients that connect, ask and go, and some that stay, until told to stop; none may fail."""
 
-    def __init__(self, gateway, clients=3):
-        self.gateway, self.stopping = gateway, threading.Event()
+    def __init__(self, gateway, clients=3, names=(API,)):
+        self.gateway, self.stopping, self.names = gateway, threading.Event(), itertools.cycle(names)
         self.asked, self.failures = 0, []
         self.threads = [threading.Thread(target=self.come_and_go if i else self.stay) for i in range(clients)]
 
@@ -327,7 +330,7 @@ class Load:
     def come_and_go(self):
         while not self.stopping.is_set():
             try:
-                assert self.gateway.ask_tls()[0] in (200, 204)
+                assert self.gateway.ask_tls(name=next(self.names))[0] in (200, 204)
                 self.asked += 1
             except Exception as e:  # pylint: disable=broad-except
                 self.failures.append(e)
@@ -344,6 +347,34 @@ class Load:
 
 
 def test_reloads_under_load_are_not_noticed(gateway):
+    """Ten certificates are replaced at a time, as both daemons look once a second, and each is seen to be served."""
+    names = {"own": (DOMAIN, f"*.{DOMAIN}"), **{f"reload{n}": (f"reload{n}.example",) for n in range(9)}}
+    pairs = [{folder: gateway.authority.issue(*each) for folder, each in names.items()} for _ in range(2)]
+    keys = [{folder: certs.key_id(pair).hex()[:16] for folder, pair in one.items()} for one in pairs]
+
+    def put(n):
+        for folder, pair in pairs[n].items():
+            gateway.put(folder, pair)
+        wait_for(lambda: {c["name"]: c["key"] for c in gateway.tls()["certificates"] if not c["refused"]}.items() >= keys[n].items(),
+                 "all ten are served", 30, 0.05)
+
+    put(1)
+    try:
+        with Load(gateway, names=[API, *(each[0] for each in names.values())]) as load:
+            for i in range(RELOAD_ROUNDS):
+                asked = load.asked
+                put(i % 2)
+                wait_for(lambda: load.asked > asked or load.failures, "the load goes on", 30, 0.02)
+        print(f"{RELOAD_ROUNDS * len(names)} certificates in {RELOAD_ROUNDS} rounds, {load.asked} requests, {len(load.failures)} failed")
+        assert not load.failures, load.failures[:3]
+    finally:
+        for folder in names:
+            shutil.rmtree(gateway.tls_dir / folder)
+        gateway.put("own", gateway.pair)
+        gateway.wait_served("own", gateway.pair)
+
+
+def test_certificates_that_come_faster_than_they_are_looked_at(gateway):
     """RELOADS pairs one after the other, each shown before the next comes or not: as it happens."""
     pairs = [gateway.authority.issue(DOMAIN, f"*.{DOMAIN}") for _ in range(3)]
     with Load(gateway) as load:
