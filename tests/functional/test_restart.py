@@ -5,6 +5,7 @@ The gateways are real and the node is played; the listening sockets are held by 
 
 import asyncio
 import collections
+import concurrent.futures
 import contextlib
 import http.client
 import json
@@ -12,13 +13,14 @@ import os
 import random
 import signal
 import socket
+import ssl
 import threading
 import time
 
 import pytest
 
 from asking import frames
-from gateway_instances import GatewayInstances
+from gateway_instances import GatewayInstances, TlsInstances
 from lone_gateway import DOMAIN, LoneGateway
 from warden import is_sanitized, wait_for
 
@@ -91,9 +93,19 @@ class Guest:
         return False
 
 
+class Secure(http.client.HTTPSConnection):
+    def __init__(self, gateways):
+        super().__init__(f"api.{DOMAIN}", timeout=WAIT_SECONDS, context=gateways.context())
+        self.gateways = gateways
+
+    def connect(self):
+        self.sock = self.gateways.connect(context=self._context)
+        self.sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)  # as that of http.client
+
+
 class World:
-    def __init__(self, **settings):
-        self.gateways = GatewayInstances(**settings)
+    def __init__(self, kind=GatewayInstances, **settings):
+        self.gateways = kind(**settings)
 
     def __enter__(self):
         self.gateways.__enter__()
@@ -106,6 +118,8 @@ class World:
         self.gateways.__exit__(*exc)
 
     def connection(self):
+        if isinstance(self.gateways, TlsInstances):
+            return Secure(self.gateways)
         return http.client.HTTPConnection("127.0.0.1", self.gateways.port, timeout=WAIT_SECONDS)
 
     def fields(self, port=PORT):
@@ -128,6 +142,12 @@ class World:
 @pytest.fixture
 def world():
     with World() as w:
+        yield w
+
+
+@pytest.fixture
+def secure_world():
+    with World(TlsInstances) as w:
         yield w
 
 
@@ -198,6 +218,14 @@ def lines(answer, n):
 
 
 def test_restarts_under_load_refuse_nobody(world):
+    restart_under_load(world)
+
+
+def test_restarts_under_load_of_tls_refuse_nobody(secure_world):
+    restart_under_load(secure_world)
+
+
+def restart_under_load(world):
     gateways = world.gateways
     first, long = world.stream()
     with Load(world) as load:
@@ -289,6 +317,29 @@ def test_alone_it_is_a_matter_of_seconds_and_newcomers_wait(world):
     assert waits.getresponse().read() == b"ok"
     for each in (c, quick, waits):
         each.close()
+
+
+def test_newcomers_wait_for_the_certificate_too(secure_world):
+    """Who comes before the first gateway: it lets nobody in until the signer has said what it has keys for."""
+    gateways = secure_world.gateways
+    gateways.running[-1].tell()
+    gateways.running[-1].wait_end()
+    with concurrent.futures.ThreadPoolExecutor(5) as pool:
+        waiting = [pool.submit(gateways.ask_tls) for _ in range(5)]
+        gateways.launch()
+        assert {one.result()[0] for one in waiting} == {204}
+
+
+def test_without_a_signer_newcomers_are_told_after_a_second(secure_world):
+    gateways = secure_world.gateways
+    gateways.running[-1].tell()
+    gateways.running[-1].wait_end()
+    gateways.signer.daemon.kill()
+    gateways.launch()
+    began = time.monotonic()
+    with pytest.raises(ssl.SSLError, match="(?i)internal.error"):
+        gateways.connect()
+    assert time.monotonic() - began < 5
 
 
 def test_a_second_word_ends_it_at_once(world):

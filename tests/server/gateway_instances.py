@@ -5,7 +5,7 @@
         gateways.replace()                # the next one is started, then the one before it told to end
         gateways.running                  # instances whose process lives, oldest first
 
-Otherwise as LoneGateway: a played node, a team, a key.
+Otherwise as LoneGateway: a played node, a team, a key. TlsInstances has a third socket, and is otherwise as TlsGateway.
 """
 
 import contextlib
@@ -17,6 +17,7 @@ import subprocess
 
 import refused_calls
 from lone_gateway import START_SECONDS, LoneGateway
+from tls_gateway import TlsGateway
 from warden import build_dir, is_sanitized, wait_for
 
 FIRST_FD = 3  # where a service manager puts them
@@ -150,3 +151,15 @@ class GatewayInstances(LoneGateway):
         for s in self.held.values():
             s.close()
         super().remove()
+
+
+class TlsInstances(GatewayInstances, TlsGateway):
+    def __init__(self, **settings):
+        super().__init__(**settings)
+        self.settings.pop("listen_tls")
+        self.held["https"] = socket.create_server(("127.0.0.1", self.tls_port), backlog=4096)
+
+    def start(self, **changes):
+        self.signer.start()
+        super().start(**changes)
+        self.wait_served("own", self.pair)

@@ -282,6 +282,26 @@ int arrivals_open(struct arrivals *a, struct gateway *g, struct http_server *htt
 	return open_doors(a, err);
 }
 
+static void let_in(struct arrivals *a)
+{
+	timer_stop(&a->opening);
+	for (size_t i = 0; i < a->n_doors; i++)
+		listener_pause(&a->doors[i].listener, false);
+}
+
+static void on_opening(struct timer *t)
+{
+	let_in(CONTAINER_OF(t, struct arrivals, opening));
+}
+
+static void on_answer(struct certificates *c)
+{
+	struct arrivals *a = CONTAINER_OF(c, struct arrivals, certificates);
+
+	if (a->opening.active && certificates_settled(c))
+		let_in(a);
+}
+
 static void on_signer(struct signer_link *s)
 {
 	certificates_look(&CONTAINER_OF(s, struct arrivals, signer)->certificates);
@@ -292,15 +312,17 @@ void arrivals_begin(struct arrivals *a)
 	if (!arrivals_on(a))
 		return;
 	signer_link_open(&a->signer, a->g->loop, a->terms->signer_socket, on_signer);
-	certificates_begin(&a->certificates, a->service, &a->signer);
-	for (size_t i = 0; i < a->n_doors; i++)
-		listener_pause(&a->doors[i].listener, false);
+	timer_init(&a->opening, a->g->loop, on_opening);
+	timer_start(&a->opening, SIGNER_WAIT_MS);
+	certificates_begin(&a->certificates, a->service, &a->signer, on_answer);
+	on_answer(&a->certificates); /* there may be none */
 }
 
 void arrivals_close(struct arrivals *a)
 {
 	if (!arrivals_on(a))
 		return;
+	timer_stop(&a->opening);
 	for (size_t i = 0; i < a->n_doors; i++)
 		listener_close(&a->doors[i].listener);
 	while (a->shaking.first)

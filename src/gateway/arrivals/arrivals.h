@@ -47,6 +47,7 @@ struct arrivals { /* all zero: there is no TLS */
 	struct tls_service *service;
 	struct arrivals_door doors[ARRIVALS_DOORS_MAX];
 	size_t n_doors;
+	struct timer opening; /* they are closed until then */
 	struct {
 		struct arrival *first, **last;
 	} shaking; /* the oldest first */
@@ -61,7 +62,8 @@ struct arrivals { /* all zero: there is no TLS */
 int arrivals_open(struct arrivals *a, struct gateway *g, struct http_server *http,
 		  struct crowd *crowd, const struct arrivals_terms *terms,
 		  struct err *err) NODISCARD;
-/* After it is confined: looks at certificates, asks the signer, lets clients in. */
+/* After it is confined: looks at certificates, asks the signer, and lets clients in when that has
+ * answered, or after SIGNER_WAIT_MS: who comes with the first gateway waits outside. */
 void arrivals_begin(struct arrivals *a);
 void arrivals_close(struct arrivals *a); /* fine when it is all zero */
 

@@ -46,25 +46,29 @@ static void serve(struct cert_slot *s)
 		 chain_names(s->served) > 1 ? " and others" : "", id);
 }
 
-static void on_has(struct link_call *call, const struct link_reply *r)
+static void refuse_without_key(struct cert_slot *s)
 {
-	struct cert_slot *s = CONTAINER_OF(call, struct cert_slot, has);
 	char id[SIGN_ID_HEX + 1], why[128];
 
-	if (!r->err) {
-		serve(s);
-		return;
-	}
-	if (r->err->code != ERR_NOT_FOUND || s->told) {
-		snprintf(s->why, sizeof(s->why), "%.*s", (int)sizeof(s->why) - 1, r->err->msg);
-		return;
-	}
 	s->told = true;
 	sign_id_text(chain_key_id(s->wanted), id);
 	snprintf(why, sizeof(why),
 		 "the signer has not its key, %s: is %s of it, and the signer's to read?", id,
 		 CERT_KEY_FILE);
 	refuse(s, why);
+}
+
+static void on_has(struct link_call *call, const struct link_reply *r)
+{
+	struct cert_slot *s = CONTAINER_OF(call, struct cert_slot, has);
+
+	if (!r->err)
+		serve(s);
+	else if (r->err->code != ERR_NOT_FOUND || s->told)
+		snprintf(s->why, sizeof(s->why), "%.*s", (int)sizeof(s->why) - 1, r->err->msg);
+	else
+		refuse_without_key(s);
+	s->of->on_answer(s->of);
 }
 
 /* Again at each look, until the signer has it. */
@@ -248,10 +252,12 @@ int certificates_open(struct certificates *c, struct loop *l, const char *path, 
 	return 0;
 }
 
-void certificates_begin(struct certificates *c, struct tls_service *s, struct signer_link *signer)
+void certificates_begin(struct certificates *c, struct tls_service *s, struct signer_link *signer,
+			void (*on_answer)(struct certificates *c))
 {
 	c->service = s;
 	c->signer = signer;
+	c->on_answer = on_answer;
 	timer_repeat(&c->look, CERT_LOOK_MS);
 	certificates_look(c);
 }
@@ -276,6 +282,14 @@ size_t certificates_served(const struct certificates *c)
 	for (size_t i = 0; i < CERT_DIR_MAX; i++)
 		n += c->slots[i].served != NULL;
 	return n;
+}
+
+bool certificates_settled(const struct certificates *c)
+{
+	for (size_t i = 0; i < CERT_DIR_MAX; i++)
+		if (c->slots[i].wanted && !c->slots[i].told)
+			return false;
+	return true;
 }
 
 /* --- the status ----------------------------------------------------------------------------- */

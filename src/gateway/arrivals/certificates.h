@@ -24,6 +24,7 @@ struct certificates {
 	struct timer look;
 	struct cert_slot *slots; /* CERT_DIR_MAX of them */
 	struct cert_files *files;
+	void (*on_answer)(struct certificates *c); /* the signer has said what it thinks of one */
 	bool told;
 };
 
@@ -31,9 +32,11 @@ struct certificates {
 int certificates_open(struct certificates *c, struct loop *l, const char *path, const char *domain,
 		      struct err *err) NODISCARD;
 /* Looks for the first time. `signer` is open; both outlive this. */
-void certificates_begin(struct certificates *c, struct tls_service *s, struct signer_link *signer);
+void certificates_begin(struct certificates *c, struct tls_service *s, struct signer_link *signer,
+			void (*on_answer)(struct certificates *c));
 void certificates_look(struct certificates *c);  /* now, besides: something may have changed */
 void certificates_close(struct certificates *c); /* fine when it is all zero */
 
 size_t certificates_served(const struct certificates *c);
+bool certificates_settled(const struct certificates *c); /* the signer has answered for all */
 json_t *certificates_json(const struct certificates *c);
