@@ -35,7 +35,7 @@ static void look_server(const struct told *t, struct finding *f)
 static void look_names(const struct told *t, struct finding *f)
 {
 	static const char fix[] =
-		"set domain = NAME in gateway.conf and restart hotcell-gateway; for one machine "
+		"set domain = NAME in gateway.conf, then hotcell-gateway-replace; for one machine "
 		"or a LAN `hotcell tls init` makes the certificates and says what else to do";
 	const char *domain = json_string_value(json_object_get(t->gateway, "domain"));
 
@@ -258,7 +258,7 @@ static void look_tls(const struct told *t, struct finding *f)
 
 	if (!t->tls) {
 		finding_set(f, VERDICT_OK, NULL, "%s",
-			    t->why ? "not known" : "not spoken (listen_tls)");
+			    t->why ? "not known" : "not spoken: see docs/tls.md");
 		return;
 	}
 	json_array_foreach(json_object_get(t->tls, "certificates"), i, c) see_certificate(c, &seen);

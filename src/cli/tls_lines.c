@@ -33,10 +33,11 @@ void tls_e2b_domain(const struct tls_site *s, char ret[static TLS_E2B_DOMAIN_SIZ
 static void print_server(FILE *out, const struct tls_site *s, const char *e2b_domain)
 {
 	fprintf(out,
-		"# 1. The gateway: in /etc/hotcell/gateway.conf; then restart it\n"
+		"# 1. The gateway: in /etc/hotcell/gateway.conf; then sudo "
+		"hotcell-gateway-replace\n"
 		"domain = %s\n"
-		"# port 443 is opened by hotcell-https.socket; without that unit, or for another "
-		"port:\n",
+		"# systemd opens port 443 for it (hotcell-https.socket); without systemd, or for "
+		"another port:\n",
 		e2b_domain);
 	if (is_local(s))
 		fprintf(out, "listen_tls = 127.0.0.1:%u,[::1]:%u\n\n", port_of(s), port_of(s));

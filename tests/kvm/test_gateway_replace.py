@@ -9,6 +9,8 @@ import json
 import os
 import pathlib
 import signal
+import socket
+import ssl
 import subprocess
 import threading
 
@@ -21,6 +23,8 @@ PORT = 3000
 SECONDS = 240
 REPLACES = 2  # more of them: test_restart.py
 CONF = pathlib.Path("/etc/hotcell/gateway.conf")
+TLS_DIR = pathlib.Path("/etc/hotcell/tls")
+DOMAIN = "hotcell.localhost"
 
 
 def systemctl(*words):
@@ -57,16 +61,33 @@ def connection():
     return http.client.HTTPConnection("127.0.0.1", PORT, timeout=SECONDS)
 
 
-def asked():
-    with contextlib.closing(connection()) as c:
+class Secure(http.client.HTTPSConnection):
+    """At port 443 of this host, who has to be what the authority says."""
+
+    def __init__(self):
+        super().__init__(f"api.{DOMAIN}", timeout=SECONDS, context=ssl.create_default_context(cafile=TLS_DIR / "authority/ca.pem"))
+
+    def connect(self):
+        self.sock = self._context.wrap_socket(socket.create_connection(("127.0.0.1", 443), SECONDS), server_hostname=self.host)
+
+
+def asked(connect=connection):
+    with contextlib.closing(connect()) as c:
         health(c)
     return True
+
+
+def is_served():
+    with contextlib.suppress(OSError):
+        return asked(Secure)
+    return False
 
 
 class Load:
     """Two that ask all the time, over one connection each and over a new one each time; and what failed."""
 
-    def __init__(self):
+    def __init__(self, connect=connection):
+        self.connect = connect
         self.over, self.failed, self.done = threading.Event(), [], 0
         self.threads = [threading.Thread(target=self.run, args=[kept]) for kept in (True, False)]
 
@@ -81,7 +102,7 @@ class Load:
             t.join()
 
     def run(self, kept):
-        c = connection()
+        c = self.connect()
         while not self.over.wait(0.01):
             try:
                 health(c)
@@ -154,6 +175,38 @@ def test_one_that_does_not_start_changes_nothing():
     assert accepting() == old and main_pid(old) == pid and asked()
 
 
+@pytest.fixture(scope="module")
+def certificate():
+    subprocess.run(["hotcell", "tls", "init", DOMAIN], check=True, capture_output=True)
+    yield
+    subprocess.run(["rm", "-r", TLS_DIR / "authority", TLS_DIR / DOMAIN], check=True)
+    systemctl("stop", "hotcell-https.socket")
+
+
+def test_the_first_certificate_opens_the_port_with_the_next_gateway(certificate):
+    """The first of all runs: the socket must not be of that one."""
+    assert accepting() == 1 and systemctl("show", "-P", "ActiveState", "hotcell-https.socket") == "inactive"
+    done = replace("--wait")
+    assert done.returncode == 0, done.stderr
+    assert systemctl("show", "-P", "ActiveState", "hotcell-https.socket") == "active"
+    wait_for(is_served, "it is served", SECONDS)
+
+
+def test_one_in_the_place_of_another_under_load_of_tls(certificate):
+    with Load(Secure) as load:
+        load.go_on()
+        done = replace("--wait")
+        assert done.returncode == 0, done.stderr
+        load.go_on()
+    assert not load.failed, load.failed[:5]
+
+
+def test_a_client_of_tls_starts_a_gateway(certificate):
+    systemctl("stop", f"hotcell-gateway@{accepting()}")
+    assert asked(Secure)
+    assert accepting() == 1
+
+
 def test_after_a_restart_of_all_one_accepts():
     """The target wants the first, whichever there was: the next replace makes one of the two."""
     assert accepting() == 1 and replace("--wait").returncode == 0 and accepting() == 2
@@ -164,11 +217,13 @@ def test_after_a_restart_of_all_one_accepts():
     assert accepting() == 3
 
 
-def test_a_stop_of_all_stops_the_sockets():
+def test_a_stop_of_all_stops_the_sockets(certificate):
     systemctl("stop", "hotcell.target")
     wait_for(lambda: {state(n) for n in INSTANCES} == {"inactive"}, "every gateway has ended", SECONDS)
-    with pytest.raises(ConnectionRefusedError):
-        asked()
+    for connect in (connection, Secure):
+        with pytest.raises(ConnectionRefusedError):
+            asked(connect)
     systemctl("start", "hotcell.target")
     wait_for(asked, "the gateway answers", SECONDS)
+    wait_for(is_served, "and over TLS", SECONDS)
     assert accepting() == 1
