@@ -21,7 +21,6 @@ from warden import wait_for
 INSTANCES = range(1, 5)
 PORT = 3000
 SECONDS = 240
-REPLACES = 2  # more of them: test_restart.py
 CONF = pathlib.Path("/etc/hotcell/gateway.conf")
 TLS_DIR = pathlib.Path("/etc/hotcell/tls")
 DOMAIN = "hotcell.localhost"
@@ -40,6 +39,10 @@ def accepting():
     found = [n for n in INSTANCES if state(n) in ("active", "activating")]
     assert len(found) == 1, found
     return found[0]
+
+
+def https_socket():
+    return systemctl("show", "-P", "ActiveState", "hotcell-https.socket")
 
 
 def main_pid(n):
@@ -127,21 +130,44 @@ def running():
 def test_the_sockets_are_systemds():
     for name in ("http", "admin"):
         assert systemctl("show", "-P", "ActiveState", f"hotcell-{name}.socket") == "active"
-    assert systemctl("show", "-P", "ActiveState", "hotcell-https.socket") == "inactive", "there is no certificate"
+    assert https_socket() == "inactive", "there is no certificate"
     status = json.loads(subprocess.run(["hotcell", "--json", "status"], check=True, capture_output=True).stdout)
     assert [(g["pid"], g["state"]) for g in status["gateways"]] == [(main_pid(accepting()), "accepts")]
 
 
-def test_one_in_the_place_of_another_under_load():
-    with Load() as load:
+@pytest.fixture(scope="module")
+def certificate():
+    subprocess.run(["hotcell", "tls", "init", DOMAIN], check=True, capture_output=True)
+    yield
+    subprocess.run(["rm", "-r", TLS_DIR / "authority", TLS_DIR / DOMAIN], check=True)
+    systemctl("stop", "hotcell-https.socket")
+
+
+def replace_under(*loads):
+    old = accepting()
+    for load in loads:
         load.go_on()
-        for _ in range(REPLACES):
-            old = accepting()
-            done = replace("--wait")
-            assert done.returncode == 0, done.stderr
-            assert f"gateway {old} has ended" in done.stderr and accepting() != old
-            load.go_on()
+    done = replace("--wait")
+    assert done.returncode == 0, done.stderr
+    assert f"gateway {old} has ended" in done.stderr and accepting() != old
+    for load in loads:
+        load.go_on()
+
+
+def test_the_first_certificate_opens_the_port_with_the_next_gateway(certificate):
+    """The first gateway of all runs: the socket must not be that one's."""
+    assert accepting() == 1 and https_socket() == "inactive"
+    with Load() as load:
+        replace_under(load)
     assert not load.failed, load.failed[:5]
+    assert https_socket() == "active"
+    wait_for(is_served, "it is served", SECONDS)
+
+
+def test_one_in_the_place_of_another_under_load(certificate):
+    with Load() as load, Load(Secure) as secure:
+        replace_under(load, secure)
+    assert not load.failed + secure.failed, (load.failed[:5], secure.failed[:5])
 
 
 def test_a_restart_keeps_newcomers_waiting():
@@ -173,32 +199,6 @@ def test_one_that_does_not_start_changes_nothing():
         CONF.write_text(good)
     assert done.returncode == 1 and f"gateway {old} goes on" in done.stderr and "no_such_setting" in done.stderr, done.stderr
     assert accepting() == old and main_pid(old) == pid and asked()
-
-
-@pytest.fixture(scope="module")
-def certificate():
-    subprocess.run(["hotcell", "tls", "init", DOMAIN], check=True, capture_output=True)
-    yield
-    subprocess.run(["rm", "-r", TLS_DIR / "authority", TLS_DIR / DOMAIN], check=True)
-    systemctl("stop", "hotcell-https.socket")
-
-
-def test_the_first_certificate_opens_the_port_with_the_next_gateway(certificate):
-    """The first of all runs: the socket must not be of that one."""
-    assert accepting() == 1 and systemctl("show", "-P", "ActiveState", "hotcell-https.socket") == "inactive"
-    done = replace("--wait")
-    assert done.returncode == 0, done.stderr
-    assert systemctl("show", "-P", "ActiveState", "hotcell-https.socket") == "active"
-    wait_for(is_served, "it is served", SECONDS)
-
-
-def test_one_in_the_place_of_another_under_load_of_tls(certificate):
-    with Load(Secure) as load:
-        load.go_on()
-        done = replace("--wait")
-        assert done.returncode == 0, done.stderr
-        load.go_on()
-    assert not load.failed, load.failed[:5]
 
 
 def test_a_client_of_tls_starts_a_gateway(certificate):
