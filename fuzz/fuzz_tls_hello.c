@@ -22,8 +22,11 @@ static void must_be_settled_then(struct bytes in)
 		bool more = tls_hello_read(bytes_head(in, n), &h) == TLS_HELLO_MORE;
 
 		MUST(tls_hello_settled(bytes_head(in, n), &place) == !more);
-		if (!more)
-			return;
+		if (more)
+			continue;
+		if (tls_hello_read(bytes_head(in, n), &h) == TLS_HELLO_WHOLE)
+			MUST(tls_hello_arrived(&place));
+		return;
 	}
 }
 

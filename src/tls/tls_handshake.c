@@ -75,6 +75,8 @@ void tls_shake(struct tls_stream *t)
 {
 	struct err err;
 
+	if (t->shake && !tls_greeted(t))
+		return;
 	if (t->shake && !t->shake->turn) {
 		tls_service_wait(t->shake);
 	} else if (!t->ssl && !tls_stream_attach(t)) {
@@ -89,7 +91,7 @@ void tls_shake(struct tls_stream *t)
 
 static int too_long(struct tls_stream *t)
 {
-	err_set(&t->why, ERR_EXHAUSTED, 0, "TLS: more than %d bytes of a handshake", TLS_HELLO_MAX);
+	err_set(&t->why, ERR_EXHAUSTED, 0, "TLS: more than %d bytes of a handshake", TLS_SAID_MAX);
 	return -1;
 }
 
@@ -99,11 +101,11 @@ static int pipe_read(BIO *b, char *into, int n)
 	struct bytes piece = bytes_head(t->in, n > 0 ? (size_t)n : 0);
 
 	BIO_clear_retry_flags(b);
-	if (piece.len == 0) {
+	if (piece.len == 0 || (t->shake && !t->shake->greeted)) {
 		BIO_set_retry_read(b);
 		return -1;
 	}
-	if (t->shake && (t->shake->said += piece.len) > TLS_HELLO_MAX)
+	if (t->shake && (t->shake->said += piece.len) > TLS_SAID_MAX)
 		return too_long(t);
 	memcpy(into, piece.ptr, piece.len);
 	t->in = bytes_tail(t->in, piece.len);
@@ -213,6 +215,7 @@ bool tls_stream_attach(struct tls_stream *t)
 	if (t->shake) {
 		(void)SSL_set_mode(t->ssl, SSL_MODE_ASYNC);
 		SSL_set_accept_state(t->ssl);
+		tls_watch_greeting(t);
 	}
 	return SSL_set_app_data(t->ssl, t) == 1;
 }

@@ -6,11 +6,11 @@
  *	  guest->on_open()     the handshake is over: the stream is given to whom it is for
  *	  on_fail              of the stream's user, who owns it all the time; it closes it
  *
- * A handshake costs nothing but a small struct until its first byte is there. Then it takes its
- * turn, TLS_STEPS in a turn of the loop, so that others get theirs, however many shake hands. When
- * it wants a signature it is put aside until the signer has answered, TLS_SIGNING_MAX at once. It
- * is given up after TLS_SERVICE_MS, or when the client says more than TLS_HELLO_MAX bytes before it
- * is over.
+ * A handshake costs nothing but a small struct and what the client said until its hello is whole
+ * (wire/tls_hello.h). Then it takes its turn, TLS_STEPS in a turn of the loop, so that others get
+ * theirs, however many shake hands. When it wants a signature it is put aside until the signer has
+ * answered, TLS_SIGNING_MAX at once. It is given up after TLS_SERVICE_MS, or when the client says
+ * more than TLS_SAID_MAX bytes before it is over.
  *
  * TLS 1.2 and 1.3, forward-secret suites only, no renegotiation, no early data. Sessions are
  * resumed by tickets (tickets.h).
@@ -23,7 +23,7 @@
 
 enum {
 	TLS_SERVICE_MS = 10 * 1000,
-	TLS_HELLO_MAX = 20 * 1024, /* of all that a client says until its handshake is over */
+	TLS_SAID_MAX = 20 * 1024, /* of all that a client says until its handshake is over */
 	TLS_STEPS = 4,             /* of handshakes, per turn of the loop */
 	TLS_SIGNING_MAX = 256,     /* each has a stack of 32 KiB, which is kept for the next */
 	TLS_SIGN_WHAT_MAX = 172,

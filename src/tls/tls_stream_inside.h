@@ -6,6 +6,7 @@
 #include "tls/openssl_inside.h"
 #include "tls/tls_service.h"
 #include "tls/tls_stream.h"
+#include "wire/tls_hello.h"
 
 enum { TLS_HELD_MAX = 256 * 1024 }; /* `first`, or one read of the stream below */
 
@@ -15,9 +16,12 @@ struct tls_shake { /* of a service's stream, until it is open */
 	struct tls_stream *of;
 	struct tls_service *service;
 	struct tls_guest *guest;
-	size_t said;  /* by the client, in bytes */
-	bool turn;    /* its turn has come */
-	bool signing; /* it is put aside */
+	size_t said;                  /* by the client, in bytes, and read by the library */
+	struct tls_hello_place hello; /* that is waited for */
+	bool greeted;                 /* it is whole */
+	bool may_change;              /* see tls_greeting.c */
+	bool turn;                    /* its turn has come */
+	bool signing;                 /* it is put aside */
 	struct tls_sign sign;
 	struct tls_shake *next, **prev; /* prev NULL: does not wait for its turn */
 };
@@ -27,7 +31,7 @@ struct tls_stream {
 	struct stream_user lower;
 	struct stream *below;
 	struct tls_context *ctx;
-	SSL *ssl; /* of a service's stream NULL until the first byte is there */
+	SSL *ssl; /* of a service's stream NULL until a whole hello is there */
 	struct tls_chooser *chooser;
 	struct tls_shake *shake; /* NULL: not a service's, or open */
 	struct timer later, deadline;
@@ -58,6 +62,10 @@ void tls_free_stream(struct tls_stream *t);
 struct tls_stream *tls_stream_blank(struct tls_context *c, struct stream *below, const char *alpn);
 bool tls_stream_attach(struct tls_stream *t); /* gives it its SSL */
 void tls_shake(struct tls_stream *t);         /* a step, or its turn is waited for */
+
+/* tls_greeting.c */
+bool tls_greeted(struct tls_stream *t); /* of a service's: a hello is there, or none is due */
+void tls_watch_greeting(struct tls_stream *t);
 
 /* tls_service.c */
 void tls_service_wait(struct tls_shake *h); /* for its turn */

@@ -164,12 +164,10 @@ static void take_content(struct tls_hello_place *p, struct bytes content)
 	p->at += content.len;
 }
 
-bool tls_hello_settled(struct bytes so_far, struct tls_hello_place *p)
+static bool records_settled(struct bytes so_far, struct tls_hello_place *p)
 {
 	struct bytes rest = bytes_tail(so_far, p->at);
 
-	if (so_far.len >= TLS_HELLO_MAX)
-		return true;
 	while (rest.len > 0) {
 		if (p->left > 0) {
 			take_content(p, bytes_head(rest, p->left));
@@ -188,6 +186,24 @@ bool tls_hello_settled(struct bytes so_far, struct tls_hello_place *p)
 		rest = bytes_tail(so_far, p->at);
 	}
 	return false;
+}
+
+bool tls_hello_settled(struct bytes so_far, struct tls_hello_place *p)
+{
+	return records_settled(bytes_head(so_far, TLS_HELLO_MAX), p) ||
+	       so_far.len >= TLS_HELLO_MAX;
+}
+
+bool tls_hello_begun(const struct tls_hello_place *p)
+{
+	return p->len >= TLS_HELLO_BEGIN && p->begin[0] == MESSAGE_CLIENT_HELLO;
+}
+
+bool tls_hello_arrived(const struct tls_hello_place *p)
+{
+	size_t end = message_end(p->begin);
+
+	return tls_hello_begun(p) && end <= TLS_HELLO_MAX && p->len >= end;
 }
 
 /* --- the whole ---------------------------------------------------------------------------- */

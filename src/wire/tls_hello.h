@@ -37,4 +37,9 @@ struct tls_hello_place { /* how far was looked; all zero: nowhere yet */
  * between calls with ever longer prefixes. */
 bool tls_hello_settled(struct bytes so_far, struct tls_hello_place *place);
 
+/* Once it is settled, without reading it: all of one is there, as far as its length goes; or at
+ * least its beginning. */
+bool tls_hello_arrived(const struct tls_hello_place *place);
+bool tls_hello_begun(const struct tls_hello_place *place);
+
 enum tls_hello_verdict tls_hello_read(struct bytes so_far, struct tls_hello *ret);

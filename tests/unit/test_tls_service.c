@@ -5,6 +5,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <sys/ioctl.h>
 
 #include <openssl/ssl.h>
 
@@ -405,6 +406,110 @@ static void what_is_said_before_the_end_is_limited(void **state)
 	world_close(&w);
 }
 
+/* A client of the library's own, whose group is not ours: it is asked for a second hello. */
+static SSL *other_groups(SSL_CTX **ret_ctx, int fd)
+{
+	char groups[] = "P-521:P-256";
+	SSL *ssl;
+
+	*ret_ctx = SSL_CTX_new(TLS_client_method());
+	assert_int_equal(SSL_CTX_set1_groups_list(*ret_ctx, groups), 1);
+	ssl = SSL_new(*ret_ctx);
+	assert_int_equal(fcntl(fd, F_SETFL, O_NONBLOCK), 0);
+	assert_int_equal(SSL_set_fd(ssl, fd), 1);
+	assert_int_equal(SSL_connect(ssl), -1); /* it has greeted */
+	return ssl;
+}
+
+static void a_second_hello_is_asked_for(void **state)
+{
+	struct world w;
+	SSL_CTX *ctx;
+	int fd[2], rc;
+	SSL *ssl;
+
+	(void)state;
+	world_open(&w, "P-256");
+	tcp_pair(fd);
+	accept_at(&w, &w.clients[0], fd[1]);
+	ssl = other_groups(&ctx, fd[0]);
+	while ((rc = SSL_connect(ssl)) != 1) {
+		assert_int_equal(SSL_get_error(ssl, rc), SSL_ERROR_WANT_READ);
+		assert_true(loop_turn(w.l));
+	}
+	RUN_UNTIL(w.l, w.clients[0].open);
+	SSL_free(ssl);
+	SSL_CTX_free(ctx);
+	close(fd[0]);
+	world_close(&w);
+}
+
+/* Nor may it be longer than the first. */
+static void a_second_hello_is_limited(void **state)
+{
+	static const uint8_t change[] = { 20, 3, 3, 0, 1, 1 };
+	static const uint8_t begin[] = { 22, 3, 3, 0x40, 0, 1, 1, 0, 0 }; /* of 65,536 bytes */
+	struct world w;
+	SSL_CTX *ctx;
+	int fd[2];
+	char room;
+
+	(void)state;
+	for (int changes = 0; changes < 3; changes++) {
+		world_open(&w, "P-256");
+		tcp_pair(fd);
+		accept_at(&w, &w.clients[0], fd[1]);
+		SSL_free(other_groups(&ctx, fd[0]));
+		RUN_UNTIL(w.l, recv(fd[0], &room, 1, MSG_PEEK) == 1);
+		for (int i = 0; i < changes; i++)
+			assert_int_equal(send(fd[0], change, sizeof(change), 0), sizeof(change));
+		assert_int_equal(send(fd[0], begin, sizeof(begin), 0), sizeof(begin));
+		RUN_UNTIL(w.l, w.clients[0].failed);
+		if (!strstr(w.clients[0].why.msg, changes < 2 ? "a hello of more" : "something else"))
+			fail_msg("%s", w.clients[0].why.msg);
+		SSL_CTX_free(ctx);
+		close(fd[0]);
+		world_close(&w);
+	}
+}
+
+static int unread(int fd)
+{
+	int n = -1;
+
+	assert_int_equal(ioctl(fd, FIONREAD, &n), 0);
+	return n;
+}
+
+static void a_hello_may_come_byte_by_byte(void **state)
+{
+	uint8_t hello[4096];
+	int fd[2], own[2];
+	struct world w;
+	SSL_CTX *ctx;
+	ssize_t n;
+
+	(void)state;
+	world_open(&w, "P-256");
+	tcp_pair(fd);
+	tcp_pair(own);
+	SSL_free(other_groups(&ctx, own[0]));
+	n = recv(own[1], hello, sizeof(hello), 0);
+	assert_true(n > 100);
+	accept_at(&w, &w.clients[0], fd[1]);
+	for (ssize_t i = 0; i < n; i++) {
+		assert_int_equal(unread(fd[0]), 0); /* nothing was said to it yet */
+		assert_int_equal(send(fd[0], hello + i, 1, 0), 1);
+		RUN_UNTIL(w.l, unread(fd[1]) == 0);
+	}
+	RUN_UNTIL(w.l, unread(fd[0]) > 0);
+	SSL_CTX_free(ctx);
+	close(fd[0]);
+	close(own[0]);
+	close(own[1]);
+	world_close(&w);
+}
+
 static void what_is_not_tls_is_refused(void **state)
 {
 	struct world w;
@@ -641,6 +746,9 @@ int main(void)
 		cmocka_unit_test(a_client_that_goes_while_it_waits_is_forgotten),
 		cmocka_unit_test(what_is_said_before_the_end_is_limited),
 		cmocka_unit_test(what_is_not_tls_is_refused),
+		cmocka_unit_test(a_second_hello_is_asked_for),
+		cmocka_unit_test(a_second_hello_is_limited),
+		cmocka_unit_test(a_hello_may_come_byte_by_byte),
 		cmocka_unit_test(without_a_certificate_nobody_is_served),
 		cmocka_unit_test(a_chain_may_go_while_it_is_shown),
 		cmocka_unit_test(a_ticket_outlives_one_key_and_not_two),
