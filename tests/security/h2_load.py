@@ -10,6 +10,7 @@ import contextlib
 import itertools
 import os
 import socket
+import ssl
 import struct
 import sys
 import threading
@@ -24,6 +25,8 @@ BLOCK = 500  # frames, or pairs of them, in one write
 A_FEW = 20   # streams of a polite client at a time
 TABLE = 3900  # bytes of a field in the table of compression
 TIMES = 12_000  # that it is meant in one head
+HUNDRED = 100  # streams of a connection
+TAKEN = 400 << 20  # bytes of a hundred answers, before no more is taken
 
 
 def frame(kind, flags=0, stream=0, payload=b""):
@@ -42,6 +45,11 @@ def text(data):
 
 def get(path, host="a"):
     return b"\x82\x86\x04" + text(path.encode()) + b"\x01" + text(host.encode())
+
+
+def window(size):
+    """Of each stream, at first."""
+    return frame(SETTINGS, payload=struct.pack(">HI", 4, size))
 
 
 SETTINGS_FRAME = frame(SETTINGS)
@@ -136,7 +144,7 @@ class Load:
         self.again_and_again(blocks, 1)
 
     def settings(self):
-        self.frames(frame(SETTINGS, payload=struct.pack(">HI", 4, 70000)))
+        self.frames(window(70000))
 
     def pings(self):
         self.frames(frame(PING, payload=b"12345678"))
@@ -163,12 +171,52 @@ class Load:
         self.begun.release()
         self.swallow(s)
 
-    def stalled(self):
-        """A hundred answers that may not be sent."""
-        s = self.connect(frame(SETTINGS, payload=struct.pack(">HI", 4, 0)))
+    def ask_a_hundred(self, s):
         head = get("/big", self.host)
-        s.sendall(b"".join(frame(HEADERS, END_STREAM | END_HEADERS, n, head) for n in range(1, 200, 2)))
-        self.count(100)
+        s.sendall(b"".join(frame(HEADERS, END_STREAM | END_HEADERS, n, head) for n in range(1, 2 * HUNDRED, 2)))
+        self.count(HUNDRED)
+
+    def stalled(self, wrap=lambda s: s):
+        """A hundred answers that may not be sent."""
+        s = wrap(socket.create_connection(("127.0.0.1", self.port), SECONDS))
+        s.sendall(PREFACE + window(0))
+        self.ask_a_hundred(s)
+        self.begun.release()
+        self.swallow(s)
+
+    def stalled_tls(self):
+        context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+        context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
+        context.set_alpn_protocols(["h2"])
+        self.stalled(context.wrap_socket)
+
+    def stalled_later(self):
+        """A hundred answers that are taken for a while, and then not even off the socket."""
+        s = self.connect(window(LAST_ID) + frame(WINDOW_UPDATE, 0, 0, struct.pack(">I", LAST_ID - 65535)))
+        self.ask_a_hundred(s)
+        taken, room = 0, bytearray(1 << 20)
+        while taken < TAKEN:
+            taken += s.recv_into(room)
+        self.begun.release()
+        self.full.wait()
+
+    def held(self):
+        """A hundred answers that have begun, and of which no more comes."""
+        s, begun, got = self.connect(), 0, b""
+        self.ask_a_hundred(s)
+        while begun < HUNDRED:
+            got += s.recv(65536)
+            while len(got) >= 9 and len(got) >= 9 + (size := int.from_bytes(got[:3], "big")):
+                begun += got[3] == DATA
+                got = got[9 + size:]
+        self.begun.release()
+        self.swallow(s)
+
+    def resting(self):
+        """One that was used once."""
+        s = self.connect()
+        s.sendall(frame(HEADERS, END_STREAM | END_HEADERS, 1, get("/health")))
+        s.recv(65536)
         self.begun.release()
         self.swallow(s)
 

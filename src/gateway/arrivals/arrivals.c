@@ -107,7 +107,7 @@ static struct arrival *admit(struct arrivals *a, const struct net_peer *who, boo
 			return NULL;
 		}
 	}
-	while (a->n_shaking >= ARRIVALS_MAX) {
+	while (a->n_shaking >= a->shaking_max) {
 		a->n_refused++;
 		drop(a->shaking.first);
 	}
@@ -261,6 +261,16 @@ uint16_t arrivals_port(const struct arrivals *a)
 	return addr_port(&at);
 }
 
+/* At least one: somebody has to get in. */
+static size_t most_shaking(size_t connections_max)
+{
+	size_t share = connections_max / ARRIVALS_SHARE;
+
+	if (share == 0)
+		return 1;
+	return share < ARRIVALS_MAX ? share : ARRIVALS_MAX;
+}
+
 int arrivals_open(struct arrivals *a, struct gateway *g, struct http_server *http,
 		  struct crowd *crowd, const struct arrivals_terms *terms, struct err *err)
 {
@@ -273,6 +283,7 @@ int arrivals_open(struct arrivals *a, struct gateway *g, struct http_server *htt
 	a->http = http;
 	a->crowd = crowd;
 	a->terms = terms;
+	a->shaking_max = most_shaking(terms->connections_max);
 	g->arrivals = a;
 	g->arrivals_status = arrivals_json;
 	queue_init(&a->shaking);

@@ -2,9 +2,9 @@
  * they go when those are over.
  *
  * A client is an arrival until its handshake is over; then it is one of the HTTP server's. Arrivals
- * are limited: ARRIVALS_MAX in all, the oldest gives way to the next one; ARRIVALS_ADDRESS_MAX of
- * one address. On this host, and of a listed proxy, it is not counted: they bring the clients of
- * many.
+ * are limited: ARRIVALS_MAX in all, but one of ARRIVALS_SHARE connections at most, so that a small
+ * gateway is not filled by them; the oldest gives way to the next one. ARRIVALS_ADDRESS_MAX of one
+ * address. On this host, and of a listed proxy, it is not counted: they bring the clients of many.
  */
 #pragma once
 
@@ -17,6 +17,7 @@
 
 enum {
 	ARRIVALS_MAX = 2048,
+	ARRIVALS_SHARE = 4, /* of connections_max */
 	ARRIVALS_ADDRESS_MAX = 256,
 	ARRIVALS_DOORS_MAX = 8,
 	ARRIVALS_SAY_MS = 60 * 1000, /* how often it is logged that nobody can be served */
@@ -51,7 +52,7 @@ struct arrivals { /* all zero: there is no TLS */
 	struct {
 		struct arrival *first, **last;
 	} shaking; /* the oldest first */
-	size_t n_shaking;
+	size_t n_shaking, shaking_max;
 	struct address_counts addresses;
 	uint64_t n_open, n_failed, n_refused;
 	uint64_t said_ms;

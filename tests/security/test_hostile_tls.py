@@ -1,0 +1,121 @@
+"""test_hostile_tls.py - clients that shake hands for ever, say too much, or never finish.
+
+A real gateway with a real signer before a played node; the loads are tls_load.py.
+
+HOTCELL_ASKS (200): how often the innocent client asks in a round, of whom the timing suite measures.
+"""
+
+import contextlib
+import resource
+import subprocess
+import sys
+import time
+
+import pytest
+
+from attacked import ASKS, HERE, Watched, compare, memory_kib, steady
+from tls_gateway import TlsGateway
+from warden import is_sanitized, wait_for
+
+HALF_OPEN = 1000 if is_sanitized() else 5000  # clients
+HALF_OPEN_MAX = 2048  # src/gateway/arrivals/arrivals.h
+REFUSED = ("oversized", "promised")
+KINDS = ("silent", "begun", "large", "unanswered", "half_open")
+SMALL = 400  # connections of a small gateway
+CLIENTS = 8
+TLS_ASKS = ASKS // 4  # a handshake each
+PATIENCE = 2  # seconds, of an honest client
+
+
+@contextlib.contextmanager
+def load(gateway, kind, clients):
+    process = subprocess.Popen(["nice", sys.executable, HERE / "tls_load.py", str(gateway.tls_port), kind, str(clients)],
+                               stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+    try:
+        assert process.stdout.readline().strip() == b"ready"
+        yield
+    finally:
+        process.stdin.close()
+        process.wait()
+
+
+def now(gateway):
+    return gateway.tls()["handshakes"]["now"]
+
+
+@pytest.fixture(scope="module")
+def gateway():
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (min(max(soft, 2 * HALF_OPEN + 2000), hard), hard))
+    with TlsGateway() as g:
+        yield g
+
+
+@pytest.fixture(autouse=True)
+def unharmed(gateway, request):
+    if "beside" in request.function.__name__:  # nobody looks on while the clock runs
+        yield
+        watched = Watched(gateway)
+        watched.look()
+    else:
+        with Watched(gateway) as watched:
+            yield
+            watched.look()
+    watched.check()
+    wait_for(lambda: now(gateway) == 0, "all handshakes are over", 20, 0.05)
+    assert gateway.ask_tls()[0] == 204
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_half_open_handshakes_are_bounded(gateway, kind):
+    with load(gateway, kind, HALF_OPEN):
+        wait_for(lambda: now(gateway) >= min(HALF_OPEN, HALF_OPEN_MAX) // 2, "they are there", 20, 0.02)
+        steady(lambda: memory_kib(gateway, "VmRSS"))
+        assert now(gateway) <= HALF_OPEN_MAX
+        for _ in range(5):
+            begun = time.monotonic()
+            assert gateway.ask_tls()[0] == 204
+            assert time.monotonic() - begun < PATIENCE
+
+
+@pytest.mark.parametrize("kind", REFUSED)
+def test_oversized_hellos_are_refused(gateway, kind):
+    failed = gateway.tls()["handshakes"]["failed"]
+    with load(gateway, kind, CLIENTS):
+        wait_for(lambda: gateway.tls()["handshakes"]["failed"] > failed + 10 * CLIENTS, "they are refused, and come again", 20, 0.02)
+        assert gateway.ask_tls()[0] == 204
+
+
+def test_a_small_gateway_is_not_filled_by_handshakes():
+    """More of them than it has connections."""
+    with TlsGateway(connections_max=SMALL) as small:
+        with load(small, "silent", SMALL + 100):
+            wait_for(lambda: now(small) >= SMALL // 4, "so many are half open", 20, 0.02)
+            begun = time.monotonic()
+            assert small.ask_tls()[0] == 204
+            assert small.ask("GET", "/health", key=None).status == 204
+            assert time.monotonic() - begun < PATIENCE
+            assert now(small) <= SMALL // 4
+
+
+# --- what another client notices ---
+
+def shaking_hands(gateway):
+    """Each time anew."""
+    taken = []
+    for _ in range(TLS_ASKS):
+        begun = time.monotonic()
+        assert gateway.ask_tls()[0] == 204
+        taken.append(time.monotonic() - begun)
+    return taken
+
+
+@pytest.mark.parametrize("kind,clients", [("half_open", HALF_OPEN), ("unanswered", HALF_OPEN), ("oversized", CLIENTS)])
+def test_beside_hostile_handshakes_another_client_is_served(gateway, kind, clients):
+    compare(kind, gateway, lambda: load(gateway, kind, clients), lambda: load(gateway, "polite", CLIENTS))
+
+
+@pytest.mark.parametrize("kind,clients", [("half_open", HALF_OPEN), ("unanswered", HALF_OPEN), ("oversized", CLIENTS)])
+def test_beside_hostile_handshakes_another_one_is_made(gateway, kind, clients):
+    compare(f"{kind}, by a new connection", gateway, lambda: load(gateway, kind, clients),
+            lambda: load(gateway, "polite", CLIENTS), shaking_hands)
