@@ -11,6 +11,13 @@
 enum { KERNEL_UNSENT = 128 * 1024 }; /* bytes the kernel holds before it sends them */
 enum { KEEPALIVE_IDLE_S = 60, KEEPALIVE_EVERY_S = 15, KEEPALIVE_TRIES = 4 };
 
+void tcp_bound_input(int fd)
+{
+	int room = TCP_NEAR_INPUT;
+
+	(void)setsockopt(fd, SOL_SOCKET, SO_RCVBUF, &room, sizeof(room));
+}
+
 void tcp_set_up(int fd)
 {
 	static const struct {

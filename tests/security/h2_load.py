@@ -26,7 +26,7 @@ A_FEW = 20   # streams of a polite client at a time
 TABLE = 3900  # bytes of a field in the table of compression
 TIMES = 12_000  # that it is meant in one head
 HUNDRED = 100  # streams of a connection
-TAKEN = 400 << 20  # bytes of a hundred answers, before no more is taken
+TAKEN = 20 << 20  # bytes of an answer, before no more is taken
 
 
 def frame(kind, flags=0, stream=0, payload=b""):
@@ -191,14 +191,17 @@ class Load:
         self.stalled(context.wrap_socket)
 
     def stalled_later(self):
-        """A hundred answers that are taken for a while, and then not even off the socket."""
-        s = self.connect(window(LAST_ID) + frame(WINDOW_UPDATE, 0, 0, struct.pack(">I", LAST_ID - 65535)))
-        self.ask_a_hundred(s)
-        taken, room = 0, bytearray(1 << 20)
-        while taken < TAKEN:
-            taken += s.recv_into(room)
+        """A hundred answers, one after the other. Of each a part is taken, as fast as it comes, and then no more."""
+        s = self.connect(window(TAKEN) + frame(WINDOW_UPDATE, 0, 0, struct.pack(">I", LAST_ID - 65535)))
+        head, room = get("/big", self.host), bytearray(1 << 20)
+        for n in range(1, 2 * HUNDRED, 2):
+            s.sendall(frame(HEADERS, END_STREAM | END_HEADERS, n, head))
+            taken = 0
+            while taken < TAKEN:
+                taken += s.recv_into(room)
+        self.count(HUNDRED)
         self.begun.release()
-        self.full.wait()
+        self.swallow(s)
 
     def held(self):
         """A hundred answers that have begun, and of which no more comes."""

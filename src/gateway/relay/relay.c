@@ -8,6 +8,7 @@
 #include "gateway/relay/relay_refuse.h"
 #include "gateway/relay/relay_stream.h"
 #include "gateway/relay/signed_files.h"
+#include "net/tcp.h"
 #include "tls/tls_stream.h"
 
 bool relay_is_agent(const struct relay *r)
@@ -218,6 +219,7 @@ static void on_tunnel(struct guest_tunnel *t, struct stream *s, struct buf *earl
 
 static int start_dial(struct relay *r, int fd, const struct addr *to, struct err *err)
 {
+	tcp_bound_input(fd);
 	if (r->by_tunnel)
 		return guest_tunnel_start(&r->tunnel, r->g->loop,
 					  &(struct guest_tunnel_to){ fd, to, r->to.port },
