@@ -11,6 +11,7 @@ enum { ADDRESS_BUCKETS = 1024 };
 struct address_count { /* of one address */
 	uint8_t key[ADDR_KEY];
 	size_t n;
+	uint64_t mark; /* the owner's, 0 at first */
 	struct address_count *next, **prev;
 };
 

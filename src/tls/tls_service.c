@@ -13,6 +13,10 @@
 #include "tls/tickets.h"
 #include "tls/tls_stream_inside.h"
 
+struct line {
+	struct tls_shake *first, **last;
+};
+
 struct tls_service {
 	struct loop *loop;
 	struct tls_context *ctx;
@@ -20,36 +24,95 @@ struct tls_service {
 	struct tls_signer *signer;
 	struct tickets tickets;
 	struct timer turn;
-	struct {
-		struct tls_shake *first, **last;
-	} waiting;      /* for their turn */
-	size_t n_aside; /* that wait for a signature */
+	struct line rounds[TLS_ROUNDS]; /* who waits for his turn; round n is at n % TLS_ROUNDS */
+	uint64_t round;                 /* the one that is served */
+	size_t n_waiting;               /* in all rounds */
+	struct line back;               /* have their signature: they come first */
+	size_t n_aside;                 /* that wait for a signature, or have just got it */
 	char protocols[TLS_PROTOCOLS_MAX + 1];
 };
 
 /* --- turns ---------------------------------------------------------------------------------- */
 
+static bool anybody(const struct tls_service *s)
+{
+	return s->back.first || (s->n_waiting > 0 && s->n_aside < TLS_SIGNING_MAX);
+}
+
 static void plan_turn(struct tls_service *s)
 {
-	if (s->waiting.first && s->n_aside < TLS_SIGNING_MAX && !s->turn.active)
+	if (anybody(s) && !s->turn.active)
 		timer_start(&s->turn, 0);
+}
+
+/* The answer is in its place: no longer aside. */
+static void come_back(struct tls_shake *h, enum tls_sign_state state)
+{
+	h->sign.state = state;
+	h->signing = false;
+	h->service->n_aside--;
+	h->turn = true; /* it has had its turn */
+}
+
+static struct line *line_of(struct tls_shake *h)
+{
+	struct tls_service *s = h->service;
+
+	return h->signing ? &s->back : &s->rounds[h->round % TLS_ROUNDS];
+}
+
+/* The first round in which nobody of the same is yet. */
+static uint64_t next_round(const struct tls_shake *h)
+{
+	uint64_t now = h->service->round, *last = h->guest->round, n = now;
+
+	if (last && *last >= now)
+		n = *last + 1;
+	if (n - now >= TLS_ROUNDS)
+		n = now + TLS_ROUNDS - 1;
+	if (last)
+		*last = n;
+	return n;
 }
 
 void tls_service_wait(struct tls_shake *h)
 {
 	if (h->prev || h->signing)
 		return;
-	queue_add(&h->service->waiting, h);
+	h->round = next_round(h);
+	queue_add(line_of(h), h);
+	h->service->n_waiting++;
 	plan_turn(h->service);
+}
+
+static void wait_no_more(struct tls_shake *h)
+{
+	if (!h->prev)
+		return;
+	queue_remove(line_of(h), h);
+	if (!h->signing)
+		h->service->n_waiting--;
+}
+
+static struct tls_shake *whose_turn(struct tls_service *s)
+{
+	if (s->back.first)
+		return s->back.first;
+	while (!s->rounds[s->round % TLS_ROUNDS].first)
+		s->round++;
+	return s->rounds[s->round % TLS_ROUNDS].first;
 }
 
 static void on_turn(struct timer *t)
 {
 	struct tls_service *s = CONTAINER_OF(t, struct tls_service, turn);
 
-	for (int i = 0; i < TLS_STEPS && s->waiting.first && s->n_aside < TLS_SIGNING_MAX; i++) {
-		struct tls_shake *h = queue_take(&s->waiting);
+	for (int i = 0; i < TLS_STEPS && anybody(s); i++) {
+		struct tls_shake *h = whose_turn(s);
 
+		wait_no_more(h);
+		if (h->signing)
+			come_back(h, h->sign.state);
 		h->turn = true;
 		tls_advance_held(h->of); /* h may be gone after this */
 	}
@@ -69,16 +132,6 @@ int tls_service_step(struct tls_shake *h)
 }
 
 /* --- signatures ----------------------------------------------------------------------------- */
-
-/* The answer is in its place: no longer aside. */
-static void come_back(struct tls_shake *h, enum tls_sign_state state)
-{
-	h->sign.state = state;
-	h->signing = false;
-	h->service->n_aside--;
-	h->turn = true; /* it has had its turn */
-	plan_turn(h->service);
-}
 
 void tls_service_sign(struct tls_shake *h)
 {
@@ -103,13 +156,14 @@ void tls_sign_done(struct tls_sign *what, struct bytes signature, const struct e
 	if (!err && signature.len <= sizeof(what->signature)) {
 		memcpy(what->signature, signature.ptr, signature.len);
 		what->n_signature = signature.len;
-		come_back(h, TLS_SIGN_DONE);
+		what->state = TLS_SIGN_DONE;
 	} else {
 		if (err)
 			h->of->why = *err;
-		come_back(h, TLS_SIGN_FAILED);
+		what->state = TLS_SIGN_FAILED;
 	}
-	tls_advance_held(h->of);
+	queue_add(&h->service->back, h);
+	plan_turn(h->service);
 }
 
 /* What is put aside has a stack of its own, which is given back only when it ends: it is called
@@ -132,9 +186,10 @@ void tls_service_forget(struct tls_stream *t)
 
 	if (!h)
 		return;
-	queue_remove(&h->service->waiting, h);
+	wait_no_more(h);
 	if (h->signing)
 		end_aside(h);
+	plan_turn(h->service); /* there may be room for the next one */
 	free(h);
 }
 
@@ -206,7 +261,9 @@ int tls_service_open(struct tls_service **ret, struct loop *l,
 	s->loop = l;
 	s->chooser = terms->chooser;
 	s->signer = terms->signer;
-	queue_init(&s->waiting);
+	queue_init(&s->back);
+	for (size_t i = 0; i < TLS_ROUNDS; i++)
+		queue_init(&s->rounds[i]);
 	timer_init(&s->turn, l, on_turn);
 	if (!bytes_to_str(bytes_str(terms->protocols), s->protocols, sizeof(s->protocols)))
 		err_set(err, ERR_INVALID, 0, "too many protocols");
@@ -222,7 +279,7 @@ void tls_service_close(struct tls_service *s)
 {
 	if (!s)
 		return;
-	assert(!s->waiting.first && s->n_aside == 0);
+	assert(s->n_waiting == 0 && s->n_aside == 0);
 	timer_stop(&s->turn);
 	tickets_close(&s->tickets);
 	tls_context_free(s->ctx);

@@ -8,8 +8,9 @@
  *
  * A handshake costs nothing but a small struct and what the client said until its hello is whole
  * (wire/tls_hello.h). Then it takes its turn, TLS_STEPS in a turn of the loop, so that others get
- * theirs, however many shake hands. When it wants a signature it is put aside until the signer has
- * answered, TLS_SIGNING_MAX at once. It is given up after TLS_SERVICE_MS, or when the client says
+ * theirs, however many shake hands. Turns go round: who has many handshakes under way, an address
+ * for example, has one turn in each round. When it wants a signature it is put aside until the
+ * signer has answered, TLS_SIGNING_MAX at once. It is given up after TLS_SERVICE_MS, or when the client says
  * more than TLS_SAID_MAX bytes before it is over.
  *
  * TLS 1.2 and 1.3, forward-secret suites only, no renegotiation, no early data. Sessions are
@@ -24,7 +25,8 @@
 enum {
 	TLS_SERVICE_MS = 10 * 1000,
 	TLS_SAID_MAX = 20 * 1024, /* of all that a client says until its handshake is over */
-	TLS_STEPS = 4,             /* of handshakes, per turn of the loop */
+	TLS_STEPS = 1,             /* of handshakes, per turn of the loop: up to a millisecond each */
+	TLS_ROUNDS = 2048,         /* ahead; who would have a later turn has it in the last one */
 	TLS_SIGNING_MAX = 256,     /* each has a stack of 32 KiB, which is kept for the next */
 	TLS_SIGN_WHAT_MAX = 172,
 	TLS_PROTOCOLS_MAX = 64, /* bytes of the list of protocols */
@@ -76,6 +78,9 @@ struct tls_guest { /* embedded by who waits for a handshake; lives until it is o
 	/* `protocol` is one of the service's, or "" when the client spoke of none. The stream may
 	 * be given to another user now, or closed. */
 	void (*on_open)(struct tls_guest *g, const char *protocol);
+	/* Shared by the guests who have one turn in a round together, 0 at first; NULL: nobody
+	 * shares this one's. */
+	uint64_t *round;
 };
 
 /* Takes `below` in any case. */

@@ -23,6 +23,7 @@ struct tls_shake { /* of a service's stream, until it is open */
 	bool turn;                    /* its turn has come */
 	bool signing;                 /* it is put aside */
 	struct tls_sign sign;
+	uint64_t round;                 /* in which it has its turn */
 	struct tls_shake *next, **prev; /* prev NULL: does not wait for its turn */
 };
 

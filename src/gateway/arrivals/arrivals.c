@@ -13,7 +13,7 @@ struct arrival {
 	struct stream_user user;
 	struct tls_guest guest;
 	struct net_peer who;
-	struct address_count *count; /* NULL: not counted */
+	struct address_count *count;
 	struct arrival *next, **prev;
 };
 
@@ -99,14 +99,13 @@ static struct arrival *admit(struct arrivals *a, const struct net_peer *who, boo
 	if (!r)
 		return NULL;
 	*r = (struct arrival){ .of = a, .user = { &ops }, .guest = { on_open }, .who = *who };
-	if (counted) {
-		r->count = address_counts_add(&a->addresses, &who->at);
-		if (!r->count || r->count->n > ARRIVALS_ADDRESS_MAX) {
-			address_count_drop(r->count);
-			free(r);
-			return NULL;
-		}
+	r->count = address_counts_add(&a->addresses, &who->at);
+	if (!r->count || (counted && r->count->n > ARRIVALS_ADDRESS_MAX)) {
+		address_count_drop(r->count);
+		free(r);
+		return NULL;
 	}
+	r->guest.round = &r->count->mark;
 	while (a->n_shaking >= a->shaking_max) {
 		a->n_refused++;
 		drop(a->shaking.first);

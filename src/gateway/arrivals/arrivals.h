@@ -4,7 +4,8 @@
  * A client is an arrival until its handshake is over; then it is one of the HTTP server's. Arrivals
  * are limited: ARRIVALS_MAX in all, but one of ARRIVALS_SHARE connections at most, so that a small
  * gateway is not filled by them; the oldest gives way to the next one. ARRIVALS_ADDRESS_MAX of one
- * address. On this host, and of a listed proxy, it is not counted: they bring the clients of many.
+ * address, which has one turn in a round (tls_service.h). On this host, and of a listed proxy, it
+ * has no such limit: they bring the clients of many.
  */
 #pragma once
 
