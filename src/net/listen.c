@@ -43,7 +43,8 @@ struct listener_door {
 	struct address_counts *addresses; /* NULL: they are not counted */
 	int fd;
 	bool paused;
-	bool busy; /* in on_ready, where a callback may close listener and streams */
+	uint64_t turn; /* in which somebody came last */
+	bool busy;     /* in on_ready, where a callback may close listener and streams */
 	struct addr at;
 	bool made_path; /* at is a unix path of ours, to be removed */
 };
@@ -213,21 +214,37 @@ static void welcome(struct listener_door *d, int fd, const struct addr *peer)
 		hand_out(d, fd, &(struct arrival){ { .at = *peer }, false });
 }
 
-/* One per turn, so that the others get theirs. To ask for one more and find none is not cheap: the
- * kernel makes the new socket and its inode first, and then frees them again. */
-static void accept_one(struct listener_door *d)
+/* False: there was nobody, or nobody can be let in now. */
+static bool accept_one(struct listener_door *d)
 {
 	struct addr peer = { .len = sizeof(peer.at) };
 	/* SAFETY: sockaddr_storage is made to be seen as sockaddr */
 	int fd = accept4(d->fd, (struct sockaddr *)&peer.at, &peer.len,
 			 SOCK_CLOEXEC | SOCK_NONBLOCK);
 
-	if (fd >= 0)
+	if (fd >= 0) {
 		welcome(d, fd, &peer);
-	else if (errno == EMFILE || errno == ENFILE || errno == ENOBUFS || errno == ENOMEM ||
+		return true;
+	}
+	if (errno == EMFILE || errno == ENFILE || errno == ENOBUFS || errno == ENOMEM ||
 		 errno == EBADF || errno == EINVAL || errno == ENOTSOCK)
 		timer_start(&d->rest, LISTEN_RETRY_MS);
 	/* else that one client's connection failed before we saw it */
+	return false;
+}
+
+/* One per turn, so that the others get theirs. To ask for one more and find none is not cheap: the
+ * kernel makes the new socket and its inode first, and then frees them again. Only where somebody
+ * came in the turn before, too, so that they seem to queue up, it is a few. */
+static void accept_some(struct listener_door *d)
+{
+	uint64_t turn = loop_turns(d->loop);
+	bool busy = turn == d->turn + 1;
+
+	d->turn = turn;
+	for (int n = busy ? LISTEN_BUSY_MAX : 1; n > 0 && may_accept(d); n--)
+		if (!accept_one(d))
+			return;
 }
 
 static void on_ready(struct watch *w, unsigned int events)
@@ -237,8 +254,7 @@ static void on_ready(struct watch *w, unsigned int events)
 	if (events & WATCH_ERROR)
 		timer_start(&d->rest, LISTEN_RETRY_MS);
 	d->busy = true;
-	if (may_accept(d))
-		accept_one(d);
+	accept_some(d);
 	d->busy = false;
 	update_interest(d);
 	free_if_unused(d);

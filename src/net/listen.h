@@ -11,6 +11,7 @@
 
 enum {
 	LISTEN_BACKLOG = 1024,
+	LISTEN_BUSY_MAX = 4,   /* that are let in in a turn of the loop, when many come */
 	LISTEN_RETRY_MS = 100, /* after the system had no descriptor or memory left */
 };
 

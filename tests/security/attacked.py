@@ -6,6 +6,7 @@
     compare("pings", gateway, hostile, polite)   # p95 of an innocent client beside either, in turns
 """
 
+import contextlib
 import os
 import pathlib
 import re
@@ -22,6 +23,7 @@ MEMORY_MAX_KIB = 256 << 10
 KERNEL_MAX = 256 << 20  # bytes
 LOOK_SECONDS = 0.1
 TIMES_MAX = 1.5  # p95, of that beside an equally busy neighbour
+THINK_SECONDS = 0.003  # between two questions: who asks all the time leaves no processor for those beside it
 ROUNDS, ROUNDS_MAX = 3, 7
 HEALTH = b"GET /health HTTP/1.1\r\nHost: a\r\n\r\n"
 # of a socket: received, reserved, to be sent, options, not yet looked at
@@ -107,6 +109,7 @@ def on_one_connection(gateway):
             s.sendall(HEALTH)
             assert s.recv(4096).startswith(b"HTTP/1.1 204")
             taken.append(time.monotonic() - begun)
+            time.sleep(THINK_SECONDS)
     return taken
 
 
@@ -127,12 +130,28 @@ class Beside:
         return f"{p95(self.taken) * 1000:.2f} ms (gateway {self.busy / self.wall:.0%} busy)"
 
 
+@contextlib.contextmanager
+def preferred(gateway):
+    """What is measured are the turns of the gateway, not who gets a processor of this machine: so it, its signer and who
+    asks come before whatever else runs here. To be nice would not do: the kernel may weigh sessions, not processes."""
+    signer = getattr(gateway, "signer", None)
+    pids = (gateway.daemon.pid, *([signer.daemon.pid] if signer else []), os.getpid())
+    try:
+        for pid in pids:
+            os.sched_setscheduler(pid, os.SCHED_RR | os.SCHED_RESET_ON_FORK, os.sched_param(1))
+        yield
+    finally:
+        for pid in pids:
+            os.sched_setscheduler(pid, os.SCHED_OTHER, os.sched_param(0))
+
+
 def compare(name, gateway, hostile, polite, ask=on_one_connection):
     """In turns, now this one first, now that one; so often, and more often where the machine is noisy. All answers count."""
     hostile, polite = Beside(hostile), Beside(polite)
     for n in range(ROUNDS_MAX):
         for each in (hostile, polite) if n % 2 else (polite, hostile):
-            each.ask(gateway, ask)
+            with preferred(gateway):
+                each.ask(gateway, ask)
         times = p95(hostile.taken) / p95(polite.taken)
         print(f"{name}: p95 {hostile}, beside polite ones {polite}: {times:.2f} times, of {len(polite.taken)}")
         if n + 1 >= ROUNDS and times <= TIMES_MAX:

@@ -13,8 +13,10 @@ import time
 
 import pytest
 
-from attacked import ASKS, HERE, Watched, compare, memory_kib, steady
+from attacked import (ASKS, HERE, Watched, busy_seconds, compare, memory_kib, on_one_connection, p95, preferred,
+                      steady)
 from tls_gateway import TlsGateway
+from tls_load import ADDRESSES
 from warden import is_sanitized, wait_for
 
 HALF_OPEN = 1000 if is_sanitized() else 5000  # clients
@@ -24,12 +26,14 @@ KINDS = ("silent", "begun", "large", "unanswered", "half_open")
 SMALL = 400  # connections of a small gateway
 CLIENTS = 8
 TLS_ASKS = ASKS // 4  # a handshake each
+DELAY_MAX = 0.25  # seconds, when the gateway is as busy as it can be
 PATIENCE = 2  # seconds, of an honest client
 
 
 @contextlib.contextmanager
-def load(gateway, kind, clients):
-    process = subprocess.Popen(["nice", sys.executable, HERE / "tls_load.py", str(gateway.tls_port), kind, str(clients)],
+def load(gateway, kind, clients, rate=0):
+    process = subprocess.Popen(["nice", sys.executable, HERE / "tls_load.py", str(gateway.tls_port), kind, str(clients),
+                                str(rate)],
                                stdin=subprocess.PIPE, stdout=subprocess.PIPE)
     try:
         assert process.stdout.readline().strip() == b"ready"
@@ -110,12 +114,45 @@ def shaking_hands(gateway):
     return taken
 
 
-@pytest.mark.parametrize("kind,clients", [("half_open", HALF_OPEN), ("unanswered", HALF_OPEN), ("oversized", CLIENTS)])
-def test_beside_hostile_handshakes_another_client_is_served(gateway, kind, clients):
-    compare(kind, gateway, lambda: load(gateway, kind, clients), lambda: load(gateway, "polite", CLIENTS))
+def rate_of(gateway, kind):
+    """Handshakes in a second."""
+    with load(gateway, kind, ADDRESSES), preferred(gateway):
+        before = gateway.tls()["handshakes"]["open"]
+        time.sleep(1)
+        return gateway.tls()["handshakes"]["open"] - before
 
 
-@pytest.mark.parametrize("kind,clients", [("half_open", HALF_OPEN), ("unanswered", HALF_OPEN), ("oversized", CLIENTS)])
-def test_beside_hostile_handshakes_another_one_is_made(gateway, kind, clients):
-    compare(f"{kind}, by a new connection", gateway, lambda: load(gateway, kind, clients),
-            lambda: load(gateway, "polite", CLIENTS), shaking_hands)
+def is_idle_at_times(gateway):
+    begun, busy = time.monotonic(), busy_seconds(gateway)
+    time.sleep(0.3)
+    return busy_seconds(gateway) - busy < 0.8 * (time.monotonic() - begun)
+
+
+@contextlib.contextmanager
+def as_busy(gateway, kind, clients, rate):
+    """When all are there, and no more come in a second than polite ones do."""
+    with load(gateway, kind, clients, rate):
+        wait_for(lambda: is_idle_at_times(gateway), "the first of them are dealt with", 30, 0.01)
+        yield
+
+
+BESIDE = [("half_open", HALF_OPEN), ("unanswered", HALF_OPEN), ("oversized", CLIENTS)]
+
+
+@pytest.mark.parametrize("kind,clients", BESIDE)
+@pytest.mark.parametrize("ask", [on_one_connection, shaking_hands])
+def test_beside_hostile_handshakes_another_client_is_served(gateway, kind, clients, ask):
+    """Half-open ones are there all the time, and new ones as often as polite ones shake hands."""
+    rate = rate_of(gateway, "polite")
+    compare(f"{kind}, {ask.__name__}, {rate} a second", gateway, lambda: as_busy(gateway, kind, clients, rate),
+            lambda: load(gateway, "polite", ADDRESSES), ask)
+
+
+@pytest.mark.parametrize("kind,clients", BESIDE)
+@pytest.mark.parametrize("ask", [on_one_connection, shaking_hands])
+def test_beside_as_many_as_can_be_it_is_not_long(gateway, kind, clients, ask):
+    """As fast as the gateway takes them: no polite clients here could make it so busy."""
+    with load(gateway, kind, clients), preferred(gateway):
+        delay = p95(ask(gateway))
+    print(f"{kind}, {ask.__name__}, at full speed: p95 {delay * 1000:.2f} ms")
+    assert delay <= DELAY_MAX

@@ -1,9 +1,9 @@
 """tls_load.py - clients of a gateway that shake hands, politely or not. A program:
 
-    python3 tls_load.py PORT KIND CLIENTS
+    python3 tls_load.py PORT KIND CLIENTS [RATE]
 
 Says "ready" when every client has said what it has to say. Ends when its standard input does. Clients come from ADDRESSES
-addresses of this host, in turns. One that is cut off comes again.
+addresses of this host, in turns. One that is cut off comes again; RATE: so many of them a second at most, once all were there.
 """
 
 import contextlib
@@ -15,6 +15,7 @@ import ssl
 import struct
 import sys
 import threading
+import time
 
 SECONDS = 30
 ADDRESSES = 20
@@ -64,8 +65,8 @@ def connect(port, number):
 class Crowd:
     """One thread for all."""
 
-    def __init__(self, port, said):
-        self.port, self.said = port, itertools.cycle(said)
+    def __init__(self, port, said, rate):
+        self.port, self.said, self.pause, self.next = port, itertools.cycle(said), 1 / rate if rate else 0, 0
         self.numbers, self.sockets, self.waiting = itertools.count(), {}, select.epoll()
 
     def come(self):
@@ -84,6 +85,8 @@ class Crowd:
                 return  # it is left at that
         self.waiting.unregister(fd)
         self.sockets.pop(fd).close()
+        self.next = max(self.next + self.pause, time.monotonic())
+        time.sleep(max(self.next - time.monotonic(), 0))
         self.come()
 
     def run(self, clients):
@@ -95,30 +98,41 @@ class Crowd:
                 self.look(fd)
 
 
-def polite(port, number, begun):
-    """A whole handshake, a question, its answer; and once more."""
-    context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+def polite(port, number, begun, going):
+    """A whole handshake, a question, its answer; and once more, until nobody holds the other end of `going`."""
+    context, ready = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT), select.poll()
     context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
-    while True:
+    ready.register(going, select.POLLIN)
+    while not ready.poll(0):
         with context.wrap_socket(connect(port, number), server_hostname=NAME) as s:
             s.sendall(b"GET /health HTTP/1.1\r\nHost: a\r\n\r\n")
             assert s.recv(4096).startswith(b"HTTP/1.1 204")
-            begun.release()
+        if begun is not None:
+            os.write(begun, b".")
+            begun = None
 
 
-def main(port, kind, clients):
+def polite_ones(port, clients):
+    """A process each: one cannot keep a gateway busy."""
+    begun, going = os.pipe(), os.pipe()
+    for n in range(clients):
+        if os.fork() == 0:
+            os.close(going[1])
+            polite(port, n, begun[1], going[0])
+            os._exit(0)
+    for _ in range(clients):
+        os.read(begun[0], 1)
+    print("ready", flush=True)
+
+
+def main(port, kind, clients, rate):
     if kind == "polite":
-        begun = threading.Semaphore(0)
-        for n in range(clients):
-            threading.Thread(target=polite, args=(port, n, begun), daemon=True).start()
-        for _ in range(clients):
-            begun.acquire()
-        print("ready", flush=True)
+        polite_ones(port, clients)
     else:
-        threading.Thread(target=Crowd(port, SAID[kind]).run, args=[clients], daemon=True).start()
+        threading.Thread(target=Crowd(port, SAID[kind], rate).run, args=[clients], daemon=True).start()
     sys.stdin.buffer.read()
     os._exit(0)
 
 
 if __name__ == "__main__":
-    main(int(sys.argv[1]), sys.argv[2], int(sys.argv[3]))
+    main(int(sys.argv[1]), sys.argv[2], int(sys.argv[3]), int((sys.argv + ["0"])[4]))
