@@ -218,11 +218,19 @@ def test_beside_a_flood_another_client_is_served(gateway, kind):
     compare(kind, gateway, lambda: load(gateway, kind, CLIENTS), lambda: load(gateway, "polite_anew", CLIENTS))
 
 
+@contextlib.contextmanager
+def stalled(gateway):
+    """When all of them have begun, as those beside which it is compared."""
+    with load(gateway, "stalled", STALLED, 0, gateway.host(gateway.box, BIG_PORT)):
+        wait_for(lambda: held(gateway) >= STALLED * STREAMS_EACH, "all of them are relayed", 60, 0.1)
+        steady(lambda: kernel_bytes(gateway))
+        yield
+
+
 def test_beside_stalled_windows_another_client_is_served(gateway):
     """Of that beside as many streams in which nothing moves for good reason."""
     with contextlib.closing(Holder(gateway.node.listen(HELD_PORT))):
-        compare("stalled", gateway,
-                lambda: load(gateway, "stalled", STALLED, 0, gateway.host(gateway.box, BIG_PORT)),
+        compare("stalled", gateway, lambda: stalled(gateway),
                 lambda: load(gateway, "held", STALLED, 0, gateway.host(gateway.box, HELD_PORT)))
 
 
