@@ -26,6 +26,7 @@ A_FEW = 20   # streams of a polite client at a time
 TABLE = 3900  # bytes of a field in the table of compression
 TIMES = 12_000  # that it is meant in one head
 HUNDRED = 100  # streams of a connection
+PATIENT = 300  # resets of a connection that is not sent away
 TAKEN = 20 << 20  # bytes of an answer, before no more is taken
 
 
@@ -69,8 +70,12 @@ class Load:
         return s
 
     def run(self, act):
+        def one():
+            act()
+            self.begun.release()  # the others may have opened MOST before this one began
+
         for _ in range(self.clients):
-            threading.Thread(target=act, daemon=True).start()
+            threading.Thread(target=one, daemon=True).start()
         for _ in range(self.clients):
             self.begun.acquire()
 
@@ -123,6 +128,25 @@ class Load:
     def rapid_reset(self):
         head, code = get("/health"), struct.pack(">I", 8)
         self.streams(lambda n: frame(HEADERS, END_STREAM | END_HEADERS, n, head) + frame(RST_STREAM, 0, n, code))
+
+    def rapid_reset_patient(self):
+        """As many on a connection as it may, so that it is never sent away; then on a new one."""
+        head, code, said = get("/health"), struct.pack(">I", 8), b"12345678"
+        block = b"".join(frame(HEADERS, END_STREAM | END_HEADERS, n, head) + frame(RST_STREAM, 0, n, code)
+                         for n in range(1, 2 * PATIENT, 2)) + frame(PING, payload=said)
+        while not self.full.is_set():
+            with contextlib.suppress(OSError), self.connect() as s:
+                s.sendall(block)
+                got = b""
+                while frame(PING, 1, payload=said) not in got:  # all before it was dealt with
+                    more = s.recv(65536)
+                    if not more:
+                        self.sent_away += 1
+                        break
+                    got = got[-64:] + more
+                else:
+                    self.count(PATIENT)
+                self.begun.release()
 
     def provoked_resets(self):
         self.streams(lambda n: frame(HEADERS, END_STREAM | END_HEADERS, n, b"\x82" + get("/health")))
