@@ -227,7 +227,7 @@ static bool accept_one(struct listener_door *d)
 		return true;
 	}
 	if (errno == EMFILE || errno == ENFILE || errno == ENOBUFS || errno == ENOMEM ||
-		 errno == EBADF || errno == EINVAL || errno == ENOTSOCK)
+	    errno == EBADF || errno == EINVAL || errno == ENOTSOCK)
 		timer_start(&d->rest, LISTEN_RETRY_MS);
 	/* else that one client's connection failed before we saw it */
 	return false;

@@ -39,7 +39,8 @@ bool tls_greeted(struct tls_stream *t)
 	if (h->greeted)
 		return true;
 	if (tls_hello_begun(&h->hello))
-		err_set(&err, ERR_EXHAUSTED, 0, "TLS: a hello of more than %d bytes", TLS_HELLO_MAX);
+		err_set(&err, ERR_EXHAUSTED, 0, "TLS: a hello of more than %d bytes",
+			TLS_HELLO_MAX);
 	else
 		err_set(&err, ERR_INVALID, 0, "TLS: it begins with something else than a hello");
 	tls_break_down(t, &err);

@@ -10,8 +10,8 @@
  * (wire/tls_hello.h). Then it takes its turn, TLS_STEPS in a turn of the loop, so that others get
  * theirs, however many shake hands. Turns go round: who has many handshakes under way, an address
  * for example, has one turn in each round. When it wants a signature it is put aside until the
- * signer has answered, TLS_SIGNING_MAX at once. It is given up after TLS_SERVICE_MS, or when the client says
- * more than TLS_SAID_MAX bytes before it is over.
+ * signer has answered, TLS_SIGNING_MAX at once. It is given up after TLS_SERVICE_MS, or when more
+ * than TLS_SAID_MAX bytes were said before it is over.
  *
  * TLS 1.2 and 1.3, forward-secret suites only, no renegotiation, no early data. Sessions are
  * resumed by tickets (tickets.h).
@@ -25,9 +25,9 @@
 enum {
 	TLS_SERVICE_MS = 10 * 1000,
 	TLS_SAID_MAX = 20 * 1024, /* of all that a client says until its handshake is over */
-	TLS_STEPS = 1,             /* of handshakes, per turn of the loop: up to a millisecond each */
-	TLS_ROUNDS = 2048,         /* ahead; who would have a later turn has it in the last one */
-	TLS_SIGNING_MAX = 256,     /* each has a stack of 32 KiB, which is kept for the next */
+	TLS_STEPS = 1,            /* of handshakes, per turn of the loop; 0.5 ms each */
+	TLS_ROUNDS = 2048,        /* ahead; who would have a later turn has it in the last one */
+	TLS_SIGNING_MAX = 256,    /* each has a stack of 32 KiB, which is kept for the next */
 	TLS_SIGN_WHAT_MAX = 172,
 	TLS_PROTOCOLS_MAX = 64, /* bytes of the list of protocols */
 };

@@ -190,8 +190,7 @@ static bool records_settled(struct bytes so_far, struct tls_hello_place *p)
 
 bool tls_hello_settled(struct bytes so_far, struct tls_hello_place *p)
 {
-	return records_settled(bytes_head(so_far, TLS_HELLO_MAX), p) ||
-	       so_far.len >= TLS_HELLO_MAX;
+	return records_settled(bytes_head(so_far, TLS_HELLO_MAX), p) || so_far.len >= TLS_HELLO_MAX;
 }
 
 bool tls_hello_begun(const struct tls_hello_place *p)

@@ -245,7 +245,7 @@ static void accept_at(struct world *w, struct client *c, int fd)
 	stream_set_user(c->s, &c->user);
 }
 
-static void connect_client(struct world *w, struct client *c, const char *alpn)
+static void connect_to(struct world *w, struct client *c, const char *name, const char *alpn)
 {
 	struct stream *s;
 	struct err err = { 0 };
@@ -253,10 +253,15 @@ static void connect_client(struct world *w, struct client *c, const char *alpn)
 
 	tcp_pair(fd);
 	accept_at(w, c, fd[1]);
-	if (tls_connect(w->trusting, test_stream(w->l, fd[0]), "a.example", alpn, &s, &err) < 0)
+	if (tls_connect(w->trusting, test_stream(w->l, fd[0]), name, alpn, &s, &err) < 0)
 		fail_msg("%s", err.msg);
 	ear_init(&c->ear, s);
 	stream_read(s, true);
+}
+
+static void connect_client(struct world *w, struct client *c, const char *alpn)
+{
+	connect_to(w, c, "a.example", alpn);
 }
 
 static void say(struct stream *s, const char *text)
@@ -328,6 +333,25 @@ static void many_wait_for_the_signer_together(void **state)
 		open++;
 	}
 	assert_int_equal(open, MANY);
+	world_close(&w);
+}
+
+/* One who comes last, and alone, does not wait for all of those who came together. */
+static void turns_go_round(void **state)
+{
+	struct world w;
+	uint64_t round = 0;
+
+	(void)state;
+	world_open(&w, "P-256");
+	w.hold = true;
+	for (size_t i = 0; i < MANY - 1; i++) {
+		connect_client(&w, &w.clients[i], "http/1.1");
+		w.clients[i].guest.round = &round;
+	}
+	connect_to(&w, &w.clients[MANY - 1], "alone.example", "http/1.1");
+	RUN_UNTIL(w.l, strcmp(w.asked, "alone.example") == 0);
+	assert_true(w.n_asks < MANY / 2);
 	world_close(&w);
 }
 
@@ -465,7 +489,8 @@ static void a_second_hello_is_limited(void **state)
 			assert_int_equal(send(fd[0], change, sizeof(change), 0), sizeof(change));
 		assert_int_equal(send(fd[0], begin, sizeof(begin), 0), sizeof(begin));
 		RUN_UNTIL(w.l, w.clients[0].failed);
-		if (!strstr(w.clients[0].why.msg, changes < 2 ? "a hello of more" : "something else"))
+		if (!strstr(w.clients[0].why.msg,
+			    changes < 2 ? "a hello of more" : "something else"))
 			fail_msg("%s", w.clients[0].why.msg);
 		SSL_CTX_free(ctx);
 		close(fd[0]);
@@ -741,6 +766,7 @@ int main(void)
 		cmocka_unit_test(keys_of_each_kind_serve),
 		cmocka_unit_test(the_protocol_is_the_first_of_ours_that_is_offered),
 		cmocka_unit_test(many_wait_for_the_signer_together),
+		cmocka_unit_test(turns_go_round),
 		cmocka_unit_test(without_a_signer_a_handshake_fails_and_says_why),
 		cmocka_unit_test(a_signature_that_is_none_opens_nothing),
 		cmocka_unit_test(a_client_that_goes_while_it_waits_is_forgotten),
