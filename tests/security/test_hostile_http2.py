@@ -71,13 +71,12 @@ def unharmed(gateway, request):
     """The same process afterwards, never larger than it may be, nor the kernel's buffers; with nothing left of the load."""
     before = held(gateway)
     if "beside" in request.function.__name__:  # nobody looks on while the clock runs
-        yield
         watched = Watched(gateway)
+        yield watched
         watched.look()
     else:
         with Watched(gateway) as watched:
-            yield
-            watched.look()
+            yield watched
     watched.check()
     with H2Client(gateway.port) as c:
         assert c.get("/health").status == 204
@@ -106,9 +105,10 @@ def load(gateway, kind, clients, *more, port=None):
         process.wait()
 
 
-def test_rapid_reset(gateway):
+def test_rapid_reset(gateway, unharmed):
     before = spoken(gateway)
     with load(gateway, "rapid_reset", CLIENTS, RESETS) as attack:
+        unharmed.look()
         opened = int(attack.stdout.readline().split()[0])  # when they are all sent
         assert gateway.ask("GET", "/health", key=None).status == 204
     assert opened >= RESETS
@@ -119,9 +119,10 @@ def test_rapid_reset(gateway):
     assert requests <= connections * RESETS_SERVED
 
 
-def test_rapid_reset_by_one_who_is_never_sent_away(gateway):
+def test_rapid_reset_by_one_who_is_never_sent_away(gateway, unharmed):
     before = spoken(gateway)["requests"]
     with load(gateway, "rapid_reset_patient", CLIENTS, RESETS) as attack:
+        unharmed.look()
         opened, sent_away, _ = map(int, attack.stdout.readline().split())
         assert gateway.ask("GET", "/health", key=None).status == 204
     requests = spoken(gateway)["requests"] - before
@@ -130,10 +131,11 @@ def test_rapid_reset_by_one_who_is_never_sent_away(gateway):
 
 
 @pytest.mark.parametrize("kind", FLOODS)
-def test_a_flood_is_sent_away(gateway, kind):
+def test_a_flood_is_sent_away(gateway, unharmed, kind):
     before = spoken(gateway)["connections"]
     until = time.monotonic() + FLOOD_SECONDS
     with load(gateway, kind, CLIENTS):
+        unharmed.look()
         while spoken(gateway)["connections"] - before < 2 * CLIENTS:  # each was sent away, and came again
             assert gateway.ask("GET", "/health", key=None).status == 204
             assert time.monotonic() < until, f"{kind}: is not sent away"
@@ -215,8 +217,9 @@ def test_streams_are_held(gateway):
             c.until(lambda c=c: all(s.ended and bytes(s.body) == b"ab" for s in c.streams.values()), 120)
 
 
-def test_slow_prefaces(gateway):
+def test_slow_prefaces(gateway, unharmed):
     with load(gateway, "slow_prefaces", SLOW):
+        unharmed.look()
         assert gateway.ask("GET", "/health", key=None).status == 204
         with H2Client(gateway.port) as c:
             assert c.get("/health").status == 204
