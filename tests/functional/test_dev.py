@@ -84,6 +84,9 @@ def curl(given, *words):
 
 def test_up_prints_what_a_client_needs(dev):
     given = variables(dev("up"))
+    for name in ("NODE_EXTRA_CA_CERTS", "SSL_CERT_FILE", "REQUESTS_CA_BUNDLE"):  # and what the system trusts stays trusted
+        with open(given[name]) as ours, open("/etc/ssl/certs/ca-certificates.crt") as systems:
+            assert ours.read().startswith(systems.read()), name
     made = curl(given, "-H", f"X-API-KEY: {given['E2B_API_KEY']}", "-H", "content-type: application/json",
                 "-d", '{"templateID":"base","timeout":600}', f"{api_url(given)}/sandboxes")
     assert made.returncode == 0, made.stdout
