@@ -5,8 +5,13 @@
 #include <openssl/x509v3.h>
 #include <time.h>
 
+#include "tls/chain.h"
 #include "tls/openssl_inside.h"
 #include "tls/pem.h"
+
+static_assert((int)PAIR_CHAIN_MAX == CHAIN_MAX && (int)PAIR_NAMES_MAX == CHAIN_NAMES_MAX &&
+		      (int)PAIR_TEXT_MAX == CHAIN_TEXT_MAX,
+	      "what is installed is served");
 
 static void own_certs(STACK_OF(X509) * *p)
 {
@@ -38,13 +43,17 @@ static void read_names(X509 *leaf, struct pair_facts *ret)
 {
 	GENERAL_NAMES *all = X509_get_ext_d2i(leaf, NID_subject_alt_name, NULL, NULL);
 
-	for (int i = 0; i < sk_GENERAL_NAME_num(all) && ret->n_names < PAIR_NAMES_MAX; i++) {
+	for (int i = 0; i < sk_GENERAL_NAME_num(all); i++) {
 		const GENERAL_NAME *name = sk_GENERAL_NAME_value(all, i);
-		char *to = ret->names[ret->n_names];
 		struct bytes text;
+		char *to;
 
 		if (name->type != GEN_DNS)
 			continue;
+		ret->more_names = ret->n_names == PAIR_NAMES_MAX;
+		if (ret->more_names)
+			break;
+		to = ret->names[ret->n_names];
 		text = (struct bytes){ ASN1_STRING_get0_data(name->d.dNSName),
 				       (size_t)ASN1_STRING_length(name->d.dNSName) };
 		if (domain_pattern(text, to) && strcmp(to, "*") != 0)
@@ -155,6 +164,9 @@ static int check_leaf(X509 *leaf, struct err *err)
 	if (facts.n_names == 0)
 		return err_set(err, ERR_INVALID, 0,
 			       "the certificate names no host (subject alternative names)");
+	if (facts.more_names)
+		return err_set(err, ERR_INVALID, 0, "the certificate has more than %d names",
+			       PAIR_NAMES_MAX);
 	if (X509_check_ca(leaf) != 0)
 		return err_set(err, ERR_INVALID, 0,
 			       "the first certificate is an authority's: the server's goes first");

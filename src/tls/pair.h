@@ -11,8 +11,8 @@
 
 enum {
 	PAIR_TEXT_MAX = 128 * 1024, /* of either text, in bytes */
-	PAIR_CHAIN_MAX = 10,
-	PAIR_NAMES_MAX = 100,
+	PAIR_CHAIN_MAX = 8,         /* as a gateway serves: chain.h */
+	PAIR_NAMES_MAX = 128,       /* the same */
 	PAIR_ISSUER_SIZE = 128,
 	PAIR_SUM_LEN = 32,
 	PAIR_RSA_BITS_MIN = 2048,
@@ -22,6 +22,7 @@ enum {
 struct pair_facts {                              /* of the leaf, which is the first */
 	char names[PAIR_NAMES_MAX][DOMAIN_SIZE]; /* of hosts; a name or *.name */
 	size_t n_names;
+	bool more_names;               /* than that */
 	char issuer[PAIR_ISSUER_SIZE]; /* its common name, or its organization */
 	int64_t begins_s, ends_s;      /* since 1970 */
 	uint8_t sum[PAIR_SUM_LEN];     /* SHA-256 of it, as tools print it */

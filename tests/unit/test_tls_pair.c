@@ -7,6 +7,7 @@
 
 #include "base/clock.h"
 #include "tls/authority.h"
+#include "tls/chain.h"
 #include "tls/openssl_inside.h"
 #include "tls/pair.h"
 
@@ -258,14 +259,14 @@ static void what_stands_between_is_left_out(void **state)
 }
 
 /* A certificate made here, for what authority.h does not make. */
-static void sign_own(EVP_PKEY *key, long from_s, long to_s, struct buf *ret)
+static void sign_named(EVP_PKEY *key, const char *text, long from_s, long to_s, struct buf *ret)
 {
 	AUTO(own_x509) X509 *x = X509_new();
 	AUTO(own_bio) BIO *out = BIO_new(BIO_s_mem());
-	X509_EXTENSION *names =
-		X509V3_EXT_conf_nid(NULL, NULL, NID_subject_alt_name, "DNS:box.test");
+	X509_EXTENSION *names = X509V3_EXT_conf_nid(NULL, NULL, NID_subject_alt_name, text);
 	struct err err = { 0 };
 
+	assert_non_null(names);
 	assert_int_equal(X509_set_version(x, X509_VERSION_3), 1);
 	X509_gmtime_adj(X509_getm_notBefore(x), from_s);
 	X509_gmtime_adj(X509_getm_notAfter(x), to_s);
@@ -276,6 +277,11 @@ static void sign_own(EVP_PKEY *key, long from_s, long to_s, struct buf *ret)
 	assert_int_equal(PEM_write_bio_X509(out, x), 1);
 	buf_clear(ret);
 	assert_int_equal(openssl_append(out, ret, &err), 0);
+}
+
+static void sign_own(EVP_PKEY *key, long from_s, long to_s, struct buf *ret)
+{
+	sign_named(key, "DNS:box.test", from_s, to_s, ret);
 }
 
 static void key_text(EVP_PKEY *key, struct buf *ret)
@@ -317,6 +323,33 @@ static void times_and_kinds_of_keys_are_looked_at(void **state)
 	must_refuse(buf_view(&chain), buf_view(&key), "of a kind");
 }
 
+/* The gateway would refuse them later, when nobody looks. */
+static void what_is_not_served_is_not_installed(void **state)
+{
+	AUTO(buf_done) struct buf chain = BUF_MAX(PAIR_TEXT_MAX), longer = BUF_MAX(PAIR_TEXT_MAX);
+	AUTO(buf_done) struct buf key = BUF_SECRET(PAIR_TEXT_MAX), names = BUF_MAX(65536);
+	AUTO(own_pkey) EVP_PKEY *ec = EVP_EC_gen("P-256");
+	struct err err = { 0 };
+
+	(void)state;
+	key_text(ec, &key);
+	assert_int_equal(buf_printf(&names, &err, "DNS:n1.test"), 0);
+	for (int i = 2; i <= CHAIN_NAMES_MAX; i++)
+		assert_int_equal(buf_printf(&names, &err, ",DNS:n%d.test", i), 0);
+	assert_int_equal(buf_add(&names, (struct bytes){ (const uint8_t *)"", 1 }, &err), 0);
+	sign_named(ec, (const char *)names.ptr, -60, 600, &chain);
+	assert_int_equal(check(buf_view(&chain), buf_view(&key), &err), 0);
+	names.len--;
+	assert_int_equal(buf_printf(&names, &err, ",DNS:one.test"), 0);
+	assert_int_equal(buf_add(&names, (struct bytes){ (const uint8_t *)"", 1 }, &err), 0);
+	sign_named(ec, (const char *)names.ptr, -60, 600, &chain);
+	must_refuse(buf_view(&chain), buf_view(&key), "more than 128 names");
+	sign_own(ec, -60, 600, &chain);
+	for (int i = 0; i <= CHAIN_MAX; i++)
+		assert_int_equal(buf_add(&longer, buf_view(&chain), &err), 0);
+	must_refuse(buf_view(&longer), buf_view(&key), "more than 8");
+}
+
 static void a_certificate_does_not_outlive_its_authority(void **state)
 {
 	AUTO(buf_done) struct buf chain = BUF_MAX(PAIR_TEXT_MAX);
@@ -347,6 +380,7 @@ int main(void)
 		cmocka_unit_test(a_pair_that_does_not_fit_is_refused_with_the_reason),
 		cmocka_unit_test(what_stands_between_is_left_out),
 		cmocka_unit_test(times_and_kinds_of_keys_are_looked_at),
+		cmocka_unit_test(what_is_not_served_is_not_installed),
 		cmocka_unit_test(a_certificate_does_not_outlive_its_authority),
 	};
 
