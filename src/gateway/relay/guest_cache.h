@@ -28,7 +28,8 @@ enum {
 	GUEST_IDLE_MAX = 4096,           /* sandboxes without an exchange; the oldest goes first */
 	GUEST_POOL_MAX = 256,            /* connections of one sandbox without an exchange */
 	GUEST_POOL_MS = 15 * 1000,       /* how long one is kept; less than the agent does */
-	GUEST_POOL_SERVICE_MS = 1000,    /* the same, of a service of the user's */
+	GUEST_POOL_SERVICE_MS = 1000,    /* the same, of a service of the user's, */
+	GUEST_POOL_LIFE_MS = 5 * 1000,   /* and how old such a one becomes */
 	GUEST_AGENT_MS = 10 * 60 * 1000, /* for the agent to begin its answer, or to read on */
 	GUEST_BUCKETS = 4096,
 	GUEST_TOKEN_MAX = 256, /* nothing longer is right */
@@ -37,6 +38,7 @@ enum {
 
 struct guest_pooled {
 	struct http_client *client;
+	uint64_t since_ms; /* when it was dialled */
 	uint64_t until_ms;
 	uint16_t port;
 };

@@ -37,13 +37,14 @@ void guest_pool_init(struct guest *g)
 	timer_init(&g->pool_due, g->cache->gateway->loop, on_pool_due);
 }
 
-struct http_client *guest_pool_take(struct guest *g, uint16_t port)
+struct http_client *guest_pool_take(struct guest *g, uint16_t port, uint64_t *ret_since_ms)
 {
 	for (size_t i = g->known ? g->n_pool : 0; i-- > 0;) { /* the newest is the warmest */
 		struct http_client *c;
 
 		if (g->pool[i].port != port)
 			continue;
+		*ret_since_ms = g->pool[i].since_ms;
 		c = remove_at(g, i);
 		if (http_client_ready(c))
 			return c;
@@ -70,19 +71,30 @@ static bool has_room(struct guest *g)
 	return true;
 }
 
-void guest_pool_put(struct guest *g, uint16_t port, struct http_client *client)
+/* How long it may wait for its next request. */
+static uint64_t patience_ms(const struct guest *g, const struct guest_pooled *p, uint64_t now_ms)
 {
-	uint64_t ms = port == g->cache->agent_port ? GUEST_POOL_MS : GUEST_POOL_SERVICE_MS;
-	uint64_t until_ms = loop_now_ms(g->cache->gateway->loop) + ms;
+	uint64_t age_ms = now_ms - p->since_ms, left_ms;
 
-	if (!g->known || !http_client_ready(client) || !guest_cache_room(g->cache, 1) ||
-	    !has_room(g)) {
-		http_client_close(client);
+	if (p->port == g->cache->agent_port)
+		return GUEST_POOL_MS;
+	left_ms = age_ms < GUEST_POOL_LIFE_MS ? GUEST_POOL_LIFE_MS - age_ms : 0;
+	return left_ms < GUEST_POOL_SERVICE_MS ? left_ms : GUEST_POOL_SERVICE_MS;
+}
+
+void guest_pool_put(struct guest *g, const struct guest_pooled *p)
+{
+	uint64_t now_ms = loop_now_ms(g->cache->gateway->loop), ms = patience_ms(g, p, now_ms);
+
+	if (!g->known || ms == 0 || !http_client_ready(p->client) ||
+	    !guest_cache_room(g->cache, 1) || !has_room(g)) {
+		http_client_close(p->client);
 		return;
 	}
 	g->cache->n_held++;
-	g->pool[g->n_pool++] = (struct guest_pooled){ client, until_ms, port };
-	if (!g->pool_due.active || g->pool_due.at_ms > until_ms)
+	g->pool[g->n_pool] = *p;
+	g->pool[g->n_pool++].until_ms = now_ms + ms;
+	if (!g->pool_due.active || g->pool_due.at_ms > now_ms + ms)
 		timer_start(&g->pool_due, ms);
 }
 

@@ -68,7 +68,7 @@ static void find_way(struct relay *r)
 		refuse(r, why);
 		return;
 	}
-	c = may_pool ? guest_pool_take(r->user.guest, r->to.port) : NULL;
+	c = may_pool ? guest_pool_take(r->user.guest, r->to.port, &r->since_ms) : NULL;
 	if (c) {
 		r->pooled = true;
 		ask_over(r, c);
@@ -188,6 +188,7 @@ static void connected(struct relay *r, struct stream *s, struct buf *early)
 	struct http_client *c;
 	struct err err;
 
+	r->since_ms = loop_now_ms(r->g->loop);
 	if (wrap(r, &s, early, &err) < 0)
 		refuse(r, err.code == ERR_INVALID ? REFUSE_TLS : REFUSE_NODE);
 	else if (http_client_open_early(s, early, &limits, &c, &err) < 0)

@@ -45,8 +45,9 @@ struct relay {
 	struct timer retry;
 	unsigned int tries;
 	struct http_client *client;
-	bool shares; /* its connection, with requests before and after it */
-	bool pooled; /* the client had other exchanges before */
+	uint64_t since_ms; /* when it was dialled */
+	bool shares;       /* its connection, with requests before and after it */
+	bool pooled;       /* the client had other exchanges before */
 	struct http_reply reply;
 	struct http_exchange *x;       /* NULL: not asked yet, or over */
 	bool deaf;                     /* the guest takes no more of the request */

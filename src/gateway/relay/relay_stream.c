@@ -218,7 +218,9 @@ static void on_answer_end(struct http_reply *reply)
 	r->x = NULL;
 	http_finish(r->rq);
 	if (r->shares)
-		guest_pool_put(r->user.guest, r->to.port, c);
+		guest_pool_put(r->user.guest, &(struct guest_pooled){ .client = c,
+								      .since_ms = r->since_ms,
+								      .port = r->to.port });
 	else
 		http_client_close(c);
 	relay_free(r);
