@@ -220,7 +220,8 @@ static void on_tunnel(struct guest_tunnel *t, struct stream *s, struct buf *earl
 
 static int start_dial(struct relay *r, int fd, const struct addr *to, struct err *err)
 {
-	tcp_bound_input(fd);
+	if (r->g->relays.n > RELAY_WIDE_MAX)
+		tcp_bound_input(fd);
 	if (r->by_tunnel)
 		return guest_tunnel_start(&r->tunnel, r->g->loop,
 					  &(struct guest_tunnel_to){ fd, to, r->to.port },

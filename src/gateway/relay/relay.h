@@ -21,6 +21,7 @@ enum {
 	RELAY_TRIES = 5,      /* connections refused, before a port is called closed */
 	RELAY_RETRY_MS = 100, /* after the first, twice that after the second: a second in all */
 	RELAY_DIAL_MS = 10 * 1000,
+	RELAY_WIDE_MAX = 8, /* at once; more have little room in the kernel for what nobody reads */
 };
 
 enum relay_state {
