@@ -5,7 +5,6 @@
  * nobody listens, and node hands the doors to the next egress.
  */
 #include <errno.h>
-#include <signal.h>
 #include <stdio.h>
 
 #include "base/log.h"
@@ -26,24 +25,8 @@ struct program {
 	struct policy_ground ground;
 	struct addr proxy;
 	struct control *control;
-	struct signal_watch term, interrupt;
+	struct signal_end end;
 };
-
-static void end(struct program *p)
-{
-	log_info("ends");
-	loop_stop(p->house.loop);
-}
-
-static void on_term(struct signal_watch *w)
-{
-	end(CONTAINER_OF(w, struct program, term));
-}
-
-static void on_interrupt(struct signal_watch *w)
-{
-	end(CONTAINER_OF(w, struct program, interrupt));
-}
 
 static int read_ground(struct program *p, const struct config_value *set, struct err *err)
 {
@@ -89,9 +72,7 @@ static int set_up(struct program *p, const struct config_value *set, struct err 
 	json_object_seed(0); /* before there is no /dev/urandom */
 	if (confine_begin(FILES_WANTED, err) < 0 || loop_open(&p->house.loop, err) < 0 ||
 	    read_ground(p, set, err) < 0 || host_addresses_read(&p->ground, err) < 0 ||
-	    open_resolver(p, set, err) < 0 ||
-	    signal_open(&p->term, p->house.loop, SIGTERM, on_term, err) < 0 ||
-	    signal_open(&p->interrupt, p->house.loop, SIGINT, on_interrupt, err) < 0 ||
+	    open_resolver(p, set, err) < 0 || signal_end_open(&p->end, p->house.loop, err) < 0 ||
 	    control_open(&p->control, &p->house, set[SET_SOCKET].text,
 			 (uid_t)set[SET_NODE_UID].number, err) < 0)
 		return -1;
@@ -103,8 +84,7 @@ static void tear_down(struct program *p)
 	control_close(p->control);
 	resolver_close(p->house.resolver);
 	policy_ground_done(&p->ground);
-	signal_close(&p->term);
-	signal_close(&p->interrupt);
+	signal_end_close(&p->end);
 	loop_free(p->house.loop);
 }
 

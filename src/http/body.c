@@ -118,6 +118,23 @@ int body_out_send_buf(struct body_out *b, struct http_out *to, struct buf *piece
 	return body_out_send(b, to, bytes_tail(buf_view(&own), BODY_FRONT), err);
 }
 
+struct body_out body_out_answer(const struct http1_head *asked, unsigned int status, int64_t length)
+{
+	struct body_out b = { .silent = bytes_eq(asked->method, BYTES_LIT("HEAD")) };
+
+	if (status == 204 || status == 304) {
+		b.kind = HTTP1_BODY_NONE;
+	} else if (length != HTTP_CHUNKED) {
+		b.kind = HTTP1_BODY_LENGTH;
+		b.left = (uint64_t)length;
+	} else if (asked->minor >= 1) {
+		b.kind = HTTP1_BODY_CHUNKED;
+	} else {
+		b.kind = HTTP1_BODY_CLOSE;
+	}
+	return b;
+}
+
 int body_out_send(struct body_out *b, struct http_out *to, struct bytes piece, struct err *err)
 {
 	if (piece.len == 0)

@@ -48,6 +48,10 @@ struct body_out {
 	bool silent;   /* counted, not sent: the answer to HEAD */
 };
 
+/* Of an answer with this status and length, or HTTP_CHUNKED, to a request. */
+struct body_out body_out_answer(const struct http1_head *asked, unsigned int status,
+				int64_t length);
+
 /* One write for the whole piece. ERR_INVALID: more than was promised. */
 int body_out_send(struct body_out *b, struct http_out *to, struct bytes piece,
 		  struct err *err) NODISCARD;

@@ -55,23 +55,6 @@ static int put_head(struct buf *out, const struct head_out *h, struct err *err)
 	return http1_put_end(out, err);
 }
 
-static struct body_out plan_body(const struct h1_request *rq, const struct http_response *r)
-{
-	struct body_out b = { .silent = bytes_eq(rq->base.head.method, BYTES_LIT("HEAD")) };
-
-	if (r->status == 204 || r->status == 304) {
-		b.kind = HTTP1_BODY_NONE;
-	} else if (r->length != HTTP_CHUNKED) {
-		b.kind = HTTP1_BODY_LENGTH;
-		b.left = (uint64_t)r->length;
-	} else if (rq->base.head.minor >= 1) {
-		b.kind = HTTP1_BODY_CHUNKED;
-	} else {
-		b.kind = HTTP1_BODY_CLOSE;
-	}
-	return b;
-}
-
 /* A client that was never told to continue may send its body or not: nobody knows what its next
  * byte means, so that connection ends. So does one with too much body to throw away, and one of a
  * server that drains. */
@@ -89,7 +72,7 @@ static int h1_respond(struct http_request *base, const struct http_response *r, 
 {
 	AUTO(buf_done) struct buf out = BUF_MAX(STREAM_QUEUE_MAX);
 	struct h1_request *rq = of(base);
-	struct body_out body = plan_body(rq, r);
+	struct body_out body = body_out_answer(&rq->base.head, r->status, r->length);
 	bool keep = plan_keep(rq);
 	const struct head_out head = { r, &body, keep, http_conn_says_hsts(base->conn, r) };
 

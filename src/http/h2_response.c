@@ -149,21 +149,6 @@ out:
 	return rc;
 }
 
-static struct body_out plan_body(const struct h2_request *rq, const struct http_response *r)
-{
-	struct body_out b = { .silent = bytes_eq(rq->base.head.method, BYTES_LIT("HEAD")) };
-
-	if (r->status == 204 || r->status == 304) {
-		b.kind = HTTP1_BODY_NONE;
-	} else if (r->length != HTTP_CHUNKED) {
-		b.kind = HTTP1_BODY_LENGTH;
-		b.left = (uint64_t)r->length;
-	} else {
-		b.kind = HTTP1_BODY_CHUNKED;
-	}
-	return b;
-}
-
 static int h2_respond(struct http_request *base, const struct http_response *r, struct bytes first,
 		      struct err *err)
 {
@@ -173,7 +158,7 @@ static int h2_respond(struct http_request *base, const struct http_response *r, 
 	/* to a client that asked for a tunnel this would be one */
 	if (h2_head_is_tunnel(&rq->head_in) && r->status < 300)
 		return err_set(err, ERR_INVALID, 0, "an answer that is no switch of protocols");
-	rq->promise = plan_body(rq, r);
+	rq->promise = body_out_answer(&rq->base.head, r->status, r->length);
 	empty = rq->promise.kind == HTTP1_BODY_NONE || rq->promise.silent ||
 		(rq->promise.kind == HTTP1_BODY_LENGTH && rq->promise.left == 0);
 	if (!rq->promise.silent && h2_response_queue(rq, first, err) < 0)

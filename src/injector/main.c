@@ -6,7 +6,6 @@
  * and forks. None of them makes a connection. Killed at any instant, all workers end with it, their
  * connections are cut, and node asks the next injector anew.
  */
-#include <signal.h>
 #include <stdio.h>
 #include <time.h>
 
@@ -26,25 +25,9 @@ struct program {
 	struct watch forkserver_gone;
 	struct keys keys;
 	struct control *control;
-	struct signal_watch term, interrupt;
+	struct signal_end end;
 	int status;
 };
-
-static void end(struct program *p)
-{
-	log_info("ends");
-	loop_stop(p->loop);
-}
-
-static void on_term(struct signal_watch *w)
-{
-	end(CONTAINER_OF(w, struct program, term));
-}
-
-static void on_interrupt(struct signal_watch *w)
-{
-	end(CONTAINER_OF(w, struct program, interrupt));
-}
 
 /* Without it there are no new workers, and the old ones are dead with it. */
 static void on_forkserver_gone(struct watch *w, unsigned int events)
@@ -75,8 +58,7 @@ static int set_up(struct program *p, const struct config_value *set, struct err 
 	    keys_open(set[SET_STATE_DIR].text, &p->keys, err) < 0 || loop_open(&p->loop, err) < 0 ||
 	    watch_open(&p->forkserver_gone, p->loop, p->forkserver.sock, WATCH_READ,
 		       on_forkserver_gone, err) < 0 ||
-	    signal_open(&p->term, p->loop, SIGTERM, on_term, err) < 0 ||
-	    signal_open(&p->interrupt, p->loop, SIGINT, on_interrupt, err) < 0 ||
+	    signal_end_open(&p->end, p->loop, err) < 0 ||
 	    control_open(&p->control, p->loop, &p->keys, &p->forkserver, set[SET_SOCKET].text,
 			 (uid_t)set[SET_NODE_UID].number, err) < 0)
 		return -1;
@@ -89,8 +71,7 @@ static void tear_down(struct program *p)
 	watch_close(&p->forkserver_gone);
 	forkserver_end(&p->forkserver);
 	keys_done(&p->keys);
-	signal_close(&p->term);
-	signal_close(&p->interrupt);
+	signal_end_close(&p->end);
 	if (p->loop)
 		loop_free(p->loop);
 }

@@ -2,7 +2,9 @@
 #include "net/signals.h"
 
 #include <errno.h>
+#include <signal.h>
 
+#include "base/log.h"
 #include "net/loop_inside.h"
 
 struct signal_handle {
@@ -54,4 +56,34 @@ void signal_close(struct signal_watch *w)
 	w->handle = NULL;
 	h->owner = NULL;
 	uv_close((uv_handle_t *)&h->uv, on_let_go);
+}
+
+static void end(struct signal_end *e)
+{
+	log_info("ends");
+	loop_stop(e->loop);
+}
+
+static void on_term(struct signal_watch *w)
+{
+	end(CONTAINER_OF(w, struct signal_end, term));
+}
+
+static void on_interrupt(struct signal_watch *w)
+{
+	end(CONTAINER_OF(w, struct signal_end, interrupt));
+}
+
+int signal_end_open(struct signal_end *e, struct loop *l, struct err *err)
+{
+	e->loop = l;
+	if (signal_open(&e->term, l, SIGTERM, on_term, err) < 0)
+		return -1;
+	return signal_open(&e->interrupt, l, SIGINT, on_interrupt, err);
+}
+
+void signal_end_close(struct signal_end *e)
+{
+	signal_close(&e->term);
+	signal_close(&e->interrupt);
 }

@@ -19,3 +19,11 @@ struct signal_watch { /* all zero: closed */
 int signal_open(struct signal_watch *w, struct loop *l, int signo, signal_fn *on_signal,
 		struct err *err) NODISCARD;
 void signal_close(struct signal_watch *w); /* a second time does nothing */
+
+/* For a daemon that has nothing to finish: SIGTERM and SIGINT stop its loop. */
+struct signal_end { /* all zero: closed */
+	struct loop *loop;
+	struct signal_watch term, interrupt;
+};
+int signal_end_open(struct signal_end *e, struct loop *l, struct err *err) NODISCARD;
+void signal_end_close(struct signal_end *e); /* a second time does nothing */

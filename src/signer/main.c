@@ -7,7 +7,6 @@
  */
 #include <errno.h>
 #include <fcntl.h>
-#include <signal.h>
 #include <stdio.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
@@ -27,24 +26,8 @@ struct program {
 	struct loop *loop;
 	struct keyring *keys;
 	struct control *control;
-	struct signal_watch term, interrupt;
+	struct signal_end end;
 };
-
-static void end(struct program *p)
-{
-	log_info("ends");
-	loop_stop(p->loop);
-}
-
-static void on_term(struct signal_watch *w)
-{
-	end(CONTAINER_OF(w, struct program, term));
-}
-
-static void on_interrupt(struct signal_watch *w)
-{
-	end(CONTAINER_OF(w, struct program, interrupt));
-}
 
 /* What it holds is written to no disk. Pages are locked when they are first used: what was only
  * reserved costs nothing. Without the room it would have no memory as soon as it is not root. */
@@ -80,9 +63,7 @@ static int set_up(struct program *p, const struct config_value *set, struct err 
 		return -1;
 	stay_in_memory();
 	dir = open_folder(set[SET_TLS_DIR].text, err);
-	if (dir < 0 || loop_open(&p->loop, err) < 0 ||
-	    signal_open(&p->term, p->loop, SIGTERM, on_term, err) < 0 ||
-	    signal_open(&p->interrupt, p->loop, SIGINT, on_interrupt, err) < 0 ||
+	if (dir < 0 || loop_open(&p->loop, err) < 0 || signal_end_open(&p->end, p->loop, err) < 0 ||
 	    control_open(&p->control, p->loop, set[SET_SOCKET].text,
 			 (uid_t)set[SET_GATEWAY_UID].number, err) < 0 ||
 	    confine(&limits, err) < 0 || keyring_open(&p->keys, p->loop, take_fd(&dir), err) < 0)
@@ -95,8 +76,7 @@ static void tear_down(struct program *p)
 {
 	control_close(p->control);
 	keyring_close(p->keys);
-	signal_close(&p->term);
-	signal_close(&p->interrupt);
+	signal_end_close(&p->end);
 	if (p->loop)
 		loop_free(p->loop);
 }
