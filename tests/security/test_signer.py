@@ -16,7 +16,7 @@ import pytest
 import certs
 import link_hello
 from lone_gateway import DOMAIN, GATEWAY_UID
-from lone_signer import ECDSA_SHA256, HAS, PKCS_SHA256, PSS_SHA256, REQUEST, SIGN, VERSION, LoneSigner, Refused, tls12, tls13
+from lone_signer import ECDSA_SHA256, HAS, PKCS_SHA256, PSS_SHA256, REQUEST, SIGN, VERSION, Refused, signer_with, tls12, tls13
 from search import CHUNK, Needles
 from tls_gateway import TlsGateway
 from warden import is_alive, is_sanitized, wait_for
@@ -84,19 +84,9 @@ def test_the_gateway_cannot_read_the_file(gateway):
 # --- a gateway that was taken over ---
 
 @pytest.fixture(scope="module", name="place")
-def fixture_place(tmp_path_factory):
+def fixture_place():
     """A signer with a key of each kind, asked by somebody who means it ill."""
-    base = tmp_path_factory.mktemp("signer")
-    for folder in (base, *base.parents):
-        if folder.stat().st_uid == os.getuid() and str(folder) not in ("/", "/tmp"):
-            folder.chmod(0o755)
-    (base / "tls").mkdir()
-    authority = certs.Authority(base)
-    pairs = {kind: authority.issue(f"{kind.lower()}.example", kind=kind) for kind in ("P-256", "RSA")}
-    signer = LoneSigner(base, base / "tls", gateway_uid=GATEWAY_UID)
-    for kind, pair in pairs.items():
-        certs.put(base / "tls", kind, pair, 64323)
-    with signer:
+    with signer_with("P-256", "RSA", gateway_uid=GATEWAY_UID) as (signer, pairs, _authority, _folder):
         yield signer, pairs
 
 

@@ -4,14 +4,13 @@ None that it makes is refused, or the fixture says so; test_needed_calls.py runs
 must be missed here. What happens too seldom to be waited for is made to happen.
 """
 
-import os
 import platform
 import signal
 
 import pytest
 
 import certs
-from lone_signer import ECDSA_SHA256, HAS, PSS_SHA256, SIGN, SIGNER_UID, LoneSigner, Refused, tls12, tls13
+from lone_signer import ECDSA_SHA256, HAS, PSS_SHA256, SIGN, SIGNER_UID, Refused, signer_with, tls12, tls13
 from taken import Taken, may_make
 from warden import is_sanitized, wait_for
 
@@ -24,17 +23,9 @@ known_registers = pytest.mark.skipif(platform.machine() != "x86_64", reason="its
 
 
 @pytest.fixture(name="place")
-def fixture_place(tmp_path):
-    for folder in (tmp_path, *tmp_path.parents):
-        if folder.stat().st_uid == os.getuid() and str(folder) not in ("/", "/tmp"):
-            folder.chmod(0o755)
-    (tmp_path / "tls").mkdir()
-    authority = certs.Authority(tmp_path)
-    pairs = {kind: authority.issue(f"{kind.lower()}.example", kind=kind) for kind in certs.KINDS}
-    for kind, pair in pairs.items():
-        certs.put(tmp_path / "tls", kind, pair, SIGNER_UID)
-    with LoneSigner(tmp_path, tmp_path / "tls") as signer:
-        yield signer, pairs, authority, tmp_path / "tls"
+def fixture_place():
+    with signer_with(*certs.KINDS) as place:
+        yield place
 
 
 def test_keys_of_each_kind_sign(place):

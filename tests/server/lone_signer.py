@@ -4,11 +4,15 @@
         signer.ask(SIGN, key_id, scheme=ECDSA_SHA256, what=tls13(os.urandom(32)))   # the signature
 """
 
+import contextlib
 import os
+import pathlib
 import signal
 import socket
 import struct
+import tempfile
 
+import certs
 import link_hello
 import refused_calls
 from daemon import Daemon
@@ -94,3 +98,20 @@ class LoneSigner:
         if code:
             raise Refused(text.rstrip(b"\0").decode())
         return signature[:n]
+
+
+@contextlib.contextmanager
+def signer_with(*kinds, **settings):
+    """One that has a key of each kind, with these pairs, their authority and the folder."""
+    # no folder of pytest's: whoever starts pytest beside this closes the one above those for all but himself
+    with tempfile.TemporaryDirectory(prefix="hotcell-") as made:
+        base = pathlib.Path(made)
+        base.chmod(0o755)
+        folder = base / "tls"
+        folder.mkdir()
+        authority = certs.Authority(base)
+        pairs = {kind: authority.issue(f"{kind.lower()}.example", kind=kind) for kind in kinds}
+        for kind, pair in pairs.items():
+            certs.put(folder, kind, pair, SIGNER_UID)
+        with LoneSigner(base, folder, **settings) as signer:
+            yield signer, pairs, authority, folder
