@@ -160,6 +160,8 @@ int h2_tunnel_open(struct http_request *base, const struct http_response *r, str
 	stream_init(&rq->tunnel, &tunnel_ops, rq->conn->conn.server->loop);
 	rq->is_tunnel = true;
 	rq->base.handler = NULL;
+	h2_request_watch_input(rq, false); /* what a body was given does not bind a tunnel */
+	h2_request_watch_output(rq);
 	*ret = &rq->tunnel;
 	*ret_early = (struct buf){ 0 };
 	return 0;
