@@ -7,17 +7,25 @@
 #include <errno.h>
 
 #include "vm/package_hosts.h"
+#include "vm/provision.h"
 #include "vm/trust_ca.h"
 
 #define JOB_ID "overlay"
 
-enum { HEALTH_MS = 10 * 1000 };
+enum { HEALTH_MS = 10 * 1000, SAID_MAX = 150 };
 
 static_assert((int)MANIFEST_PACKAGES_MAX == (int)PACKAGE_HOSTS_TEXT_MAX,
 	      "one is put into the other");
 
 /* What is run in the guest, in this order; any may be absent. */
-enum build_command { BUILD_TRUST, BUILD_ASK_PACKAGES, BUILD_START, BUILD_READY, BUILD_COMMANDS };
+enum build_command {
+	BUILD_PROVISION,
+	BUILD_TRUST,
+	BUILD_ASK_PACKAGES,
+	BUILD_START,
+	BUILD_READY,
+	BUILD_COMMANDS
+};
 
 typedef void build_next_fn(struct build *b, const json_t *ret); /* ret: of QEMU */
 
@@ -251,6 +259,13 @@ static struct command command_of(const struct build *b)
 	const struct bytes none = { 0 };
 
 	switch (b->command) {
+	case BUILD_PROVISION:
+		return (struct command){ .what = "provision",
+					 .reached = "provisioned",
+					 .text = s->provision ? provision_script() : none,
+					 .user = BYTES_LIT("root"),
+					 .ms = BUILD_PROVISION_MS,
+					 .must_work = true };
 	case BUILD_TRUST:
 		return (struct command){ .what = "trust certificates",
 					 .reached = "trusted",
@@ -298,7 +313,9 @@ static void on_ended(struct agent_exec *e, const struct agent_exec_result *ret,
 		return;
 	}
 	if (c.must_work && (!ret->exited || ret->exit_code != 0)) {
-		err_set(&err, ERR_INVALID, 0, "it ended with %s", ret->status);
+		err_set(&err, ERR_INVALID, 0, "it ended with %s%s%.*s", ret->status,
+			ret->err.len > 0 ? ": " : "", (int)bytes_head(ret->err, SAID_MAX).len,
+			ret->err.ptr);
 		build_fail(b, &err);
 		return;
 	}

@@ -1,6 +1,7 @@
 /* build.h - from a QEMU that waits to boot to a sealed template.
  *
- *	monitor -> greeting -> overlay -> cont -> healthy [-> trusted] [-> packages] [-> started]
+ *	monitor -> greeting -> overlay -> cont -> healthy [-> provisioned] [-> trusted]
+ *	        [-> packages] [-> started]
  *	        [-> ready] -> frozen -> settled -> stopped -> saved -> quit -> (the caller ends it)
  *-> sealed
  *
@@ -15,11 +16,12 @@
 #include "vm/template_job.h"
 
 enum {
-	BUILD_BOOT_MS = 120 * 1000,        /* until the agent is healthy, under emulation */
-	BUILD_PACKAGES_MS = 3 * 60 * 1000, /* until it has named its package hosts */
-	BUILD_TRUST_MS = 3 * 60 * 1000,    /* until its stores have been written */
-	BUILD_START_MS = 60 * 1000,        /* until the start command runs */
-	BUILD_READY_MS = 120 * 1000,       /* until the ready command ends */
+	BUILD_BOOT_MS = 120 * 1000,         /* until the agent is healthy, under emulation */
+	BUILD_PACKAGES_MS = 3 * 60 * 1000,  /* until it has named its package hosts */
+	BUILD_PROVISION_MS = 3 * 60 * 1000, /* until an image has what sandboxes count on */
+	BUILD_TRUST_MS = 3 * 60 * 1000,     /* until its stores have been written */
+	BUILD_START_MS = 60 * 1000,         /* until the start command runs */
+	BUILD_READY_MS = 120 * 1000,        /* until the ready command ends */
 	BUILD_FREEZE_MS = 60 * 1000, /* the agent itself allows 200 ms, then writes back its disk */
 	BUILD_SETTLE_MS = 200,       /* between the two, for the guest to go idle */
 	BUILD_SAVE_MS = 60 * 1000,   /* the device state */
@@ -46,6 +48,7 @@ struct build_spec { /* what it points to is borrowed until the build is over */
 	const char *state_file; /* where QEMU writes its device state */
 	uint64_t disk_bytes;    /* the size of the overlay */
 	struct addr agent;
+	bool provision;    /* its disk is of an image: provision.h */
 	struct bytes ca;   /* PEM that its guests trust (trust_ca.h); or none */
 	bool ask_packages; /* what the manifest's `packages` are */
 	struct bytes start_command, start_user; /* no command: none */

@@ -344,6 +344,7 @@ static int describe(struct template_build *t, struct err *err)
 	if (fstat(t->spec.disk, &st) < 0)
 		return err_set(err, ERR_INTERNAL, errno, "look at the disk");
 	t->build_spec.disk_bytes = (uint64_t)st.st_size;
+	t->build_spec.provision = t->spec.provision;
 	t->build_spec.ca = t->spec.ca;
 	t->build_spec.ask_packages = t->spec.ask_packages;
 	t->build_spec.start_user = BYTES_LIT("user");

@@ -19,6 +19,7 @@ struct template_build_spec {
 	struct warden_sizes sizes;
 	struct addr agent;
 	struct manifest_facts facts;
+	bool provision;    /* its disk is of an image (vm/provision.h) */
 	struct bytes ca;   /* PEM that its guests trust (vm/trust_ca.h); or none */
 	bool ask_packages; /* the manifest's `packages` (vm/package_hosts.h) */
 	struct bytes start_command, ready_command; /* in the guest, before it is saved; or none */
