@@ -2,12 +2,15 @@
 #include "tests/unit/vm_mock_agent.h"
 
 #include <errno.h>
+#include <sys/mman.h>
+#include <unistd.h>
 
 #include "vm/agent_dial.h"
 #include "vm/agent_exec.h"
+#include "vm/agent_upload.h"
 #include "vm/agent_wake.h"
 
-enum { GUARD_MS = 20000, MS = 5000 };
+enum { GUARD_MS = 20000, MS = 5000, UPLOAD = 200 * 1024 };
 
 static struct scene {
 	struct loop *loop;
@@ -16,6 +19,7 @@ static struct scene {
 	struct agent_dial dial;
 	struct agent_wake wake;
 	struct agent_exec exec;
+	struct agent_upload upload;
 	struct agent_identity identity;
 	struct steps steps;
 	struct stream *stream;
@@ -608,6 +612,140 @@ static void a_process_cut_by_its_deadline_is_a_timeout(void **state)
 	scene_end();
 }
 
+/* --- upload ------------------------------------------------------------------------------- */
+
+static uint8_t byte_at(size_t i)
+{
+	return (uint8_t)(i * 7 + i / 251);
+}
+
+static int file_of(size_t n)
+{
+	int fd = memfd_create("upload", MFD_CLOEXEC);
+
+	assert_true(fd >= 0);
+	for (size_t i = 0; i < n; i++)
+		assert_int_equal(write(fd, &(uint8_t){ byte_at(i) }, 1), 1);
+	return fd;
+}
+
+static void on_uploaded(struct agent_upload *u, const struct err *err)
+{
+	(void)u;
+	finished(err);
+}
+
+static void upload_with(const struct mock_route *route, size_t bytes, size_t said, uint64_t ms)
+{
+	const struct agent_upload_spec spec = { .file = file_of(bytes),
+						.bytes = said,
+						.path = BYTES_LIT("/tmp/a-b/c.tar"),
+						.user = BYTES_LIT("root"),
+						.access_token = BYTES_LIT("secret"),
+						.deadline_ms = ms };
+	struct err err;
+
+	scene_open(route, 1);
+	if (agent_upload_start(&s.upload, dial(), &spec, on_uploaded, &err) < 0)
+		fail_msg("%s", err.msg);
+}
+
+static void a_file_arrives_whole(void **state)
+{
+	static const struct mock_route route = { .request = "POST /files",
+						 .answer = MOCK_OK(MOCK_LENGTH("2") "[]") };
+
+	(void)state;
+	upload_with(&route, UPLOAD, UPLOAD, MS);
+	loop_run(s.loop);
+	assert_int_equal(s.done, 1);
+	if (s.err.code != ERR_NONE)
+		fail_msg("%s", s.err.msg);
+	assert_string_equal(s.agent.log[0], "POST /files?path=/tmp/a-b/c.tar&username=root");
+	assert_non_null(memmem(s.agent.head.ptr, s.agent.head.len, "secret", 6));
+	assert_int_equal(s.agent.body.len, UPLOAD);
+	for (size_t i = 0; i < UPLOAD; i++)
+		assert_int_equal(s.agent.body.ptr[i], byte_at(i));
+	scene_end();
+}
+
+static void what_a_guest_says_of_a_file(void **state)
+{
+	static const struct {
+		struct mock_route route;
+		size_t bytes, said;
+		uint64_t ms;
+		enum err_code code;
+		const char *says;
+	} rows[] = {
+		{ { .request = "POST /files",
+		    .answer = "HTTP/1.1 507 Full\r\n" MOCK_LENGTH(
+			    "32") "{\"code\":507,\"message\":\"no room\"}" },
+		  UPLOAD,
+		  UPLOAD,
+		  MS,
+		  ERR_EXHAUSTED,
+		  "no room" },
+		{ { .request = "POST /files",
+		    .answer = "HTTP/1.1 400 Bad\r\n" MOCK_LENGTH("3") "no!" },
+		  UPLOAD,
+		  UPLOAD,
+		  MS,
+		  ERR_INVALID,
+		  "status 400: no!" },
+		{ { .request = "POST /files", .hang = true },
+		  UPLOAD,
+		  UPLOAD,
+		  300,
+		  ERR_TIMEOUT,
+		  "" },
+		{ { .request = "POST /files", .hang = true },
+		  UPLOAD,
+		  UPLOAD + 1,
+		  MS,
+		  ERR_INTERNAL,
+		  "shorter" },
+		{ { .request = "POST /files", .hang = true },
+		  UPLOAD,
+		  UPLOAD - 1,
+		  MS,
+		  ERR_INTERNAL,
+		  "grew" },
+	};
+
+	(void)state;
+	for (size_t i = 0; i < COUNT(rows); i++) {
+		upload_with(&rows[i].route, rows[i].bytes, rows[i].said, rows[i].ms);
+		loop_run(s.loop);
+		assert_int_equal(s.done, 1);
+		if (s.err.code != rows[i].code || !strstr(s.err.msg, rows[i].says))
+			fail_msg("row %zu: %d, %s", i, (int)s.err.code, s.err.msg);
+		scene_end();
+	}
+}
+
+static void on_enough(struct timer *t)
+{
+	(void)t;
+	agent_upload_cancel(&s.upload);
+	loop_stop(s.loop);
+}
+
+/* The thread waits for room that never comes: a cancel ends both. */
+static void an_upload_is_cancelled(void **state)
+{
+	static const struct mock_route route = { .request = "POST /files", .hang = true };
+
+	(void)state;
+	upload_with(&route, UPLOAD, UPLOAD, MS);
+	stream_read(s.agent.conns[0].s, false);
+	timer_init(&s.later, s.loop, on_enough);
+	timer_start(&s.later, 50);
+	loop_run(s.loop);
+	assert_int_equal(s.done, 0);
+	scene_end();
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -628,6 +766,9 @@ int main(void)
 		cmocka_unit_test(a_process_is_run_and_its_output_kept),
 		cmocka_unit_test(a_detached_process_is_left_when_it_runs),
 		cmocka_unit_test(a_hostile_stream_fails_the_exec),
+		cmocka_unit_test(a_file_arrives_whole),
+		cmocka_unit_test(what_a_guest_says_of_a_file),
+		cmocka_unit_test(an_upload_is_cancelled),
 		cmocka_unit_test(a_process_cut_by_its_deadline_is_a_timeout),
 	};
 
