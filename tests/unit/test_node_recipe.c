@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include "base/read_all.h"
+#include "node/build/output_lines.h"
 #include "node/build/step_key.h"
 #include "node/build/step_script.h"
 
@@ -346,6 +347,68 @@ static void a_context_comes_back(void **state)
 	assert_null(context.start);
 }
 
+/* --- output ------------------------------------------------------------------------------- */
+
+static void add_line(void *to, struct bytes line)
+{
+	struct buf *all = to;
+	struct err err;
+
+	assert_int_equal(buf_add(all, line, &err), 0);
+	assert_int_equal(buf_add(all, BYTES_LIT("|"), &err), 0);
+	assert_true(line.len > 0 && line.len <= OUTPUT_LINE_MAX);
+}
+
+static const struct {
+	const char *said, *lines;
+} outputs[] = {
+	{ "", "" },
+	{ "\n\n \t\n", "" },
+	{ "one\ntwo", "one|two|" },
+	{ " padded \r\n", "padded|" },
+	{ "10%\r50%\r100%\r\nnext\n", "100%|next|" },
+};
+
+static void output_in_any_pieces(void **state)
+{
+	(void)state;
+	for (size_t i = 0; i < COUNT(outputs); i++) {
+		struct bytes said = bytes_str(outputs[i].said);
+
+		for (size_t cut = 0; cut <= said.len; cut++) {
+			AUTO(buf_done) struct buf all = BUF_MAX(4096);
+			struct output_lines o = { 0 };
+
+			output_lines_add(&o, bytes_head(said, cut), add_line, &all);
+			output_lines_add(&o, bytes_tail(said, cut), add_line, &all);
+			output_lines_end(&o, add_line, &all);
+			if (!bytes_eq(buf_view(&all), bytes_str(outputs[i].lines)))
+				fail_msg("row %zu, cut at %zu: %.*s", i, cut, (int)all.len,
+					 (const char *)all.ptr);
+		}
+	}
+}
+
+/* No character is cut in two, and nothing is lost. */
+static void a_line_that_is_too_long(void **state)
+{
+	AUTO(buf_done) struct buf all = BUF_MAX(64 * 1024);
+	struct output_lines o = { 0 };
+	size_t stops = 0;
+
+	(void)state;
+	for (size_t i = 0; i < 2000; i++)
+		output_lines_add(&o, BYTES_LIT("\xe2\x82\xac"), add_line, &all);
+	output_lines_end(&o, add_line, &all);
+	for (size_t i = 0; i < all.len; i++) {
+		stops += all.ptr[i] == '|';
+		if (all.ptr[i] == '|' && i + 1 < all.len)
+			assert_int_equal(all.ptr[i + 1], 0xe2);
+	}
+	assert_int_equal(all.len - stops, 6000);
+	assert_int_equal(stops, 6);
+}
+
 int main(void)
 {
 #define TEST(f) cmocka_unit_test_setup_teardown(f, set_up, tear_down)
@@ -361,6 +424,8 @@ int main(void)
 		TEST(as_whom),
 		TEST(names_that_no_user_has),
 		TEST(a_context_comes_back),
+		TEST(output_in_any_pieces),
+		TEST(a_line_that_is_too_long),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -190,15 +190,22 @@ static int take_all(struct recipe *r, struct err *err)
 	return take_steps(r->text, r, err);
 }
 
+int recipe_take(json_t *text, struct recipe *ret, struct err *err)
+{
+	*ret = (struct recipe){ .text = json_incref(text) };
+	if (take_all(ret, err) == 0)
+		return 0;
+	recipe_done(ret);
+	return -1;
+}
+
 int recipe_parse(struct bytes in, struct recipe *ret, struct err *err)
 {
-	*ret = (struct recipe){ 0 };
-	if (json_decode(in, RECIPE_BYTES_MAX, RECIPE_DEPTH, &ret->text, err) < 0 ||
-	    take_all(ret, err) < 0) {
-		recipe_done(ret);
+	AUTO(json_decrefp) json_t *text = NULL;
+
+	if (json_decode(in, RECIPE_BYTES_MAX, RECIPE_DEPTH, &text, err) < 0)
 		return -1;
-	}
-	return 0;
+	return recipe_take(text, ret, err);
 }
 
 void recipe_done(struct recipe *r)

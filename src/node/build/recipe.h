@@ -38,6 +38,7 @@ struct recipe {
 };
 
 /* The message of a refusal is for whoever asked for the build. */
+int recipe_take(json_t *text, struct recipe *ret, struct err *err) NODISCARD;
 int recipe_parse(struct bytes in, struct recipe *ret, struct err *err) NODISCARD;
 void recipe_done(struct recipe *r);
 
