@@ -305,9 +305,9 @@ static void sort(struct link *l, struct link_reply *r, const struct err *without
 	c = find_call(l, head.tag);
 	if (c && without_fds) /* only this call suffers */
 		fail_call(c, without_fds);
-	else if (c)
+	else if (c && !(head.what == ERR_NONE && l->ops->on_more && l->ops->on_more(c, r)))
 		deliver(c, r, head.what);
-	else if (head.tag >= l->next_tag)
+	else if (!c && head.tag >= l->next_tag)
 		broken_by(l, ERR_INVALID, "an answer that nobody asked for");
 }
 

@@ -83,6 +83,9 @@ struct link_ops { /* each may be NULL, but for on_up and on_down */
 	void (*on_down)(struct link *l);
 	void (*on_unasked)(struct link *l, const struct link_reply *r);
 	bool (*reply_ok)(struct bytes reply); /* false: the connection ends */
+	/* Before on_done, of a reply that is no error. True: it is not the last, the call goes on;
+	 * it may have been cancelled meanwhile. */
+	bool (*on_more)(struct link_call *c, const struct link_reply *r);
 	/* It is to be sent another time: change what it says. */
 	void (*on_again)(struct link_call *c);
 	/* A request that was sent ends without its reply: late, failed or cancelled. */
