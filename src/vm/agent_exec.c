@@ -17,6 +17,12 @@ void agent_exec_cancel(struct agent_exec *e)
 	buf_done(&e->err);
 }
 
+void agent_exec_pause(struct agent_exec *e, bool on)
+{
+	if (e->exchange)
+		http_ask_pause(e->exchange, on);
+}
+
 static void finish(struct agent_exec *e, const struct err *err)
 {
 	AUTO(buf_done) struct buf out = e->out, said = e->err;
@@ -39,16 +45,24 @@ static void refuse(struct agent_exec *e, const char *what)
 
 /* --- events ------------------------------------------------------------------------------- */
 
-static int keep(struct agent_exec *e, struct bytes text, struct buf *into, struct err *err)
+static int keep(struct agent_exec *e, struct bytes text, enum agent_output which, struct err *err)
 {
 	AUTO(buf_done) struct buf raw = BUF_MAX(AGENT_MESSAGE_MAX);
+	struct buf *into = which == AGENT_STDOUT ? &e->out : &e->err;
 	struct bytes fits;
 
+	if (text.len == 0)
+		return 0;
 	if (base64_decode(text, &raw, err) < 0)
 		return err_wrap(err, "output");
 	fits = bytes_head(buf_view(&raw), into->max - into->len);
 	e->result.cut_off = e->result.cut_off || fits.len < raw.len;
-	return buf_add(into, fits, err);
+	e->result.said += raw.len;
+	if (buf_add(into, fits, err) < 0)
+		return -1;
+	if (e->on_output)
+		e->on_output(e, which, buf_view(&raw));
+	return 0;
 }
 
 static int on_data_event(struct agent_exec *e, const json_t *data, struct err *err)
@@ -58,9 +72,9 @@ static int on_data_event(struct agent_exec *e, const json_t *data, struct err *e
 	if (!e->started)
 		return err_set(err, ERR_INTERNAL, 0, "output before the start");
 	if (json_may_string(data, "stdout", &out, err) < 0 ||
-	    json_may_string(data, "stderr", &said, err) < 0 || keep(e, out, &e->out, err) < 0)
+	    json_may_string(data, "stderr", &said, err) < 0 || keep(e, out, AGENT_STDOUT, err) < 0)
 		return -1;
-	return keep(e, said, &e->err, err);
+	return e->client ? keep(e, said, AGENT_STDERR, err) : 0; /* unless it was cancelled */
 }
 
 static int on_start_event(struct agent_exec *e, const json_t *start, struct err *err)
@@ -155,6 +169,8 @@ static bool one_envelope(struct agent_exec *e)
 	rc = d != DECODE_OK ? -1
 	     : got.end      ? on_last(e, got.body, &err)
 			    : on_message(e, got.body, &err);
+	if (!e->client) /* cancelled by who was told of output */
+		return false;
 	if (rc < 0) {
 		if (err.code != ERR_TIMEOUT)
 			err.code = ERR_INTERNAL;
@@ -223,12 +239,20 @@ static json_t *request_json(const struct agent_exec_spec *spec)
 			 env, "stdin", 0);
 }
 
+/* False: it is not UTF-8. */
+static bool add_text(json_t *to, const char *name, struct bytes text)
+{
+	return text.len == 0 ||
+	       json_object_set_new(to, name, json_stringn((const char *)text.ptr, text.len)) == 0;
+}
+
 static int request_body(const struct agent_exec_spec *spec, struct buf *out, struct err *err)
 {
 	AUTO(buf_done) struct buf text = BUF_MAX(REQUEST_MAX - ENVELOPE_HEAD);
 	AUTO(json_decrefp) json_t *v = request_json(spec);
 
-	if (!v)
+	if (!v || !add_text(json_object_get(v, "process"), "cwd", spec->cwd) ||
+	    !add_text(v, "tag", spec->tag))
 		return err_set(err, ERR_INVALID, 0, "a command that is not UTF-8");
 	if (json_encode(v, &text, err) < 0)
 		return -1;
@@ -285,9 +309,12 @@ int agent_exec_start(struct agent_exec *e, struct stream *s, const struct agent_
 	static const struct http_reply_ops ops = { on_head, on_body, on_end, NULL, on_fail };
 	struct http_limits limits = HTTP_LIMITS;
 
-	*e = (struct agent_exec){ .on_done = on_done, .reply = { &ops }, .detach = spec->detach };
+	*e = (struct agent_exec){ .on_done = on_done,
+				  .on_output = spec->on_output,
+				  .reply = { &ops },
+				  .detach = spec->detach };
 	e->in = BUF_MAX(AGENT_MESSAGE_MAX + ENVELOPE_HEAD + LOOP_READ_MAX);
-	e->out = e->err = BUF_MAX(AGENT_OUTPUT_MAX);
+	e->out = e->err = BUF_MAX(spec->keep_max ? spec->keep_max : AGENT_OUTPUT_MAX);
 	limits.body_stall_ms = 0; /* a process may be silent; the deadline holds */
 	if (http_client_open(s, &limits, &e->client, err) < 0)
 		return err_wrap(err, "agent: exec");

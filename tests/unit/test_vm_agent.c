@@ -7,6 +7,7 @@
 
 #include "vm/agent_dial.h"
 #include "vm/agent_exec.h"
+#include "vm/agent_kill.h"
 #include "vm/agent_upload.h"
 #include "vm/agent_wake.h"
 
@@ -498,6 +499,7 @@ static void on_exec(struct agent_exec *e, const struct agent_exec_result *ret,
 #define START  "\0\0\0\0\x1e{\"event\":{\"start\":{\"pid\":42}}}"
 #define OUT    "\0\0\0\0\x24{\"event\":{\"data\":{\"stdout\":\"aGk=\"}}}"
 #define ERROUT "\0\0\0\0\x24{\"event\":{\"data\":{\"stderr\":\"bm8=\"}}}"
+#define BOTH   "\0\0\0\0\x34{\"event\":{\"data\":{\"stdout\":\"aGk=\",\"stderr\":\"bm8=\"}}}"
 #define ALIVE  "\0\0\0\0\x1a{\"event\":{\"keepalive\":{}}}"
 #define END                                                                                  \
 	"\0\0\0\0\x47{\"event\":{\"end\":{\"exitCode\":3,\"exited\":true,\"status\":\"exit " \
@@ -524,6 +526,161 @@ static void exec_with(const struct mock_route *route, bool detach)
 		fail_msg("%s", err.msg);
 	loop_run(s.loop);
 	assert_int_equal(s.done, 1);
+}
+
+/* "o:" or "e:" and what was said, one after the other. */
+static char heard[256];
+static int cancel_after; /* pieces; 0: never */
+
+static void on_output(struct agent_exec *e, enum agent_output which, struct bytes piece)
+{
+	size_t at = strlen(heard);
+
+	snprintf(heard + at, sizeof(heard) - at, "%s%.*s ",
+		 which == AGENT_STDOUT ? "o:" : "e:", (int)piece.len, (const char *)piece.ptr);
+	if (cancel_after > 0 && --cancel_after == 0) {
+		agent_exec_cancel(e);
+		finished(NULL);
+	}
+}
+
+static void start_heard(const struct mock_route *route)
+{
+	const struct agent_exec_spec spec = { .command = BYTES_LIT("true"),
+					      .cwd = BYTES_LIT("/srv"),
+					      .tag = BYTES_LIT("step-7"),
+					      .deadline_ms = MS,
+					      .on_output = on_output,
+					      .keep_max = 3 };
+	struct err err;
+
+	heard[0] = '\0';
+	scene_open(route, 1);
+	if (agent_exec_start(&s.exec, dial(), &spec, on_exec, &err) < 0)
+		fail_msg("%s", err.msg);
+}
+
+static void output_is_handed_on_as_it_comes(void **state)
+{
+	static const struct mock_route route = ROUTE(STREAM START OUT ERROUT OUT BOTH END LAST);
+
+	(void)state;
+	cancel_after = 0;
+	start_heard(&route);
+	loop_run(s.loop);
+	assert_int_equal(s.err.code, ERR_NONE);
+	assert_string_equal(heard, "o:hi e:no o:hi o:hi e:no ");
+	assert_string_equal(s.out, "hih");
+	assert_string_equal(s.said, "non");
+	assert_true(s.result.cut_off);
+	assert_int_equal(s.result.said, 10);
+	assert_non_null(memmem(s.agent.body.ptr, s.agent.body.len, "\"cwd\":\"/srv\"", 12));
+	assert_non_null(memmem(s.agent.body.ptr, s.agent.body.len, "\"tag\":\"step-7\"", 14));
+	scene_end();
+}
+
+/* In the middle of one message, too: neither its other half nor the end is told. */
+static void it_may_be_cancelled_by_what_it_says(void **state)
+{
+	static const struct mock_route route = ROUTE(STREAM START OUT BOTH OUT END LAST);
+
+	(void)state;
+	for (int after = 1; after <= 3; after++) {
+		cancel_after = after;
+		start_heard(&route);
+		loop_run(s.loop);
+		assert_int_equal(s.done, 1);
+		assert_null(s.exec.client);
+		assert_string_equal(heard, after == 1   ? "o:hi "
+					   : after == 2 ? "o:hi o:hi "
+							: "o:hi o:hi e:no ");
+		scene_end();
+	}
+}
+
+static void on_later(struct timer *t)
+{
+	(void)t;
+	finished(NULL);
+}
+
+/* It says 60 messages, of which a paused one reads none. */
+static void a_paused_one_is_not_read(void **state)
+{
+	static char answer[sizeof(STREAM START) + 60 * sizeof(OUT) + sizeof(END LAST)];
+	struct mock_route route = ROUTE(STREAM);
+	size_t n = 0;
+
+	(void)state;
+	memcpy(answer, STREAM START, n = sizeof(STREAM START) - 1);
+	for (int i = 0; i < 60; i++, n += sizeof(OUT) - 1)
+		memcpy(answer + n, OUT, sizeof(OUT) - 1);
+	memcpy(answer + n, END LAST, sizeof(END LAST) - 1);
+	route.answer = answer;
+	route.answer_len = n + sizeof(END LAST) - 1;
+	cancel_after = 0;
+	start_heard(&route);
+	agent_exec_pause(&s.exec, true);
+	timer_init(&s.later, s.loop, on_later);
+	timer_start(&s.later, 300);
+	loop_run(s.loop);
+	assert_string_equal(heard, "");
+	agent_exec_pause(&s.exec, false);
+	loop_run(s.loop);
+	assert_int_equal(s.done, 2);
+	assert_int_equal(s.result.said, 120);
+	scene_end();
+}
+
+static struct agent_kill the_kill;
+
+static void on_killed(struct agent_kill *k, const struct err *err)
+{
+	(void)k;
+	finished(err);
+}
+
+static void kill_with(const struct mock_route *route, const struct agent_kill_spec *spec)
+{
+	struct err err;
+
+	scene_open(route, 1);
+	if (agent_kill_start(&the_kill, dial(), spec, on_killed, &err) < 0)
+		fail_msg("%s", err.msg);
+	loop_run(s.loop);
+	assert_int_equal(s.done, 1);
+}
+
+static void a_process_is_killed_by_its_tag_or_number(void **state)
+{
+	static const struct mock_route route = { .request = "POST /process.Process/SendSignal",
+						 .answer = MOCK_OK(MOCK_LENGTH("2") "{}") };
+
+	(void)state;
+	kill_with(&route, &(struct agent_kill_spec){ .tag = BYTES_LIT("step-7"),
+						     .access_token = BYTES_LIT("secret") });
+	assert_int_equal(s.err.code, ERR_NONE);
+	assert_non_null(memmem(s.agent.body.ptr, s.agent.body.len, "{\"tag\":\"step-7\"}", 16));
+	assert_non_null(memmem(s.agent.body.ptr, s.agent.body.len, "SIGNAL_SIGKILL", 14));
+	assert_non_null(memmem(s.agent.head.ptr, s.agent.head.len, "x-access-token: secret", 22));
+	scene_end();
+	kill_with(&route, &(struct agent_kill_spec){ .pid = 42 });
+	assert_non_null(memmem(s.agent.body.ptr, s.agent.body.len, "{\"pid\":42}", 10));
+	scene_end();
+}
+
+static void one_that_is_gone_is_not_found(void **state)
+{
+	static const struct mock_route route = {
+		.request = "POST /process.Process/SendSignal",
+		.answer = "HTTP/1.1 404 No\r\n" MOCK_LENGTH("16") "{\"message\":\"no\"}",
+	};
+
+	(void)state;
+	kill_with(&route, &(struct agent_kill_spec){ .pid = 42 });
+	assert_int_equal(s.err.code, ERR_NOT_FOUND);
+	assert_non_null(strstr(s.err.msg, "kill"));
+	scene_end();
 }
 
 static void a_process_is_run_and_its_output_kept(void **state)
@@ -764,6 +921,11 @@ int main(void)
 		cmocka_unit_test(the_offset_is_never_out_of_range),
 		cmocka_unit_test(two_identities_have_nothing_in_common),
 		cmocka_unit_test(a_process_is_run_and_its_output_kept),
+		cmocka_unit_test(output_is_handed_on_as_it_comes),
+		cmocka_unit_test(it_may_be_cancelled_by_what_it_says),
+		cmocka_unit_test(a_paused_one_is_not_read),
+		cmocka_unit_test(a_process_is_killed_by_its_tag_or_number),
+		cmocka_unit_test(one_that_is_gone_is_not_found),
 		cmocka_unit_test(a_detached_process_is_left_when_it_runs),
 		cmocka_unit_test(a_hostile_stream_fails_the_exec),
 		cmocka_unit_test(a_file_arrives_whole),
