@@ -76,6 +76,9 @@ const struct config_param settings_table[SETTINGS] = {
 	[SET_LAYERS_MAX] = { "layers_max", CONFIG_NUMBER, "4", .min = 1, .max = WARDEN_LAYERS_MAX,
 			     .help = "layers of a snapshot's disk; what would have more is written "
 				     "as one" },
+	[SET_STEPS_MIB] = { "steps_mib", CONFIG_NUMBER, "20480", .max = 1024 * 1024 * 1024,
+			    .help = "room for what later builds of templates begin with, in MiB; "
+				    "of it a team has half at most" },
 	[SET_DISK_RESERVE_MIB] = { "disk_reserve_mib", CONFIG_NUMBER, "256",
 				   .max = 1024 * 1024 * 1024,
 				   .help = "room on data_dir's disk that is never promised, in "

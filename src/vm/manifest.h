@@ -75,6 +75,13 @@ static inline uint32_t sums_disk(uint64_t sums)
 	return (uint32_t)sums;
 }
 
+/* A disk alone: there is no memory and no device state, and it can only be booted. */
+static inline bool manifest_is_disk(const struct manifest *m)
+{
+	return m->files[MANIFEST_MEMORY_FILE].length == 0 &&
+	       m->files[MANIFEST_STATE_FILE].length == 0;
+}
+
 const char *manifest_file_name(enum manifest_file f); /* "kernel" */
 
 /* `wall_ns` of clock_wall_ns() as RFC 3339 in UTC, to the second. */

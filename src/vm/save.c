@@ -315,7 +315,6 @@ int save_start(struct save *s, struct machine *m, const struct save_spec *spec, 
 {
 	static const struct machine_user_ops ops = { .on_event = on_event, .on_gone = on_gone };
 
-	assert(!(spec->disk_only && spec->must_freeze));
 	*s = (struct save){ .user = spec->user,
 			    .machine = m,
 			    .machine_user = { &ops },
@@ -323,7 +322,7 @@ int save_start(struct save *s, struct machine *m, const struct save_spec *spec, 
 			    .spec = *spec,
 			    .agent_socket = agent_socket };
 	machine_set_user(m, &s->machine_user);
-	if (spec->must_freeze)
+	if (spec->must_freeze && !spec->disk_only)
 		return 0; /* nobody is frozen for longer than need be: the first pass comes first */
 	if (dial(s, err) < 0) {
 		release(s);

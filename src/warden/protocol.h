@@ -57,6 +57,9 @@ enum warden_restore_fd {
 #define WARDEN_TCP_DOOR 1
 #define WARDEN_UDP_DOOR 53
 
+/* How these stand in the facts' arguments, once: the facts of other sizes differ there alone. */
+#define WARDEN_SIZES_TEXT "-smp %u -m %u"
+
 /* A VM's size and limits. The arguments QEMU gets depend on vcpus and memory_mib alone. */
 struct warden_sizes {
 	uint32_t vcpus;

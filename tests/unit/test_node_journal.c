@@ -418,8 +418,10 @@ static void a_file_of_an_older_version_is_brought_up(void **state)
 /* What it lacks is all that was added since: a migration never changes. */
 static void a_file_of_the_version_before_is_brought_up(void **state)
 {
-	static const char sql[] = "ALTER TABLE sandbox DROP COLUMN disk_crc;"
-				  "PRAGMA user_version = 5";
+	static const char sql[] = "ALTER TABLE sandbox DROP COLUMN blank;"
+				  "ALTER TABLE snapshot DROP COLUMN kind;"
+				  "ALTER TABLE snapshot DROP COLUMN key;"
+				  "PRAGMA user_version = 6";
 	sqlite3 *db;
 
 	(void)state;

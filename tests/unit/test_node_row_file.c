@@ -121,6 +121,7 @@ static struct journal_snapshot some_snapshot(const char *id)
 	memset(r.id, 0, sizeof(r.id));
 	snprintf(r.id, sizeof(r.id), "%s", id);
 	r.hidden = 0;
+	r.kind = JOURNAL_STEP;
 	return r;
 }
 

@@ -648,6 +648,179 @@ static void what_does_not_fit_is_refused(void **state)
 	remove_box(w);
 }
 
+/* --- a disk alone, and a memory of zeros --------------------------------------------------- */
+
+enum { BLANK_MIB = 1 };
+
+static void take_step(const struct world *w, const char *into, const char *below, uint32_t layer)
+{
+	struct files_order o = order_of(FILES_SNAP_OPEN, into, below, layer);
+	struct files_work work;
+	struct err err = { 0 };
+
+	o.memory = false;
+	if (run(w, &o, &work, &err) < 0)
+		fail_msg("%s", err.msg);
+	assert_true(work.opened.pages < 0 && work.opened.state < 0 && work.opened.memory < 0);
+	copy_disk(w, work.opened.disk);
+	files_work_done(&work);
+	o.verb = FILES_SNAP_JOIN;
+	must(w, &o);
+	o.verb = FILES_SNAP_KEEP;
+	must(w, &o);
+}
+
+static struct files_order blank_order(const char *snapshot)
+{
+	struct files_order o = order_of(FILES_MAKE, "", snapshot, 0);
+
+	snprintf(o.id, sizeof(o.id), "new");
+	o.memory = false;
+	o.blank_mib = BLANK_MIB;
+	return o;
+}
+
+static void boots_with_zeros(const struct world *w, const char *snapshot, size_t layers)
+{
+	struct files_order o = blank_order(snapshot);
+	uint8_t page[PAGES_BYTES], zeros[PAGES_BYTES] = { 0 };
+	struct files_work got;
+	struct err err = { 0 };
+	struct stat st;
+
+	if (run(w, &o, &got, &err) < 0)
+		fail_msg("%s", err.msg);
+	assert_int_equal(got.opened.n_layers, layers);
+	assert_true(got.opened.disk >= 0 && got.opened.state >= 0);
+	assert_int_equal(fstat(got.opened.memory, &st), 0);
+	assert_int_equal(st.st_size, BLANK_MIB << 20);
+	assert_int_equal(st.st_mode & 0777, 0444);
+	assert_int_equal(pread(got.opened.memory, page, sizeof(page), 0), sizeof(page));
+	assert_memory_equal(page, zeros, sizeof(page));
+	assert_true(is_there(w, "sandboxes/new/blank"));
+	files_work_done(&got);
+	remove_box(w);
+}
+
+static void a_step_has_no_memory_and_only_boots(void **state)
+{
+	struct world *w = *state;
+	struct files_work got;
+	struct err err = { 0 };
+	struct manifest m;
+	int folder;
+
+	take_step(w, "one", "", 1);
+	assert_false(is_there(w, "snapshots/one/memory"));
+	assert_false(is_there(w, "snapshots/one/state"));
+	folder = open_folder(w, "snapshots/one");
+	assert_int_equal(template_manifest_read(folder, &m, &err), 0);
+	close(folder);
+	assert_true(manifest_is_disk(&m));
+	assert_int_equal(open_of(w, "one", true, &facts, &got, &err), -1);
+	assert_int_equal(err.code, ERR_INVALID);
+	assert_non_null(strstr(err.msg, "only boots"));
+	files_work_done(&got);
+	remove_box(w);
+	boots_with_zeros(w, "one", 1);
+	put(w, "sandboxes/box/disk", "second disk", 11);
+	take_step(w, "two", "one", 2);
+	boots_with_zeros(w, "two", 2);
+	boots_with_zeros(w, "", 0); /* of the template's own disk */
+}
+
+static void join_zeros(const struct world *w, const struct manifest_facts *host)
+{
+	struct files_order o = order_of(FILES_SNAP_OPEN, "zero", "", 1);
+	struct pages_file f = pages_make();
+	struct files_work work;
+	struct err err = { 0 };
+
+	f.head.memory_bytes = BLANK_MIB << 20;
+	pages_head_seal(&f.head);
+	o.blank_mib = BLANK_MIB;
+	o.booted = true;
+	o.host = *host;
+	if (run(w, &o, &work, &err) < 0)
+		fail_msg("%s", err.msg);
+	assert_int_equal(write(work.opened.pages, &f, sizeof(f)), sizeof(f));
+	assert_int_equal(write(work.opened.state, "state", 5), 5);
+	copy_disk(w, work.opened.disk);
+	files_work_done(&work);
+	o.verb = FILES_SNAP_JOIN;
+	must(w, &o);
+	o.verb = FILES_SNAP_KEEP;
+	must(w, &o);
+}
+
+/* Of one that booted with a memory of its own size: its snapshot is of that size. */
+static void pages_are_joined_with_zeros(void **state)
+{
+	struct world *w = *state;
+	struct manifest_facts sized = facts;
+	uint8_t page[PAGES_BYTES];
+	struct files_work got;
+	struct err err = { 0 };
+	struct stat st;
+
+	sized.vcpus = 3;
+	sized.memory_mib = BLANK_MIB;
+	join_zeros(w, &sized);
+	assert_int_equal(open_of(w, "zero", true, &facts, &got, &err), -1);
+	assert_int_equal(err.code, ERR_MISMATCH);
+	assert_non_null(strstr(err.msg, "size: made with 3 vcpus"));
+	files_work_done(&got);
+	remove_box(w);
+	if (open_of(w, "zero", true, &sized, &got, &err) < 0)
+		fail_msg("%s", err.msg);
+	assert_int_equal(fstat(got.opened.memory, &st), 0);
+	assert_int_equal(st.st_size, BLANK_MIB << 20);
+	for (int i = 0; i < PAGES; i++) {
+		int want = i == 2 ? 0xaa : i == 3 ? 0xbb : 0;
+
+		assert_int_equal(pread(got.opened.memory, page, sizeof(page), i * PAGES_BYTES),
+				 sizeof(page));
+		assert_int_equal(page[0], want);
+	}
+	files_work_done(&got);
+	remove_box(w);
+}
+
+/* What lies in its folder under that name and is not as long is made again. */
+static void a_file_of_zeros_that_was_cut_off_is_made_again(void **state)
+{
+	struct world *w = *state;
+	struct files_order o = order_of(FILES_SAVE, "", "", 0);
+	struct files_work got;
+	struct err err = { 0 };
+	struct stat st;
+
+	o.blank_mib = BLANK_MIB;
+	put(w, "sandboxes/box/blank", "short", 5);
+	if (run(w, &o, &got, &err) < 0)
+		fail_msg("%s", err.msg);
+	assert_int_equal(fstat(got.opened.memory, &st), 0);
+	assert_int_equal(st.st_size, BLANK_MIB << 20);
+	files_work_done(&got);
+}
+
+static void facts_follow_the_sizes(void **state)
+{
+	static const struct warden_sizes asked = { .vcpus = 2, .memory_mib = 512 };
+	struct warden_facts told = { .vmm_version = "v", .arguments = "-cpu x -smp 2 -m 512 -y 2" };
+	struct manifest_facts f;
+
+	(void)state;
+	template_facts(&told, &asked, &f);
+	assert_string_equal(f.arguments, told.arguments);
+	template_facts_resize(&f, 16, 131072);
+	assert_string_equal(f.arguments, "-cpu x -smp 16 -m 131072 -y 2");
+	assert_int_equal(f.vcpus, 16);
+	assert_int_equal(f.memory_mib, 131072);
+	template_facts_resize(&f, 2, 512);
+	assert_string_equal(f.arguments, told.arguments);
+}
+
 static void no_room(void **state)
 {
 	struct world *w = *state;
@@ -749,6 +922,8 @@ static void found_by_name_and_tag(void **state)
 		{ "work", "t1", "v2", "tag 'v2' does not exist for template 'work'", false },
 		{ "work", "t2", "", "ddd", true },
 		{ "hid", "t1", "", "template 'hid' not found", false },
+		{ "stp", "t1", "", "template 'stp' not found", false },
+		{ "bld", "t1", "", "template 'bld' not found", false },
 		{ "", "t1", "", "not found", false },
 	};
 	struct node *n = calloc(1, sizeof(*n));
@@ -760,6 +935,8 @@ static void found_by_name_and_tag(void **state)
 	add(n, "ccc", "t1", "work", "v1");
 	add(n, "ddd", "t2", "work", "default");
 	add(n, "hid", "t1", "", "default")->row.hidden = 1;
+	add(n, "stp", "t1", "", "default")->row.kind = JOURNAL_STEP;
+	add(n, "bld", "t1", "", "default")->row.kind = JOURNAL_BUILD;
 	FOR_ROWS(row, rows) {
 		struct err err = { 0 };
 		struct snapshot *p = snapshots_find(n, row->team, row->name, row->tag, &err);
@@ -790,6 +967,10 @@ int main(void)
 		T(pages_are_not_believed),
 		T(what_does_not_fit_is_refused),
 		T(a_snapshot_knows_where_its_source_was_booted),
+		T(a_step_has_no_memory_and_only_boots),
+		T(pages_are_joined_with_zeros),
+		T(a_file_of_zeros_that_was_cut_off_is_made_again),
+		cmocka_unit_test(facts_follow_the_sizes),
 		T(no_room),
 		T(a_disk_that_changed_since_its_pause_is_refused),
 		T(a_disk_of_another_pause_is_told_as_such),

@@ -122,6 +122,27 @@ static void without_memory_the_disk_is_written_back(void **state)
 	scene_end();
 }
 
+/* A step of a build: what was not written back would be lacking. */
+static void a_disk_that_must_be_written_back_or_nothing(void **state)
+{
+	static const struct mock_route no[] = { { "POST /control/freeze",
+						  "HTTP/1.1 504 Late\r\n" MOCK_LENGTH("0") } };
+
+	(void)state;
+	s.disk_only = s.must_freeze = true;
+	scene_run(&(struct mock_qemu){ 0 }, agent_routes, COUNT(agent_routes), &honest);
+	assert_int_equal(s.err.code, ERR_NONE);
+	assert_string_equal(s.agent.log[0], "POST /control/freeze?flush=1");
+	assert_int_equal(s.machine.life.state, VM_PAUSED);
+	scene_end();
+	s.disk_only = s.must_freeze = true;
+	scene_run(&(struct mock_qemu){ 0 }, no, COUNT(no), &honest);
+	assert_int_equal(s.err.code, ERR_UNAVAILABLE);
+	assert_int_equal(s.copied, 0);
+	assert_int_equal(s.machine.life.state, VM_RUNNING);
+	scene_end();
+}
+
 /* One that an earlier node left: whether it runs is not known here. */
 static void one_that_was_adopted_is_saved_and_thawed_too(void **state)
 {
@@ -386,6 +407,7 @@ int main(void)
 		cmocka_unit_test(it_runs_until_the_first_pass_is_over),
 		cmocka_unit_test(one_that_must_freeze_runs_meanwhile),
 		cmocka_unit_test(it_may_go_on_before_it_is_durable),
+		cmocka_unit_test(a_disk_that_must_be_written_back_or_nothing),
 		cmocka_unit_test(without_memory_the_disk_is_written_back),
 		cmocka_unit_test(one_that_was_adopted_is_saved_and_thawed_too),
 		cmocka_unit_test(whatever_the_guest_does_it_is_stopped),

@@ -60,6 +60,58 @@ static int take_name(int folder, const char *from, const char *to, struct err *e
 	return 0;
 }
 
+/* --- a memory of zeros -------------------------------------------------------------------- */
+
+/* It has a name as long as its sandbox is there: warden opens it again by that. */
+static int make_blank(int folder, uint64_t bytes, struct err *err)
+{
+	AUTO(auto_close) int fd = -1;
+
+	if (drop(folder, FILES_BLANK, err) < 0)
+		return -1;
+	fd = folder_open(folder, FILES_BLANK, O_RDWR | O_CREAT | O_EXCL, 0444, err);
+	if (fd < 0)
+		return -1;
+	if (ftruncate(fd, (off_t)bytes) < 0 || fchmod(fd, 0444) < 0) /* its VM's uid reads it */
+		return err_set(err, ERR_INTERNAL, errno, "make a file of zeros");
+	return 0;
+}
+
+static bool is_sized(int fd, uint64_t bytes)
+{
+	struct stat st;
+
+	return fd >= 0 && fstat(fd, &st) == 0 && (uint64_t)st.st_size == bytes;
+}
+
+int files_work_blank(struct files_work *w, struct err *err)
+{
+	AUTO(auto_close) int folder = open_folder(w, err);
+	uint64_t bytes = (uint64_t)w->order.blank_mib * MIB;
+	struct files_opened *o = &w->opened;
+
+	if (folder < 0)
+		return -1;
+	o->memory = folder_open(folder, FILES_BLANK, O_RDONLY, 0, err);
+	if (!is_sized(o->memory, bytes)) {
+		if (o->memory >= 0)
+			close(take_fd(&o->memory));
+		if (make_blank(folder, bytes, err) < 0)
+			return -1;
+		o->memory = folder_open(folder, FILES_BLANK, O_RDONLY, 0, err);
+	}
+	return o->memory < 0 ? -1 : 0;
+}
+
+/* Nobody loads a state: what boots is given something in its place, for those after it. */
+static int blank_to_boot(struct files_work *w, struct err *err)
+{
+	if (files_work_blank(w, err) < 0)
+		return -1;
+	w->opened.state = fcntl(w->opened.memory, F_DUPFD_CLOEXEC, 0);
+	return w->opened.state < 0 ? err_set(err, ERR_EXHAUSTED, errno, "a descriptor") : 0;
+}
+
 /* --- the verbs ---------------------------------------------------------------------------- */
 
 static int make(struct files_work *w, struct err *err)
@@ -78,7 +130,14 @@ static int make(struct files_work *w, struct err *err)
 	w->opened.disk = overlay_file_make(template, folder, "disk", err);
 	if (w->opened.disk < 0)
 		return -1;
-	return w->order.snapshot_id[0] ? snapshot_work_open(w, true, err) : 0;
+	if (w->order.snapshot_id[0] && snapshot_work_open(w, true, err) < 0)
+		return -1;
+	if (!w->order.blank_mib)
+		return 0;
+	if (!w->order.snapshot_id[0] &&
+	    files_base_check(w, w->order.base_sums, FILES_NEED_DISK | FILES_NEED_KERNEL, err) < 0)
+		return -1;
+	return blank_to_boot(w, err);
 }
 
 /* What its own was mapped from. */
@@ -86,11 +145,16 @@ static int open_memory(struct files_work *w, bool check, struct err *err)
 {
 	AUTO(auto_close) int template = -1;
 
-	if (w->order.snapshot_id[0])
-		return snapshot_work_open(w, false, err);
+	if (w->order.snapshot_id[0]) {
+		if (snapshot_work_open(w, false, err) < 0)
+			return -1;
+		return w->order.blank_mib ? files_work_blank(w, err) : 0;
+	}
 	template = files_work_template(w, err);
 	if (template <0 || (check && files_work_check_host(w, template, err) < 0))
 		return -1;
+	if (w->order.blank_mib)
+		return files_work_blank(w, err);
 	w->opened.memory = folder_open(template, "memory", O_RDONLY, 0, err);
 	return w->opened.memory < 0 ? -1 : 0;
 }
@@ -238,7 +302,8 @@ static int check_generation(const struct files_work *w, int folder, struct err *
 /* Of one made of a snapshot, that is compared, and what is below it. */
 static int check_base(struct files_work *w, struct err *err)
 {
-	uint32_t need = w->order.memory ? FILES_NEED_MEMORY : FILES_NEED_KERNEL;
+	uint32_t memory = w->order.blank_mib ? 0 : FILES_NEED_MEMORY;
+	uint32_t need = w->order.memory ? memory : FILES_NEED_KERNEL;
 
 	return w->order.snapshot_id[0]
 		       ? 0
@@ -286,7 +351,9 @@ static int load(struct files_work *w, struct err *err)
 	    files_disk_check(w->opened.disk, w->order.disk_crc, err) < 0)
 		return -1;
 	/* it boots on the same layers */
-	return w->order.snapshot_id[0] ? snapshot_work_open(w, true, err) : check_base(w, err);
+	if ((w->order.snapshot_id[0] ? snapshot_work_open(w, true, err) : check_base(w, err)) < 0)
+		return -1;
+	return w->order.blank_mib ? blank_to_boot(w, err) : 0;
 }
 
 /* 1, 0, or -1: it cannot be told now. */

@@ -28,6 +28,9 @@ int files_work_room(int root, uint64_t needed_mib, struct err *err) NODISCARD;
 const char *files_verb_name(enum files_verb v); /* "make its folder" */
 
 int files_work_mark(const struct files_work *w, struct err *err) NODISCARD; /* FILES_MARK */
+/* Of a sandbox whose memory is mapped from zeros: a file of them in its folder, made when it is not
+ * there, and in the place of a device state something that nobody reads. */
+int files_work_blank(struct files_work *w, struct err *err) NODISCARD;
 /* Of all of a file, which is read on from its beginning afterwards. */
 int files_work_sum(int fd, struct checksum *ret, struct err *err) NODISCARD;
 int files_work_crc(int fd, uint32_t *ret, struct err *err) NODISCARD; /* of a device state */

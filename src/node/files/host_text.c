@@ -17,6 +17,10 @@ void host_copy(struct manifest_facts *to, const struct manifest_facts *from)
 	copy_text(to->cpu_model, from->cpu_model, sizeof(to->cpu_model));
 	copy_text(to->accel, from->accel, sizeof(to->accel));
 	copy_text(to->arguments, from->arguments, sizeof(to->arguments));
+	if (from->vcpus > 0)
+		to->vcpus = from->vcpus;
+	if (from->memory_mib > 0)
+		to->memory_mib = from->memory_mib;
 }
 
 int host_text_join(const char *text, const char *env, const struct manifest_facts *host, char **ret,

@@ -3,6 +3,7 @@
  *	data_dir/sandboxes/ID/disk          qcow2: all it wrote, on top of its template's disk
  *	                      pages, state  while it is paused with its memory
  *	                      row           the same time: its row, see row_file.h
+ *	                      blank         of one that booted with a memory of its own size: zeros
  *	                      *.new         being written; never looked at by another node
  *	                      saving        its guest may be frozen: the next node lets it go on
  *
@@ -16,7 +17,8 @@
 #include "vm/manifest_check.h"
 #include "warden/protocol.h"
 
-#define FILES_MARK "saving" /* a file of a sandbox from before its freeze until it goes on */
+#define FILES_MARK  "saving" /* a file of a sandbox from before its freeze until it goes on */
+#define FILES_BLANK "blank"  /* see files_order.blank_mib */
 enum {
 	FILES_AT_ONCE = 8,      /* threads that somebody may wait for */
 	FILES_FREEING_MAX = 64, /* threads that free the blocks of what was removed */
@@ -58,7 +60,10 @@ struct files_order {
 	bool verify;                       /* MAKE, LOAD: read all of the snapshot's files */
 	bool lost;                         /* REMOVE: nobody wanted it gone */
 	char *row;   /* REMOVE: it lost its VM, lost_disks.h; copied by files_ask(). Or NULL */
-	bool memory; /* MAKE, SAVE, KEEP, LOAD: not the disk alone */
+	bool memory; /* MAKE, SAVE, KEEP, LOAD, SNAP_*: not the disk alone */
+	/* Its memory was mapped from zeros, so much: all that is said here of the memory of what it
+	 * was made of is said of a file of zeros in its folder then. 0: it was not */
+	uint32_t blank_mib;
 	uint64_t need_mib; /* SAVE, SNAP_OPEN: what its memory takes at most */
 	uint32_t state_crc, disk_crc, generation; /* LOAD, DISK, SNAP_PAUSED: as its row knows */
 	struct manifest_facts here;               /* MAKE, LOAD with a memory: what it must fit */

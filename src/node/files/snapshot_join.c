@@ -158,19 +158,41 @@ static int write_runs(struct join *j, struct err *err)
 	return 0;
 }
 
-int snapshot_join(int below, uint32_t base_crc, int folder, struct err *err)
+static int join_open(struct join *j, int folder, struct err *err)
 {
-	AUTO(join_done) struct join j = { .pages = -1, .memory = -1 };
+	j->memory = folder_open(folder, "memory", O_RDWR | O_CREAT | O_EXCL, 0600, err);
+	if (j->memory < 0)
+		return -1;
+	j->pages = folder_open(folder, "pages", O_RDONLY, 0, err);
+	return j->pages < 0 ? -1 : 0;
+}
 
-	j.memory = folder_open(folder, "memory", O_RDWR | O_CREAT | O_EXCL, 0600, err);
-	if (j.memory < 0)
-		return -1;
-	j.pages = folder_open(folder, "pages", O_RDONLY, 0, err);
-	if (j.pages < 0 || folder_copy(below, j.memory, err) < 0 || read_table(&j, err) < 0)
-		return -1;
-	if (pages_base_check(&j.head, base_crc, err) < 0 || write_runs(&j, err) < 0)
+static int join_all(struct join *j, uint32_t base_crc, int folder, struct err *err)
+{
+	if (read_table(j, err) < 0 || pages_base_check(&j->head, base_crc, err) < 0 ||
+	    write_runs(j, err) < 0)
 		return -1;
 	if (unlinkat(folder, "pages", 0) < 0)
 		return err_set(err, ERR_INTERNAL, errno, "remove the copied pages");
 	return 0;
+}
+
+int snapshot_join(int below, uint32_t base_crc, int folder, struct err *err)
+{
+	AUTO(join_done) struct join j = { .pages = -1, .memory = -1 };
+
+	if (join_open(&j, folder, err) < 0 || folder_copy(below, j.memory, err) < 0)
+		return -1;
+	return join_all(&j, base_crc, folder, err);
+}
+
+int snapshot_join_blank(uint64_t bytes, int folder, struct err *err)
+{
+	AUTO(join_done) struct join j = { .pages = -1, .memory = -1 };
+
+	if (join_open(&j, folder, err) < 0)
+		return -1;
+	if (ftruncate(j.memory, (off_t)bytes) < 0)
+		return err_set(err, ERR_INTERNAL, errno, "size the memory");
+	return join_all(&j, 0, folder, err);
 }

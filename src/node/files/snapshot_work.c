@@ -107,8 +107,8 @@ static int check_files(const struct files_work *w, const struct manifest *m, str
 	if (o->state >= 0 &&
 	    files_work_compare(o->state, &m->files[MANIFEST_STATE_FILE], "state", true, err) < 0)
 		return -1;
-	if (files_work_compare(o->memory, &m->files[MANIFEST_MEMORY_FILE], "memory", all, err) <
-		    0 ||
+	if ((o->memory >= 0 && files_work_compare(o->memory, &m->files[MANIFEST_MEMORY_FILE],
+						  "memory", all, err) < 0) ||
 	    check_layers(w, m, err) < 0)
 		return -1;
 	return files_work_compare(o->layers[o->n_layers - 1], &m->files[MANIFEST_OVERLAY_FILE],
@@ -130,23 +130,33 @@ static int check_sums(struct files_work *w, const struct manifest *m, struct err
 		w->opened.base_sums, sums);
 }
 
+/* Of one whose memory is of zeros, neither it nor the state is of use. */
+static int open_memory(struct files_work *w, int folder, bool with_state, struct err *err)
+{
+	struct files_opened *o = &w->opened;
+
+	if (w->order.blank_mib)
+		return 0;
+	o->memory = folder_open(folder, "memory", O_RDONLY, 0, err);
+	if (o->memory < 0 && err->sys == ENOENT)
+		return err_set(err, ERR_INVALID, ENOENT, "snapshot %s has no memory: it only boots",
+			       w->order.snapshot_id);
+	if (o->memory < 0 || !with_state)
+		return o->memory < 0 ? -1 : 0;
+	o->state = folder_open(folder, "state", O_RDONLY, 0, err);
+	return o->state < 0 ? -1 : 0;
+}
+
 int snapshot_work_open(struct files_work *w, bool with_state, struct err *err)
 {
 	AUTO(auto_close) int folder = open_below(w, err);
-	struct files_opened *o = &w->opened;
 	bool loads = w->order.verb == FILES_MAKE || w->order.verb == FILES_LOAD;
 	struct manifest m;
 
-	if (folder < 0)
+	if (folder < 0 || open_memory(w, folder, with_state && loads, err) < 0)
 		return -1;
-	o->memory = folder_open(folder, "memory", O_RDONLY, 0, err);
-	if (o->memory < 0 || !loads)
-		return o->memory < 0 ? -1 : 0;
-	if (with_state) {
-		o->state = folder_open(folder, "state", O_RDONLY, 0, err);
-		if (o->state < 0)
-			return -1;
-	}
+	if (!loads)
+		return 0;
 	/* one that boots from its disk does not mind what the memory was saved with */
 	if ((w->order.memory && files_work_check_host(w, folder, err) < 0) ||
 	    template_manifest_read(folder, &m, err) < 0 || open_layers(w, folder, err) < 0 ||
@@ -179,9 +189,11 @@ static int check_room(const struct files_work *w, int memory, struct err *err)
 
 	if (source < 0)
 		return -1;
-	if (fstat(memory, &st) < 0)
+	bytes = allocated(source, "disk");
+	if (memory >= 0 && fstat(memory, &st) < 0)
 		return err_set(err, ERR_INTERNAL, errno, "look at the memory below");
-	bytes = (uint64_t)st.st_blocks * 512 + allocated(source, "disk");
+	if (memory >= 0)
+		bytes += (uint64_t)st.st_blocks * 512;
 	return lost_disks_room(w->root, w->reserve_mib, w->order.need_mib + bytes / (1024 * 1024),
 			       err);
 }
@@ -190,15 +202,26 @@ static int check_room(const struct files_work *w, int memory, struct err *err)
 static int check_below(struct files_work *w, struct err *err)
 {
 	AUTO(auto_close) int below = -1;
+	bool memory = w->order.memory && !w->order.blank_mib;
 	struct manifest m;
 
 	if (!w->order.snapshot_id[0])
-		return files_base_check(w, w->order.base_sums, FILES_NEED_DISK | FILES_NEED_MEMORY,
-					err);
+		return files_base_check(w, w->order.base_sums,
+					FILES_NEED_DISK | (memory ? FILES_NEED_MEMORY : 0), err);
 	below = open_below(w, err);
 	if (below < 0 || template_manifest_read(below, &m, err) < 0 || check_sums(w, &m, err) < 0)
 		return -1;
 	return files_base_check(w, manifest_sums(&m), FILES_NEED_DISK, err);
+}
+
+static int open_source_memory(struct files_work *w, struct err *err)
+{
+	if (!w->order.memory)
+		return 0;
+	if (w->order.blank_mib)
+		return files_work_blank(w, err);
+	w->opened.memory = memory_below(w, err);
+	return w->opened.memory < 0 ? -1 : 0;
 }
 
 /* Opens the memory below, too. */
@@ -206,8 +229,7 @@ static int make_folder(struct files_work *w, struct err *err)
 {
 	char name[NAME_SIZE];
 
-	w->opened.memory = memory_below(w, err);
-	if (w->opened.memory < 0 || check_room(w, w->opened.memory, err) < 0 ||
+	if (open_source_memory(w, err) < 0 || check_room(w, w->opened.memory, err) < 0 ||
 	    check_below(w, err) < 0)
 		return -1;
 	new_name(w, name);
@@ -236,6 +258,8 @@ static int make(struct files_work *w, struct err *err)
 	folder = make_folder(w, err);
 	if (folder < 0 || files_work_mark(w, err) < 0)
 		return -1;
+	if (!w->order.memory)
+		return make_disk(w, folder, err);
 	o->pages = folder_open(folder, "pages", flags, 0600, err);
 	if (o->pages < 0)
 		return -1;
@@ -365,9 +389,10 @@ static int describe(struct files_work *w, int folder, struct err *err)
 	if (w->order.booted)
 		host_copy(&m.made_with, &w->order.host);
 	manifest_time(clock_wall_ns(), m.created);
+	m.files[MANIFEST_MEMORY_FILE] = m.files[MANIFEST_STATE_FILE] = (struct checksum){ 0 };
 	if (describe_layers(w, &m, err) < 0 ||
-	    seal(folder, "memory", &m.files[MANIFEST_MEMORY_FILE], err) < 0 ||
-	    seal(folder, "state", &m.files[MANIFEST_STATE_FILE], err) < 0 ||
+	    (w->order.memory && (seal(folder, "memory", &m.files[MANIFEST_MEMORY_FILE], err) < 0 ||
+				 seal(folder, "state", &m.files[MANIFEST_STATE_FILE], err) < 0)) ||
 	    seal(folder, layer, &m.files[MANIFEST_OVERLAY_FILE], err) < 0)
 		return -1;
 	w->opened.base_sums = manifest_sums(&m);
@@ -376,8 +401,13 @@ static int describe(struct files_work *w, int folder, struct err *err)
 
 static int join_memory(struct files_work *w, int folder, struct err *err)
 {
-	AUTO(auto_close) int below = memory_below(w, err);
+	AUTO(auto_close) int below = -1;
 
+	if (!w->order.memory)
+		return 0;
+	if (w->order.blank_mib)
+		return snapshot_join_blank((uint64_t)w->order.blank_mib << 20, folder, err);
+	below = memory_below(w, err);
 	return below < 0 ? -1 : snapshot_join(below, sums_memory(w->order.base_sums), folder, err);
 }
 

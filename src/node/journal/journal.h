@@ -38,6 +38,7 @@ struct journal_row {
 					* is sandbox.template_id; empty: no snapshot */
 	uint64_t base_sums; /* manifest_sums() of what it was made of, template or snapshot; 0: not
 			     * known, of a row of schema 4 */
+	uint32_t blank;     /* 1: its memory was mapped from zeros, not from what it was made of */
 	enum journal_state state;
 	uint32_t slot;
 	char *text;  /* JSON, NUL-terminated; may be NULL. Borrowed by calls, see each */

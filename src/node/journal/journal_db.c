@@ -50,6 +50,7 @@ static const struct column columns[] = {
 	MEMBER("traffic_token", COL_TEXT, sandbox.traffic_token),
 	MEMBER("token", COL_TEXT, token),
 	MEMBER("base_sums", COL_U64, base_sums),
+	MEMBER("blank", COL_U32, blank),
 	MEMBER("text", COL_LONG, text),
 	MEMBER("known", COL_LONG, known),
 #undef MEMBER
@@ -101,6 +102,9 @@ static const char *const migrations[] = {
 	 "ALTER TABLE sandbox ADD COLUMN base_sums INTEGER NOT NULL DEFAULT 0;"
 	 "ALTER TABLE snapshot ADD COLUMN base_sums INTEGER NOT NULL DEFAULT 0"),
 	"ALTER TABLE sandbox ADD COLUMN disk_crc INTEGER NOT NULL DEFAULT 0",
+	("ALTER TABLE snapshot ADD COLUMN kind INTEGER NOT NULL DEFAULT 0;"
+	 "ALTER TABLE snapshot ADD COLUMN key TEXT NOT NULL DEFAULT '';"
+	 "ALTER TABLE sandbox ADD COLUMN blank INTEGER NOT NULL DEFAULT 0"),
 };
 static_assert(COUNT(migrations) == JOURNAL_SCHEMA, "a change of the tables is a migration");
 

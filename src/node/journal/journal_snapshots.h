@@ -3,6 +3,14 @@
 
 #include "node/journal/journal.h"
 
+/* The order is written to disk: only ever add at the end. */
+enum journal_kind {
+	JOURNAL_SNAPSHOT, /* somebody's, or of a fork */
+	JOURNAL_STEP,     /* of a build: the disk after one instruction, without a memory */
+	JOURNAL_BUILD,    /* of a build: its end */
+	JOURNAL_KINDS,
+};
+
 struct journal_snapshot {
 	char id[NODE_ID_MAX + 1];
 	char team[NODE_ID_MAX + 1];
@@ -20,7 +28,9 @@ struct journal_snapshot {
 	uint64_t base_sums; /* manifest_sums() of it: what those made of it differ from; 0: not
 			     * known */
 	uint32_t hidden; /* 1: nobody may ask for it; it goes with the last that was made of it */
-	char *known;     /* what its source knew of names, JSON; NULL: nothing. Borrowed by calls */
+	uint32_t kind;   /* enum journal_kind */
+	char key[NODE_ID_MAX + 1]; /* JOURNAL_STEP: by which a later build finds it; else empty */
+	char *known; /* what its source knew of names, JSON; NULL: nothing. Borrowed by calls */
 };
 
 /* Insert or replace, durable. Failure (-1): on_done will not come. */

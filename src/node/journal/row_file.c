@@ -215,7 +215,8 @@ int row_get_snapshot(struct bytes in, struct journal_snapshot *ret, struct err *
 {
 	if (get(&snapshot_rows, in, (char *)ret, err) < 0)
 		return -1;
-	if (folder_name_ok(ret->id, sizeof(ret->id)) && ret->hidden <= 1)
+	if (folder_name_ok(ret->id, sizeof(ret->id)) && ret->hidden <= 1 &&
+	    ret->kind < JOURNAL_KINDS)
 		return 0;
 	row_done_snapshot(ret);
 	return bad(err, "a value is not possible");

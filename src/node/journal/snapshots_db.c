@@ -17,7 +17,8 @@ static const struct column columns[] = {
 	MEMBER(source), MEMBER(name),       MEMBER(tag),          MEMBER(control_token),
 	MEMBER(token),  MEMBER(created_ns), MEMBER(memory_bytes), MEMBER(disk_bytes),
 	MEMBER(vcpus),  MEMBER(memory_mib), MEMBER(disk_mib),     MEMBER(layers),
-	MEMBER(hidden), MEMBER(base_sums),  LONG(known),
+	MEMBER(hidden), MEMBER(base_sums),  MEMBER(kind),         MEMBER(key),
+	LONG(known),
 #undef LONG
 #undef MEMBER
 #undef SIZE

@@ -146,7 +146,7 @@ static void begin(struct sandbox *s, struct door_asked *a, const struct node_req
 	struct err err;
 
 	err_set(&err, ERR_EXHAUSTED, ENOMEM, "a fork");
-	if (f && taking_begin(s, NULL, &f->taking, &err) == 0)
+	if (f && taking_begin(s, &(struct taking_spec){ 0 }, &f->taking, &err) == 0)
 		return;
 	if (f)
 		fork_free(f);

@@ -52,6 +52,7 @@ struct pausing {
 };
 
 static void start_copier(struct pausing *p, struct files_opened *got);
+static void ask_sockets(struct pausing *p);
 
 static struct pausing *of_save(struct save_user *u)
 {
@@ -391,7 +392,10 @@ static void on_disk_opened(struct disk_copy *d, const struct err *err)
 		return;
 	}
 	close(take_fd(&p->opened.disk));
-	start_copier(p, &p->opened);
+	if (p->memory)
+		start_copier(p, &p->opened);
+	else
+		ask_sockets(p);
 }
 
 static void open_disk_copy(struct pausing *p, struct files_opened *got)
@@ -457,7 +461,7 @@ static void begin_save(struct pausing *p, int socket)
 					.agent = s->node->agent,
 					.control_token = s->control_token,
 					.save_file = WARDEN_SAVE_FILE,
-					.base_crc = sums_memory(s->base_sums),
+					.base_crc = sandbox_base_crc(s),
 					.must_freeze = p->taking,
 					.disk_only = !p->memory };
 	struct err err;
@@ -660,12 +664,13 @@ void pause_begin(struct sandbox *s, struct door_asked *asked, bool memory)
 	step("pause.asked");
 }
 
-int pause_for_copy(struct sandbox *s, struct taking *t, struct err *err)
+int pause_for_copy(struct sandbox *s, struct taking *t, bool memory, struct err *err)
 {
 	struct pausing *p = start(s, err);
 
 	if (!p)
 		return -1;
 	p->taking = t;
+	p->memory = memory;
 	return 0;
 }

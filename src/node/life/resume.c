@@ -381,7 +381,7 @@ void resume_apply(struct sandbox *s)
 	const struct apply_spec spec = { .id = s->info.id,
 					 .pages = take_fd(&r->got.pages),
 					 .memory = take_fd(&r->got.memory),
-					 .base_crc = sums_memory(s->base_sums) };
+					 .base_crc = sandbox_base_crc(s) };
 
 	if (apply_start(&r->apply, s->node->loop, &s->node->warden, &spec, on_applied, &err) < 0)
 		fail(r, &err);
@@ -395,7 +395,7 @@ size_t resume_fds(struct sandbox *s, int *fds, uint32_t *ret_flags)
 
 	fds[WARDEN_FD_OVERLAY] = take_fd(&r->got.disk);
 	*ret_flags = r->memory ? 0 : (uint32_t)WARDEN_BOOT;
-	if (s->snapshot) {
+	if (s->snapshot || s->blank) {
 		int memory = fcntl(r->got.memory, F_DUPFD_CLOEXEC, 0); /* its pages come later */
 		size_t n = 1 + files_opened_give(&r->got, fds + 1);
 
@@ -433,7 +433,7 @@ static void on_files(struct files_call *c, struct files_opened *got, const struc
 	s->base_sums = got->base_sums; /* it had none: of a row of before */
 	r->got = *got;
 	*got = FILES_NONE;
-	if (s->snapshot)
+	if (s->snapshot && !s->blank)
 		s->snapshot->verified = true;
 	if (read_disk(r, &failed) < 0)
 		fail(r, &failed);
@@ -453,7 +453,7 @@ static void load_files(struct resuming *r)
 	o.memory = r->memory;
 	o.state_crc = s->state_crc;
 	o.disk_crc = s->disk_crc;
-	base_facts_here(s->node, &o.here);
+	base_facts_sized(s->node, s->info.vcpus, s->info.memory_mib, &o.here);
 	if (r->here)
 		*r->here = o.here;
 	s->facts = s->node->warden.facts_number;

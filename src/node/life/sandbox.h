@@ -69,9 +69,10 @@ struct sandbox {
 	struct create *create; /* whose it becomes; NULL: nobody's, or done */
 	uint32_t slot, rehearsals;
 	bool for_pool, started; /* nobody waited when it was begun; warden may have its VM */
-	bool boots, marked; /* of its snapshot's disk alone; maybe frozen, see files_is_marked() */
-	bool awaits_look;   /* adopted, PARKING: has it a VM? */
-	uint64_t seen, facts; /* by which look at warden's list; by which facts it was checked */
+	bool blank;             /* its memory was mapped from zeros: files_order.blank_mib */
+	bool boots, marked;     /* of the disk alone; maybe frozen, see files_is_marked() */
+	bool awaits_look;       /* adopted, PARKING: has it a VM? */
+	uint64_t seen, facts;   /* by which look at warden's list; by which facts it was checked */
 	struct absent absent;
 	struct journal_write write;
 	struct files_call files;

@@ -17,6 +17,7 @@ static int make_row(const struct sandbox *s, enum journal_state state, struct jo
 				     .disk_crc = state == JOURNAL_PAUSED ? s->disk_crc : 0,
 				     .saved_bytes = s->saved_bytes,
 				     .base_sums = s->base_sums,
+				     .blank = s->blank,
 				     .run_boot_ns = s->lease.run_ns,
 				     .end_boot_ns = s->lease.end_ns };
 	if (host_text_join(s->text, s->env, s->host, &ret->text, err) < 0)

@@ -1,6 +1,7 @@
 /* snapshot_take.c - from copied files to a snapshot that others may be made of. */
 #include "node/life/snapshot_take.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <inttypes.h>
 
@@ -12,6 +13,7 @@
 #include "node/life/pause.h"
 #include "node/life/requests.h"
 #include "node/life/requests_paused.h"
+#include "node/life/snapshot_steps.h"
 #include "node/life/step.h"
 #include "node/life/deferred.h"
 #include "vm/disk_copy.h"
@@ -22,6 +24,7 @@ struct taking {
 	struct journal_snapshot row;
 	struct snapshot *below; /* held: its source may end meanwhile. NULL: the template */
 	uint64_t base_sums;     /* of what its source was made of */
+	uint32_t blank_mib;     /* so much of its memory was mapped from zeros */
 	bool booted;            /* its source was, on `host` */
 	struct manifest_facts host;
 	struct sandbox *source; /* while QEMU copies its disk; else NULL */
@@ -131,6 +134,8 @@ static void on_noted(struct journal_write *w, const struct err *failed)
 		 (uint64_t)((clock_mono_ns() - t->asked_ns) / NSEC_PER_MSEC));
 	taking_free(t);
 	snapshots_rename_older(p);
+	if (p->row.kind == JOURNAL_STEP)
+		snapshots_trim_steps(p);
 	u->on_taken(u, p, NULL);
 }
 
@@ -246,7 +251,9 @@ void taking_order(const struct taking *t, enum files_verb verb, struct files_ord
 {
 	bool of_sandbox = verb == FILES_SNAP_OPEN || verb == FILES_SNAP_PAUSED;
 
-	*ret = (struct files_order){ .verb = verb, .memory = true };
+	*ret = (struct files_order){ .verb = verb,
+				     .memory = t->row.kind != JOURNAL_STEP,
+				     .blank_mib = t->blank_mib };
 	memcpy(ret->id, of_sandbox ? t->row.source : t->row.id, sizeof(ret->id));
 	memcpy(ret->template_id, t->row.base_id, sizeof(ret->template_id));
 	if (t->below)
@@ -259,10 +266,25 @@ void taking_order(const struct taking *t, enum files_verb verb, struct files_ord
 	ret->host = t->host;
 }
 
-static void describe(struct taking *t, const struct sandbox *s, const struct node_request *rq)
+static void describe_host(struct taking *t, const struct sandbox *s)
 {
+	t->base_sums = s->base_sums;
+	t->blank_mib = s->blank ? s->info.memory_mib : 0;
+	t->booted = s->host != NULL;
+	if (!s->host)
+		return;
+	t->host = *s->host;
+	t->host.vcpus = s->info.vcpus;
+	t->host.memory_mib = s->info.memory_mib;
+}
+
+static void describe(struct taking *t, const struct sandbox *s, const struct taking_spec *spec)
+{
+	const struct node_request *rq = spec->name;
 	struct journal_snapshot *r = &t->row;
 
+	r->kind = spec->kind;
+	snprintf(r->key, sizeof(r->key), "%s", spec->key ? spec->key : "");
 	random_name(r->id, SNAPSHOT_ID_LENGTH);
 	memcpy(r->team, s->info.team, sizeof(r->team));
 	memcpy(r->base_id, s->base_id, sizeof(r->base_id));
@@ -281,12 +303,9 @@ static void describe(struct taking *t, const struct sandbox *s, const struct nod
 	t->flat = s->state != SANDBOX_PAUSED && r->layers > s->node->set[SET_LAYERS_MAX].number;
 	if (t->flat)
 		r->layers = 1;
-	r->hidden = !rq;
+	r->hidden = spec->kind == JOURNAL_SNAPSHOT && !rq;
 	set_known(t, s->network.known);
-	t->base_sums = s->base_sums;
-	t->booted = s->host != NULL;
-	if (s->host)
-		t->host = *s->host;
+	describe_host(t, s);
 	if (!s->snapshot)
 		return;
 	t->below = snapshot_hold(s->snapshot);
@@ -318,12 +337,21 @@ static int copy_paused(struct sandbox *s, struct taking *t, struct err *err)
 	return files_ask(t->node->files, &t->files, &o, on_paused_copied, err);
 }
 
-int taking_begin(struct sandbox *s, const struct node_request *rq, struct taking_user *u,
+static int copy(struct sandbox *s, struct taking *t, struct err *err)
+{
+	if (s->state == SANDBOX_PAUSED)
+		return copy_paused(s, t, err);
+	return pause_for_copy(s, t, t->row.kind != JOURNAL_STEP, err);
+}
+
+int taking_begin(struct sandbox *s, const struct taking_spec *spec, struct taking_user *u,
 		 struct err *err)
 {
 	struct node *n = s->node;
 	struct taking *t;
 
+	assert(s->state == SANDBOX_RUNNING ||
+	       (s->state == SANDBOX_PAUSED && spec->kind != JOURNAL_STEP));
 	if (s->state == SANDBOX_PAUSED && s->snapshot &&
 	    s->snapshot->row.layers >= WARDEN_LAYERS_MAX)
 		return err_set(err, ERR_INVALID, 0,
@@ -337,9 +365,9 @@ int taking_begin(struct sandbox *s, const struct node_request *rq, struct taking
 	if (!t)
 		return err_set(err, ERR_EXHAUSTED, ENOMEM, "a snapshot");
 	*t = (struct taking){ .node = n, .user = u, .asked_ns = clock_mono_ns() };
-	describe(t, s, rq);
+	describe(t, s, spec);
 	list_add(&n->takings, t);
-	if ((s->state == SANDBOX_PAUSED ? copy_paused : pause_for_copy)(s, t, err) < 0) {
+	if (copy(s, t, err) < 0) {
 		taking_free(t);
 		return -1;
 	}
@@ -376,7 +404,7 @@ static void take(struct sandbox *s, struct door_asked *a, const struct node_requ
 		return;
 	}
 	*q = (struct snapshot_asked){ { on_taken }, s->node, a };
-	if (taking_begin(s, rq, &q->user, &err) < 0) {
+	if (taking_begin(s, &(struct taking_spec){ .name = rq }, &q->user, &err) < 0) {
 		free(q);
 		door_refuse(a, &err);
 	}

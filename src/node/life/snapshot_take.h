@@ -6,6 +6,9 @@
  *
  * Up to "it goes on" it is pause.c's; the rest is the taking's alone. A disk that would have more
  * than `layers_max` layers is written as one: nobody stops for that.
+ *
+ * Of a step of a build there is no memory: the guest has written its disk back, and stops only for
+ * the copy of that to begin.
  */
 #pragma once
 
@@ -18,9 +21,14 @@ struct taking_user {
 	void (*on_taken)(struct taking_user *u, struct snapshot *p, const struct err *err);
 };
 
-/* Of a RUNNING one, or of a PAUSED one with its memory, which stays so. `rq` names it; NULL: it is
- * for a fork, and hidden. Failure (-1): nothing follows. */
-int taking_begin(struct sandbox *s, const struct node_request *rq, struct taking_user *u,
+struct taking_spec {                     /* borrowed for the call */
+	enum journal_kind kind;          /* JOURNAL_STEP: its disk alone, written back */
+	const struct node_request *name; /* JOURNAL_SNAPSHOT; NULL: for a fork, and hidden */
+	const char *key;                 /* JOURNAL_STEP, at most NODE_ID_MAX */
+};
+/* Of a RUNNING one, or of a PAUSED one with its memory, which stays so and is no step. Failure
+ * (-1): nothing follows. */
+int taking_begin(struct sandbox *s, const struct taking_spec *spec, struct taking_user *u,
 		 struct err *err) NODISCARD;
 void takings_close(struct node *n);                           /* at node's own end */
 bool takings_need(const struct node *n, const char *base_id); /* is any made on this template? */

@@ -22,6 +22,7 @@ struct snapshot *snapshots_add(struct node *n, const struct journal_snapshot *ro
 		return NULL;
 	p->node = n;
 	p->row = *row;
+	p->used_ns = row->created_ns;
 	p->row.known = row->known ? strdup(row->known) : NULL; /* it can do without */
 	list_add(&n->snapshots.all, p);
 	n->snapshots.n++;
@@ -95,7 +96,8 @@ struct snapshot *snapshots_find(struct node *n, const char *team, const char *na
 	bool known = base_is(n, name);
 
 	for (struct snapshot *p = n->snapshots.all; p; p = p->next) {
-		if (p->going || p->row.hidden || (team[0] && strcmp(p->row.team, team) != 0))
+		if (p->going || p->row.hidden || p->row.kind != JOURNAL_SNAPSHOT ||
+		    (team[0] && strcmp(p->row.team, team) != 0))
 			continue;
 		if (is_it(p, name, tag))
 			return has_files(p, err) ? p : NULL;
@@ -146,6 +148,15 @@ static void take_away(struct snapshot *p)
 	if (journal_remove_snapshot(p->node->journal, &p->write, p->row.id, on_row_removed, &err) <
 	    0)
 		on_row_removed(&p->write, &err);
+}
+
+int snapshot_remove(struct snapshot *p, struct err *err)
+{
+	if (p->users > 0 || p->lost || p->missing)
+		return err_set(err, ERR_INVALID, 0, "snapshot %s is in use", p->row.id);
+	if (!p->going)
+		take_away(p);
+	return 0;
 }
 
 struct snapshot *snapshot_hold(struct snapshot *p)
@@ -224,6 +235,8 @@ static int load_one(const struct journal_snapshot *row, void *context, struct er
 		return err_set(err, ERR_INVALID, 0, "its id may be no folder's name");
 	if (row->layers > WARDEN_LAYERS_MAX)
 		return err_set(err, ERR_INVALID, 0, "it has %u layers", row->layers);
+	if (row->kind >= JOURNAL_KINDS)
+		return err_set(err, ERR_INVALID, 0, "it is of kind %u", row->kind);
 	p = snapshots_add(n, row);
 	if (!p)
 		return err_set(err, ERR_EXHAUSTED, ENOMEM, "no memory to load it");
@@ -305,7 +318,11 @@ static json_t *why_kept(const struct snapshot *p)
 	json_t *all = json_array();
 	size_t known;
 
-	if (!p->row.hidden && p->row.name[0])
+	if (p->row.kind != JOURNAL_SNAPSHOT)
+		say(all, json_string(p->row.kind == JOURNAL_STEP
+					     ? "later builds of its team may begin with it"
+					     : "it is the end of a build"));
+	else if (!p->row.hidden && p->row.name[0])
 		say(all, json_sprintf("it is %s:%s of its team, until that is deleted", p->row.name,
 				      p->row.tag));
 	else if (!p->row.hidden)
@@ -328,26 +345,29 @@ static json_t *why_kept(const struct snapshot *p)
 static json_t *snapshot_json(const struct snapshot *p)
 {
 	const struct journal_snapshot *r = &p->row;
+	static const char *const kinds[] = { "snapshot", "step", "build" };
 	char created[32], at[RFC3339_SIZE];
+
+	static_assert(COUNT(kinds) == JOURNAL_KINDS, "a kind without a name");
 
 	rfc3339_put(r->created_ns, 6, at);
 	snprintf(created, sizeof(created), "%" PRIu64, r->created_ns);
 	return json_pack("{s:s, s:s, s:s, s:s, s:s, s:s, s:s, s:s, s:s, s:I, s:I, s:I, s:I, s:b, "
-			 "s:b, s:o, s:o}",
+			 "s:b, s:s, s:o, s:o}",
 			 "snapshotID", r->id, "teamID", r->team, "name", r->name, "tag", r->tag,
 			 "sandboxID", r->source, "parentID", r->parent, "baseID", r->base_id,
 			 "createdNs", created, "createdAt", at, "memoryBytes",
 			 (json_int_t)r->memory_bytes, "diskBytes", (json_int_t)r->disk_bytes,
 			 "layers", (json_int_t)r->layers, "sandboxes", (json_int_t)p->users,
-			 "hidden", (int)r->hidden, "missing", (int)p->missing, "keptBy", kept_by(p),
-			 "why", why_kept(p));
+			 "hidden", (int)r->hidden, "missing", (int)p->missing, "kind",
+			 kinds[r->kind], "keptBy", kept_by(p), "why", why_kept(p));
 }
 
 static bool is_wanted(const struct snapshot *p, const struct node_request *rq)
 {
 	const struct journal_snapshot *r = &p->row;
 
-	if (p->going || (r->hidden && rq->team[0]) ||
+	if (p->going || ((r->hidden || r->kind != JOURNAL_SNAPSHOT) && rq->team[0]) ||
 	    (rq->after_ns && r->created_ns >= rq->after_ns))
 		return false;
 	return (!rq->team[0] || strcmp(r->team, rq->team) == 0) &&

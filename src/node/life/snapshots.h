@@ -29,12 +29,13 @@ enum {
 struct snapshot {
 	struct node *node;
 	struct journal_snapshot row;
-	size_t users;   /* sandboxes made of it, and whoever wants to make one */
-	size_t readers; /* of those: snapshots that are being made, and read its files */
-	bool verified;  /* its files were read and are what its manifest says */
-	bool going;     /* it is being removed */
-	bool missing;   /* its folder was not there when it was looked for */
-	bool lost;      /* what lies in lost/ was made of it, or may be: not looked at yet */
+	size_t users;     /* sandboxes made of it, and whoever wants to make one */
+	size_t readers;   /* of those: snapshots that are being made, and read its files */
+	bool verified;    /* its files were read and are what its manifest says */
+	bool going;       /* it is being removed */
+	uint64_t used_ns; /* JOURNAL_STEP: when it was last made or found; only since node began */
+	bool missing;     /* its folder was not there when it was looked for */
+	bool lost;        /* what lies in lost/ was made of it, or may be: not looked at yet */
 	struct journal_write write;
 	struct door_asked *asked; /* who wants it gone; NULL: nobody */
 	struct snapshot *next, **prev, *bucket_next;
@@ -54,8 +55,8 @@ struct lost_list;
 void snapshots_sweep(struct node *n, const struct lost_list *lost);
 void snapshots_close(struct node *n);
 
-/* Of `team`, by its id or its name; `tag` may be empty. NULL: *err; ERR_NO_FILES: it has a row and
- * no folder, which may be on a disk that is not there yet. */
+/* Of `team`, by its id or its name; none of a build; `tag` may be empty. NULL: *err; ERR_NO_FILES:
+ * it has a row and no folder, which may be on a disk that is not there yet. */
 struct snapshot *snapshots_find(struct node *n, const char *team, const char *name, const char *tag,
 				struct err *err);
 struct snapshot *snapshots_by_id(const struct node *n, const char *id); /* NULL: none */
@@ -63,6 +64,8 @@ bool snapshots_need(const struct node *n, const char *base_id); /* is any made o
 
 struct snapshot *snapshot_hold(struct snapshot *p);
 void snapshot_release(struct snapshot *p); /* NULL is fine. May remove it, if it is hidden */
+/* Row and folder go. -1: something uses it, or it is not known whether: *err. */
+int snapshot_remove(struct snapshot *p, struct err *err) NODISCARD;
 /* A new one, in the table; its row is durable. NULL: no memory. */
 struct snapshot *snapshots_add(struct node *n, const struct journal_snapshot *row);
 /* It takes the name of an earlier one, which is then found by nobody. */

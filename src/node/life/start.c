@@ -35,9 +35,18 @@ void sandbox_files_order(const struct sandbox *s, enum files_verb verb, struct f
 	ret->generation = s->info.generation;
 	ret->base_sums = s->base_sums;
 	base_fill_order(s->node, ret);
+	ret->blank_mib = s->blank ? s->info.memory_mib : 0;
 	ret->booted = s->host != NULL;
-	if (s->host)
-		ret->host = *s->host;
+	if (!s->host)
+		return;
+	ret->host = *s->host; /* what its row says of it has no sizes */
+	ret->host.vcpus = s->info.vcpus;
+	ret->host.memory_mib = s->info.memory_mib;
+}
+
+uint32_t sandbox_base_crc(const struct sandbox *s)
+{
+	return s->blank ? 0 : sums_memory(s->base_sums);
 }
 
 static void fail(struct sandbox *s, const struct err *why)
@@ -163,7 +172,7 @@ static size_t give_fds(struct sandbox *s, int *fds, uint32_t *ret_flags)
 		return resume_fds(s, fds, ret_flags);
 	*ret_flags = s->boots ? (uint32_t)WARDEN_BOOT : 0;
 	fds[WARDEN_FD_OVERLAY] = take_fd(&s->disk);
-	return s->snapshot ? 1 + files_opened_give(&s->below, fds + 1) : 1;
+	return s->snapshot || s->blank ? 1 + files_opened_give(&s->below, fds + 1) : 1;
 }
 
 static void launch(struct sandbox *s)
@@ -227,11 +236,13 @@ static void on_made(struct files_call *c, struct files_opened *got, const struct
 		return;
 	}
 	s->disk = take_fd(&got->disk);
-	if (s->snapshot) {
+	if (s->snapshot)
 		s->base_sums = got->base_sums;
+	if (s->snapshot && !s->blank) /* else its memory was not read */
+		s->snapshot->verified = true;
+	if (s->snapshot || s->blank) {
 		s->below = *got;
 		*got = FILES_NONE;
-		s->snapshot->verified = true;
 	}
 	step(STEP_OF(s, "files"));
 	steps_add(&s->machine.steps, "files");
@@ -254,7 +265,7 @@ static void on_noted(struct journal_write *w, const struct err *failed)
 	sandbox_enter(&s->node->table, s, SANDBOX_SLOT);
 	sandbox_files_order(s, FILES_MAKE, &o);
 	o.memory = !s->boots;
-	base_facts_here(s->node, &o.here);
+	base_facts_sized(s->node, s->info.vcpus, s->info.memory_mib, &o.here);
 	if (s->host)
 		*s->host = o.here;
 	s->facts = s->node->warden.facts_number;

@@ -12,5 +12,7 @@ struct sandbox *sandbox_begin(struct node *n, bool for_pool, struct err *err) NO
 /* A copy of the create's snapshot, for that create alone. NULL: *err. */
 struct sandbox *sandbox_begin_copy(struct node *n, struct create *c, struct err *err) NODISCARD;
 struct sandbox *sandbox_make(struct node *n, struct err *err) NODISCARD; /* in no table yet */
+/* CRC-32C of the memory that its own was mapped from; 0: not known, or of zeros. */
+uint32_t sandbox_base_crc(const struct sandbox *s);
 /* What is to be done with its files. */
 void sandbox_files_order(const struct sandbox *s, enum files_verb verb, struct files_order *ret);

@@ -38,6 +38,7 @@ static void load_fields(struct sandbox *s, const struct journal_row *row)
 	s->disk_crc = row->disk_crc;
 	s->saved_bytes = row->saved_bytes;
 	s->base_sums = row->base_sums;
+	s->blank = row->blank;
 	memcpy(s->control_token, row->control_token, sizeof(s->control_token));
 	memcpy(s->key_id, row->key_id, sizeof(s->key_id));
 	memcpy(s->machine_id, row->machine_id, sizeof(s->machine_id));

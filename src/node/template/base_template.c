@@ -36,6 +36,13 @@ void base_facts_here(const struct node *n, struct manifest_facts *ret)
 	template_facts(&n->warden.facts, &n->sizes, ret);
 }
 
+void base_facts_sized(const struct node *n, uint32_t vcpus, uint32_t memory_mib,
+		      struct manifest_facts *ret)
+{
+	base_facts_here(n, ret);
+	template_facts_resize(ret, vcpus, memory_mib);
+}
+
 /* --- ready -------------------------------------------------------------------------------- */
 
 static void ready(struct node *n)

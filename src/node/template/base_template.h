@@ -71,6 +71,8 @@ void base_look_again(struct node *n, const char *why); /* what it is made of has
 
 /* What a snapshot must fit to be loaded here. All zero before warden was reached. */
 void base_facts_here(const struct node *n, struct manifest_facts *ret);
+void base_facts_sized(const struct node *n, uint32_t vcpus, uint32_t memory_mib,
+		      struct manifest_facts *ret);         /* the same, of a VM of these sizes */
 bool base_is(const struct node *n, const char *name);      /* its alias, or any id of its inputs */
 bool base_builds(const struct node *n, const char *vm_id); /* is that the VM of its build? */
 /* The text of NODE_TEMPLATES, appended. */

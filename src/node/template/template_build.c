@@ -8,6 +8,8 @@
 
 #include "base/clock.h"
 
+enum { SIZES_MAX = 64 };
+
 struct template_build {
 	struct template_build_spec spec;
 	struct template_build_user *user;
@@ -332,6 +334,25 @@ void template_facts(const struct warden_facts *f, const struct warden_sizes *s,
 	snprintf(ret->accel, sizeof(ret->accel), "%.*s", (int)sizeof(f->accel) - 1, f->accel);
 	snprintf(ret->arguments, sizeof(ret->arguments), "%.*s", (int)sizeof(f->arguments) - 1,
 		 f->arguments);
+}
+
+/* Where the sizes are not found the arguments stay as they are, and fit nothing of other sizes. */
+void template_facts_resize(struct manifest_facts *f, uint32_t vcpus, uint32_t memory_mib)
+{
+	char was[SIZES_MAX], is[SIZES_MAX], rest[sizeof(f->arguments)];
+	char *at;
+	size_t room;
+
+	snprintf(was, sizeof(was), " " WARDEN_SIZES_TEXT " ", f->vcpus, f->memory_mib);
+	snprintf(is, sizeof(is), " " WARDEN_SIZES_TEXT " ", vcpus, memory_mib);
+	f->vcpus = vcpus;
+	f->memory_mib = memory_mib;
+	at = strstr(f->arguments, was);
+	if (!at)
+		return;
+	snprintf(rest, sizeof(rest), "%s", at + strlen(was));
+	room = sizeof(f->arguments) - (size_t)(at - f->arguments);
+	snprintf(at, room, "%s%s", is, rest);
 }
 
 /* --- the beginning ------------------------------------------------------------------------ */

@@ -26,9 +26,11 @@ struct template_build_spec {
 	int kernel, disk;                          /* taken */
 };
 
-/* What a template is made with here, in words of its manifest. */
+/* What a template is made with here, in words of its manifest. `s`: for which warden told them. */
 void template_facts(const struct warden_facts *f, const struct warden_sizes *s,
 		    struct manifest_facts *ret);
+/* The same of a VM with other sizes. */
+void template_facts_resize(struct manifest_facts *f, uint32_t vcpus, uint32_t memory_mib);
 
 struct template_build; /* one build */
 struct template_build_user;

@@ -1,0 +1,15 @@
+/* snapshot_steps.h - steps of builds: found again by their keys, and how many are kept.
+ *
+ * A step is what a later build may begin with. Nobody needs it: the one that was not used for the
+ * longest time goes first.
+ */
+#pragma once
+
+#include "node/life/snapshots.h"
+
+enum { STEPS_TEAM_PART = 2 }; /* of the setting steps_mib one team has this part at most: a half */
+
+/* Of `team`; NULL: none. It counts as used now. */
+struct snapshot *snapshots_by_key(struct node *n, const char *team, const char *key);
+/* `newest` was made: older ones that nothing uses go, until what is left may be kept. */
+void snapshots_trim_steps(const struct snapshot *newest);
