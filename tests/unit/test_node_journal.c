@@ -420,7 +420,7 @@ static void a_file_of_the_version_before_is_brought_up(void **state)
 {
 	static const char sql[] = "ALTER TABLE sandbox DROP COLUMN blank;"
 				  "ALTER TABLE snapshot DROP COLUMN kind;"
-				  "ALTER TABLE snapshot DROP COLUMN key;"
+				  "ALTER TABLE snapshot DROP COLUMN key; ALTER TABLE snapshot DROP COLUMN context;"
 				  "PRAGMA user_version = 6";
 	sqlite3 *db;
 

@@ -24,8 +24,7 @@ static void say(struct build_run *r, enum build_level level, const char *fmt, ..
 	n = vsnprintf(text, sizeof(text), fmt, ap);
 	va_end(ap);
 	if (n > 0)
-		build_log(r->build, level, r->name,
-			  bytes_head(bytes_str(text), sizeof(text) - 1));
+		build_log(r->build, level, r->name, bytes_head(bytes_str(text), sizeof(text) - 1));
 }
 
 static void say_line(struct build_run *r, const char *which, struct bytes line)

@@ -1,6 +1,7 @@
 /* build_run.h - one build, from its recipe to a snapshot that sandboxes are made of.
  *
- *	ground -> steps that are found -> a sandbox: step, step ... -> boot -> start, ready -> snapshot
+ *	ground -> steps that are found -> a sandbox: step, step ... -> boot -> start, ready ->
+ *snapshot
  *
  * The ground of a build is an image's, or what another build or `base` came to. The result of each
  * step is kept, so a later build begins with the last step that is the same. At the end the disk is
@@ -37,8 +38,8 @@ struct build_taking;
 
 struct build_run {
 	struct node *node;
-	struct build *build;        /* the catalog's, which stays until it is told the end */
-	char name[BUILD_NAME_MAX];  /* of what is done now, for its log and its failure */
+	struct build *build;       /* the catalog's, which stays until it is told the end */
+	char name[BUILD_NAME_MAX]; /* of what is done now, for its log and its failure */
 	struct recipe recipe;
 	struct build_context context;
 	char key[STEP_KEY_LENGTH + 1]; /* of what there is now */
@@ -55,10 +56,10 @@ struct build_run {
 	struct build_taking *taking; /* NULL: none under way */
 	struct output_lines out, said;
 	struct buf script;
-	struct bytes user;           /* of the command that is run */
-	bool logged;                 /* what it says goes to the log */
+	struct bytes user; /* of the command that is run */
+	bool logged;       /* what it says goes to the log */
 	build_run_next_fn *on_run;
-	bool is_start;               /* the dialled stream is for the start command */
+	bool is_start; /* the dialled stream is for the start command */
 	uint64_t ready_until_ms;
 	struct timer deadline, again;
 	void (*on_over)(struct build_run *r); /* the last call: it may be freed */

@@ -104,6 +104,7 @@ static const char *const migrations[] = {
 	"ALTER TABLE sandbox ADD COLUMN disk_crc INTEGER NOT NULL DEFAULT 0",
 	("ALTER TABLE snapshot ADD COLUMN kind INTEGER NOT NULL DEFAULT 0;"
 	 "ALTER TABLE snapshot ADD COLUMN key TEXT NOT NULL DEFAULT '';"
+	 "ALTER TABLE snapshot ADD COLUMN context TEXT;"
 	 "ALTER TABLE sandbox ADD COLUMN blank INTEGER NOT NULL DEFAULT 0"),
 };
 static_assert(COUNT(migrations) == JOURNAL_SCHEMA, "a change of the tables is a migration");

@@ -1,6 +1,7 @@
 /* journal_snapshots.c - the rows of snapshots are put, removed, read. */
 #include "node/journal/journal_snapshots.h"
 
+#include <errno.h>
 #include <stdio.h>
 
 #include "node/journal/journal_thread.h"
@@ -16,6 +17,11 @@ int journal_put_snapshot(struct journal *j, struct journal_write *w,
 		return -1;
 	job->snapshot = *row;
 	job->snapshot.known = row->known ? strdup(row->known) : NULL; /* it can do without */
+	job->snapshot.context = row->context ? strdup(row->context) : NULL;
+	if (!job->snapshot.context != !row->context) {
+		journal_job_free(job);
+		return err_set(err, ERR_EXHAUSTED, ENOMEM, "the row of a snapshot");
+	}
 	job->durable = true;
 	return journal_ask(j, job, w, on_done);
 }

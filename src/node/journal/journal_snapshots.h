@@ -31,6 +31,9 @@ struct journal_snapshot {
 	uint32_t kind;   /* enum journal_kind */
 	char key[NODE_ID_MAX + 1]; /* JOURNAL_STEP: by which a later build finds it; else empty */
 	char *known; /* what its source knew of names, JSON; NULL: nothing. Borrowed by calls */
+	/* What was built into it, for those made of it: build/build_context.h; NULL: nothing. The
+	 * same */
+	char *context;
 };
 
 /* Insert or replace, durable. Failure (-1): on_done will not come. */

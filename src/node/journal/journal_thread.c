@@ -33,6 +33,7 @@ void journal_job_free(struct journal_job *job)
 	free(job->row.text);
 	free(job->row.known);
 	free(job->snapshot.known);
+	free(job->snapshot.context);
 	free(job->found.all);
 	free(job);
 }

@@ -18,7 +18,7 @@ static const struct column columns[] = {
 	MEMBER(token),  MEMBER(created_ns), MEMBER(memory_bytes), MEMBER(disk_bytes),
 	MEMBER(vcpus),  MEMBER(memory_mib), MEMBER(disk_mib),     MEMBER(layers),
 	MEMBER(hidden), MEMBER(base_sums),  MEMBER(kind),         MEMBER(key),
-	LONG(known),
+	LONG(known),    LONG(context),
 #undef LONG
 #undef MEMBER
 #undef SIZE

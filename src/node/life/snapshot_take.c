@@ -62,6 +62,7 @@ static void taking_free(struct taking *t)
 	journal_write_cancel(&t->write);
 	list_remove(t);
 	free(t->row.known);
+	free(t->row.context);
 	explicit_bzero(&t->row, sizeof(t->row));
 	free(t);
 	if (below)
@@ -303,13 +304,22 @@ static void describe(struct taking *t, const struct sandbox *s, const struct tak
 	t->flat = s->state != SANDBOX_PAUSED && r->layers > s->node->set[SET_LAYERS_MAX].number;
 	if (t->flat)
 		r->layers = 1;
-	r->hidden = spec->kind == JOURNAL_SNAPSHOT && !rq;
+	r->hidden = (spec->kind == JOURNAL_SNAPSHOT && !rq) || spec->kind == JOURNAL_BUILD;
 	set_known(t, s->network.known);
 	describe_host(t, s);
 	if (!s->snapshot)
 		return;
 	t->below = snapshot_hold(s->snapshot);
 	t->below->readers++;
+}
+
+/* What was built into what it is a copy of was built into it, too. */
+static int describe_context(struct taking *t, const struct taking_spec *spec, struct err *err)
+{
+	const char *text = spec->context ? spec->context : t->below ? t->below->row.context : NULL;
+
+	t->row.context = text ? strdup(text) : NULL;
+	return !t->row.context == !text ? 0 : err_set(err, ERR_EXHAUSTED, ENOMEM, "a snapshot");
 }
 
 static void on_paused_copied(struct files_call *c, struct files_opened *got,
@@ -367,7 +377,7 @@ int taking_begin(struct sandbox *s, const struct taking_spec *spec, struct takin
 	*t = (struct taking){ .node = n, .user = u, .asked_ns = clock_mono_ns() };
 	describe(t, s, spec);
 	list_add(&n->takings, t);
-	if (copy(s, t, err) < 0) {
+	if (describe_context(t, spec, err) < 0 || copy(s, t, err) < 0) {
 		taking_free(t);
 		return -1;
 	}

@@ -25,6 +25,7 @@ struct taking_spec {                     /* borrowed for the call */
 	enum journal_kind kind;          /* JOURNAL_STEP: its disk alone, written back */
 	const struct node_request *name; /* JOURNAL_SNAPSHOT; NULL: for a fork, and hidden */
 	const char *key;                 /* JOURNAL_STEP, at most NODE_ID_MAX */
+	const char *context;             /* JSON, build/build_context.h; NULL: of what is below */
 };
 /* Of a RUNNING one, or of a PAUSED one with its memory, which stays so and is no step. Failure
  * (-1): nothing follows. */

@@ -24,6 +24,12 @@ struct snapshot *snapshots_add(struct node *n, const struct journal_snapshot *ro
 	p->row = *row;
 	p->used_ns = row->created_ns;
 	p->row.known = row->known ? strdup(row->known) : NULL; /* it can do without */
+	p->row.context = row->context ? strdup(row->context) : NULL;
+	if (!p->row.context != !row->context) {
+		free(p->row.known);
+		free(p);
+		return NULL;
+	}
 	list_add(&n->snapshots.all, p);
 	n->snapshots.n++;
 	p->bucket_next = *bucket;
@@ -43,6 +49,7 @@ static void forget(struct snapshot *p)
 	list_remove(p);
 	t->n--;
 	free(p->row.known);
+	free(p->row.context);
 	explicit_bzero(&p->row, sizeof(p->row));
 	free(p);
 }

@@ -53,9 +53,8 @@ static void on_up(struct link *l)
 	const struct images_request rq = { .verb = IMAGES_FACTS };
 	struct err err;
 
-	if (link_exists(l) &&
-	    link_ask(l, &k->facts, &(struct link_ask){ .request = bytes_of(&rq) }, on_facts, &err) <
-		    0)
+	if (link_exists(l) && link_ask(l, &k->facts, &(struct link_ask){ .request = bytes_of(&rq) },
+				       on_facts, &err) < 0)
 		log_error("%s", err.msg);
 }
 
@@ -93,7 +92,9 @@ void images_client_open(struct images_client *k, struct loop *l, const char *pat
 		.fds_max = 1,
 		.batch = 16,
 	};
-	static const struct link_ops ops = { .on_up = on_up, .on_down = on_down, .on_more = on_more };
+	static const struct link_ops ops = { .on_up = on_up,
+					     .on_down = on_down,
+					     .on_more = on_more };
 
 	*k = (struct images_client){ 0 };
 	link_open(&k->link, l, path, &words, &ops);
@@ -159,9 +160,10 @@ int images_make(struct images_client *k, struct images_make *m, const struct ima
 				       .deadline_ms = IMAGES_MAKE_MS };
 
 	*m = (struct images_make){ .ops = ops };
-	fds[0] = link_exists(&k->link) ? order_file(spec, err)
-				       : err_set(err, ERR_UNAVAILABLE, 0,
-						 "this server has no images daemon: set images_socket");
+	fds[0] = link_exists(&k->link)
+			 ? order_file(spec, err)
+			 : err_set(err, ERR_UNAVAILABLE, 0,
+				   "this server has no images daemon: set images_socket");
 	if (fds[0] < 0) {
 		close(spec->disk);
 		if (spec->archive >= 0)

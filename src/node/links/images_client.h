@@ -19,12 +19,12 @@ struct images_client {
 void images_client_open(struct images_client *k, struct loop *l, const char *path);
 void images_client_close(struct images_client *k);
 
-struct images_make_spec {         /* borrowed for the call, but for descriptors, which are taken */
+struct images_make_spec { /* borrowed for the call, but for descriptors, which are taken */
 	const char *team;
-	const char *reference;    /* "": of an archive */
-	const char *sealed;       /* credentials, base64; NULL: none */
-	int archive;              /* -1: none */
-	int disk;                 /* an empty regular file, read and written */
+	const char *reference; /* "": of an archive */
+	const char *sealed;    /* credentials, base64; NULL: none */
+	int archive;           /* -1: none */
+	int disk;              /* an empty regular file, read and written */
 	uint32_t disk_mib;
 };
 
