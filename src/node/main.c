@@ -16,6 +16,7 @@
 #include "jail/confine.h"
 #include "net/signals.h"
 #include "node/recovery/adopt.h"
+#include "node/build/builds.h"
 #include "node/template/base_find.h"
 #include "node/life/fork.h"
 #include "node/node.h"
@@ -271,6 +272,8 @@ static void take_down(struct daemon *d)
 	takings_close(n);
 	forks_close(n);
 	sweep_close(n);
+	builds_close(n);
+	catalog_close(n);
 	snapshots_close(n);
 	files_close(TAKE(n->files));
 	turns_close(&n->saves);

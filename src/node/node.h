@@ -4,6 +4,7 @@
 #include "node/recovery/absence.h"
 #include "node/recovery/aside.h"
 #include "node/template/base_template.h"
+#include "node/catalog/catalog.h"
 #include "node/life/creates.h"
 #include "node/record/ended.h"
 #include "node/door/gateway_door.h"
@@ -60,6 +61,7 @@ struct node {
 	struct idempotency idempotency;
 	struct onces onces;
 	struct snapshots snapshots;
+	struct catalog catalog;
 	struct quarantine quarantine;
 	struct tidy tidy;
 	struct sweep sweep;

@@ -79,6 +79,14 @@ const struct config_param settings_table[SETTINGS] = {
 	[SET_STEPS_MIB] = { "steps_mib", CONFIG_NUMBER, "20480", .max = 1024 * 1024 * 1024,
 			    .help = "room for what later builds of templates begin with, in MiB; "
 				    "of it a team has half at most" },
+	[SET_TEMPLATE_VCPUS_MAX] = { "template_vcpus_max", CONFIG_NUMBER, "8", .min = 1,
+				     .max = NODE_TEMPLATE_VCPUS_MAX,
+				     .help = "processors that a team may ask for in a template" },
+	[SET_TEMPLATE_MEMORY_MAX_MIB] = { "template_memory_max_mib", CONFIG_NUMBER, "8192",
+					  .min = NODE_TEMPLATE_MEMORY_MIN_MIB,
+					  .max = NODE_TEMPLATE_MEMORY_MAX_MIB,
+					  .help = "memory that a team may ask for in a template, "
+						  "in MiB" },
 	[SET_DISK_RESERVE_MIB] = { "disk_reserve_mib", CONFIG_NUMBER, "256",
 				   .max = 1024 * 1024 * 1024,
 				   .help = "room on data_dir's disk that is never promised, in "

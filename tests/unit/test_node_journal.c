@@ -12,7 +12,7 @@
 #include "base/clock.h"
 #include "base/folder.h"
 #include "net/timer.h"
-#include "node/journal/journal.h"
+#include "node/journal/journal_catalog.h"
 
 enum { GUARD_MS = 100000, MANY = 10000, RESERVED = 700 };
 
@@ -420,8 +420,16 @@ static void a_file_of_the_version_before_is_brought_up(void **state)
 {
 	static const char sql[] = "ALTER TABLE sandbox DROP COLUMN blank;"
 				  "ALTER TABLE snapshot DROP COLUMN kind;"
-				  "ALTER TABLE snapshot DROP COLUMN key; ALTER TABLE snapshot DROP COLUMN context;"
+				  "ALTER TABLE snapshot DROP COLUMN key;"
+				  "ALTER TABLE snapshot DROP COLUMN context;"
+				  "DROP TABLE template; DROP TABLE build;"
 				  "PRAGMA user_version = 6";
+	const struct journal_template t = { .id = "t1",
+					    .team = "team",
+					    .tags = (char[]){ "a b 1\n" } };
+	const struct journal_build b = { .id = "b1", .template_id = "t1", .vcpus = 2 };
+	struct written w = { 0 };
+	struct err err;
 	sqlite3 *db;
 
 	(void)state;
@@ -433,6 +441,81 @@ static void a_file_of_the_version_before_is_brought_up(void **state)
 	sqlite3_close(db);
 	open_journal();
 	assert_int_equal(count_rows(), 0);
+	assert_int_equal(journal_put_template(s.journal, &w.write, &t, &b, on_done, &err), 0);
+	run_until(1);
+	assert_int_equal(s.n_failed, 0);
+	scene_end();
+}
+
+static struct catalog_seen {
+	size_t templates, builds;
+	char tags[64];
+	uint32_t status;
+} seen;
+
+static int see_template(const struct journal_template *row, void *context, struct err *err)
+{
+	(void)context, (void)err;
+	seen.templates++;
+	snprintf(seen.tags, sizeof(seen.tags), "%s", row->tags ? row->tags : "");
+	return 0;
+}
+
+static int see_build(const struct journal_build *row, void *context, struct err *err)
+{
+	(void)context, (void)err;
+	seen.builds++;
+	seen.status = row->status;
+	return 0;
+}
+
+static void see_odd(const struct journal_odd *row, void *context)
+{
+	(void)context;
+	fail_msg("%s: %s", row->id, row->why);
+}
+
+static void look_at_catalog(void)
+{
+	struct err err;
+
+	seen = (struct catalog_seen){ 0 };
+	assert_int_equal(journal_each_template(s.journal, see_template, see_odd, NULL, &err), 0);
+	assert_int_equal(journal_each_build(s.journal, see_build, see_odd, NULL, &err), 0);
+}
+
+/* A template and its builds come back as they were, and go together. */
+static void templates_come_back(void **state)
+{
+	const struct journal_template t = { .id = "t1",
+					    .team = "team",
+					    .tags = (char[]){ "v1 b2 7\n" } };
+	struct journal_build b = { .id = "b1", .template_id = "t1", .status = BUILD_ERROR };
+	struct written w[4] = { 0 };
+	struct err err;
+
+	(void)state;
+	scene_open();
+	open_journal();
+	assert_int_equal(journal_put_template(s.journal, &w[0].write, &t, &b, on_done, &err), 0);
+	snprintf(b.id, sizeof(b.id), "b2");
+	assert_int_equal(journal_put_template(s.journal, &w[1].write, NULL, &b, on_done, &err), 0);
+	run_until(2);
+	journal_close(TAKE(s.journal));
+	open_journal();
+	look_at_catalog();
+	assert_int_equal(seen.templates, 1);
+	assert_int_equal(seen.builds, 2);
+	assert_string_equal(seen.tags, "v1 b2 7\n");
+	assert_int_equal(seen.status, BUILD_ERROR);
+	assert_int_equal(journal_remove_build(s.journal, &w[2].write, "b1", on_done, &err), 0);
+	run_until(3);
+	look_at_catalog();
+	assert_int_equal(seen.builds, 1);
+	assert_int_equal(journal_remove_template(s.journal, &w[3].write, "t1", on_done, &err), 0);
+	run_until(4);
+	look_at_catalog();
+	assert_int_equal(seen.templates + seen.builds, 0);
 	scene_end();
 }
 
@@ -793,6 +876,7 @@ int main(void)
 		cmocka_unit_test(a_damaged_file_is_named_and_kept),
 		cmocka_unit_test(a_file_of_an_older_version_is_brought_up),
 		cmocka_unit_test(a_file_of_the_version_before_is_brought_up),
+		cmocka_unit_test(templates_come_back),
 		cmocka_unit_test(a_migration_that_fails_leaves_the_file_as_it_was),
 		cmocka_unit_test(other_databases_are_refused),
 		cmocka_unit_test(a_file_in_use_is_an_error_after_a_while),

@@ -9,6 +9,7 @@
 #include <sys/file.h>
 
 #include "base/bytes.h"
+#include "node/journal/catalog_db.h"
 #include "node/journal/reserve_db.h"
 #include "node/journal/rows_db.h"
 #include "node/journal/snapshots_db.h"
@@ -106,6 +107,17 @@ static const char *const migrations[] = {
 	 "ALTER TABLE snapshot ADD COLUMN key TEXT NOT NULL DEFAULT '';"
 	 "ALTER TABLE snapshot ADD COLUMN context TEXT;"
 	 "ALTER TABLE sandbox ADD COLUMN blank INTEGER NOT NULL DEFAULT 0"),
+	("CREATE TABLE template (id TEXT PRIMARY KEY, team TEXT NOT NULL,"
+	 " namespace TEXT NOT NULL, name TEXT NOT NULL, created_ns INTEGER NOT NULL,"
+	 " updated_ns INTEGER NOT NULL, spawned_ns INTEGER NOT NULL, spawns INTEGER NOT NULL,"
+	 " public INTEGER NOT NULL, tags TEXT) STRICT;"
+	 "CREATE TABLE build (id TEXT PRIMARY KEY, template_id TEXT NOT NULL,"
+	 " snapshot_id TEXT NOT NULL, step TEXT NOT NULL, created_ns INTEGER NOT NULL,"
+	 " finished_ns INTEGER NOT NULL, status INTEGER NOT NULL, vcpus INTEGER NOT NULL,"
+	 " memory_mib INTEGER NOT NULL, disk_mib INTEGER NOT NULL,"
+	 " free_disk_mib INTEGER NOT NULL, copied INTEGER NOT NULL, tags TEXT,"
+	 " reason TEXT) STRICT;"
+	 "CREATE INDEX build_template ON build (template_id)"),
 };
 static_assert(COUNT(migrations) == JOURNAL_SCHEMA, "a change of the tables is a migration");
 
@@ -193,7 +205,8 @@ static int set_up(struct journal_db *d, bool alone, struct err *err)
 	    journal_db_prepare(d, "COMMIT", &d->commit, err) < 0 ||
 	    rows_db_prepare_put(d, &sandbox_rows, &d->put, err) < 0 ||
 	    journal_db_prepare(d, sql_remove, &d->remove, err) < 0 ||
-	    tombstones_db_open(d, err) < 0 || snapshots_db_open(d, err) < 0)
+	    tombstones_db_open(d, err) < 0 || snapshots_db_open(d, err) < 0 ||
+	    catalog_db_open(d, err) < 0)
 		return -1;
 	sqlite3_wal_hook(d->db, on_commit, d); /* in place of SQLite's own checkpoints */
 	return reserve_db_open(d, err);
@@ -240,6 +253,7 @@ static void close_db(struct journal_db *d)
 	sqlite3_finalize(d->remove);
 	tombstones_db_close(d);
 	snapshots_db_close(d);
+	catalog_db_close(d);
 	reserve_db_close(d);
 	sqlite3_close(d->db);
 	*d = (struct journal_db){ .lock = d->lock };

@@ -6,7 +6,7 @@
 #include "node/journal/journal.h"
 
 enum {
-	JOURNAL_SCHEMA = 7,            /* PRAGMA user_version */
+	JOURNAL_SCHEMA = 8,            /* PRAGMA user_version */
 	JOURNAL_BUSY_MS = 2000,        /* for somebody who looks at the file with other tools */
 	JOURNAL_WAL_PAGES = 2000,      /* of 4 KiB; more are moved into the file at leisure */
 	JOURNAL_WAL_PAGES_MAX = 16000, /* and these at once */

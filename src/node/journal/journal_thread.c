@@ -8,6 +8,7 @@
 #include <signal.h>
 
 #include "base/list.h"
+#include "node/journal/catalog_db.h"
 #include "node/journal/meta_db.h"
 #include "node/journal/reserve_db.h"
 #include "node/journal/row_file.h"
@@ -28,8 +29,19 @@ int journal_job_make(const struct journal *j, enum job_kind kind, struct journal
 	return 0;
 }
 
+static void catalog_rows_free(struct catalog_rows *r)
+{
+	if (!r)
+		return;
+	free(r->template.tags);
+	free(r->build.tags);
+	free(r->build.reason);
+	free(r);
+}
+
 void journal_job_free(struct journal_job *job)
 {
+	catalog_rows_free(job->catalog);
 	free(job->row.text);
 	free(job->row.known);
 	free(job->snapshot.known);
@@ -74,6 +86,13 @@ static int describe(struct journal *j, const struct journal_job *job, struct err
 	return 0;
 }
 
+static int put_catalog(struct journal_db *d, const struct catalog_rows *r, struct err *err)
+{
+	if (r->has_template && journal_db_put_template(d, &r->template, err) < 0)
+		return -1;
+	return r->has_build ? journal_db_put_build(d, &r->build, err) : 0;
+}
+
 static int do_job(struct journal *j, struct journal_job *job, struct err *err)
 {
 	const struct node_tombstone *t = &job->about;
@@ -97,6 +116,12 @@ static int do_job(struct journal *j, struct journal_job *job, struct err *err)
 		return journal_db_prune(j->db, t->ended_ns, TOMBSTONES_SLICE, &job->found.n, err);
 	case JOB_PUT_SNAPSHOT:
 		return journal_db_put_snapshot(j->db, &job->snapshot, err);
+	case JOB_PUT_TEMPLATE:
+		return put_catalog(j->db, job->catalog, err);
+	case JOB_REMOVE_TEMPLATE:
+		return journal_db_remove_template(j->db, t->id, err);
+	case JOB_REMOVE_BUILD:
+		return journal_db_remove_build(j->db, t->id, err);
 	case JOB_REMOVE_SNAPSHOT:
 		return journal_db_remove_snapshot(j->db, job->snapshot.id, err);
 	}

@@ -5,6 +5,7 @@
 #include <pthread.h>
 
 #include "net/watch.h"
+#include "node/journal/journal_catalog.h"
 #include "node/journal/journal_db.h"
 #include "node/journal/journal_meta.h"
 #include "node/journal/journal_snapshots.h"
@@ -19,7 +20,16 @@ enum job_kind {
 	JOB_PRUNE,
 	JOB_PUT_SNAPSHOT,
 	JOB_REMOVE_SNAPSHOT,
+	JOB_PUT_TEMPLATE,
+	JOB_REMOVE_TEMPLATE,
+	JOB_REMOVE_BUILD,
 	JOB_NOTE_META, /* about.id: its name, about.team: its value */
+};
+
+struct catalog_rows { /* of one job; texts are owned */
+	bool has_template, has_build;
+	struct journal_template template;
+	struct journal_build build;
 };
 
 struct journal_job {
@@ -30,6 +40,7 @@ struct journal_job {
 	struct tombstones found;          /* JOB_FIND, JOB_LIST: owned */
 	struct journal_snapshot snapshot; /* JOB_PUT_SNAPSHOT, `known` is owned; of a removal its id
 					   */
+	struct catalog_rows *catalog;     /* JOB_PUT_TEMPLATE; owned. Else NULL */
 	bool durable;
 	int rc; /* from the thread */
 	struct err err;

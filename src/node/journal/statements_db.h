@@ -11,6 +11,8 @@ struct journal_db {
 	sqlite3_stmt *begin, *commit, *put, *remove;
 	sqlite3_stmt *bury, *shorten, *find, *list, *list_all, *prune; /* tombstones_db.c */
 	sqlite3_stmt *put_snapshot, *remove_snapshot;                  /* snapshots_db.c */
+	sqlite3_stmt *put_template, *put_build, *remove_template;      /* catalog_db.c */
+	sqlite3_stmt *remove_builds, *remove_build;                    /* the same */
 	sqlite3_stmt *free_pages;                                      /* reserve_db.c */
 	uint64_t reserve_after_ns; /* there was no room for a reserve: not again before */
 	int lock;                  /* flock: one node per journal; others may look */

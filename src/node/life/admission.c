@@ -157,13 +157,9 @@ static int find_template(struct create *c, const struct node_request *rq, struct
 {
 	struct snapshot *p;
 
-	if (base_is(c->node, rq->template_id) &&
-	    (!rq->template_tag[0] || strcmp(rq->template_tag, SNAPSHOT_TAG) == 0))
-		return 0;
-	p = snapshots_find(c->node, rq->team, rq->template_id, rq->template_tag, err);
-	if (!p)
+	if (catalog_lookup(c->node, rq->team, rq->template_id, rq->template_tag, &p, err) < 0)
 		return -1;
-	c->snapshot = snapshot_hold(p);
+	c->snapshot = p ? snapshot_hold(p) : NULL;
 	return 0;
 }
 

@@ -9,6 +9,7 @@
 #include "node/life/create_queue.h"
 #include "node/life/end.h"
 #include "node/life/fork.h"
+#include "node/life/sandbox_row.h"
 #include "node/node.h"
 #include "node/life/start.h"
 
@@ -256,10 +257,12 @@ void creates_failed(struct sandbox *s, const struct err *why)
 
 void creates_done(struct sandbox *s)
 {
-	const struct node_reply r = { .sandbox = s->info };
+	const struct node_reply r = { .sandbox = sandbox_told(s) };
 	struct create *c = TAKE(s->create);
 
 	s->node->creates.claimed--;
+	if (s->snapshot)
+		catalog_spawned(s->snapshot);
 	idempotency_done(c, s);
 	answer(c, &r);
 	create_free(c);

@@ -4,6 +4,7 @@
 #include "base/list.h"
 #include "node/life/requests.h"
 #include "node/network/network_secrets.h"
+#include "node/life/sandbox_row.h"
 #include "node/node.h"
 
 struct deferred_request { /* asked meanwhile; asked again when it has come to rest */
@@ -93,7 +94,7 @@ void deferred_refuse_all(struct sandbox *s, const struct err *why)
 
 void deferred_resumed(struct sandbox *s)
 {
-	const struct node_reply r = { .sandbox = s->info, .resumed = 1 };
+	const struct node_reply r = { .sandbox = sandbox_told(s), .resumed = 1 };
 	struct bytes text = s->text ? bytes_str(s->text) : (struct bytes){ 0 };
 
 	list_each(struct deferred_request, w, take_all(s)) {

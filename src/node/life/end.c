@@ -91,7 +91,7 @@ void sandbox_free(struct sandbox *s)
 
 static void answer_killers(struct sandbox *s)
 {
-	struct node_reply r = { .sandbox = s->info };
+	struct node_reply r = { .sandbox = sandbox_told(s) };
 	struct kill_wait *k;
 
 	while ((k = s->killers)) {

@@ -5,6 +5,7 @@
 
 #include "base/clock.h"
 #include "base/hash.h"
+#include "node/life/sandbox_row.h"
 #include "node/node.h"
 #include "wire/sha256.h"
 
@@ -140,7 +141,7 @@ bool idempotency_take(struct node *n, struct door_asked *a, const struct node_re
 			"the Idempotency-Key was used for another request already");
 		door_refuse(a, &err);
 	} else if (r->sandbox) {
-		door_answer(a, &(struct node_reply){ .sandbox = r->sandbox->info },
+		door_answer(a, &(struct node_reply){ .sandbox = sandbox_told(r->sandbox) },
 			    (struct bytes){ 0 }, NULL, 0);
 	} else if (wait_for(r, a, &err) < 0) {
 		door_refuse(a, &err);
@@ -169,8 +170,8 @@ void idempotency_done(struct create *c, struct sandbox *s)
 	r->sandbox = s;
 	s->repeat = r;
 	while ((a = take_wait(r)))
-		door_answer(a, &(struct node_reply){ .sandbox = s->info }, (struct bytes){ 0 },
-			    NULL, 0);
+		door_answer(a, &(struct node_reply){ .sandbox = sandbox_told(s) },
+			    (struct bytes){ 0 }, NULL, 0);
 }
 
 void idempotency_failed(struct create *c, const struct err *why)

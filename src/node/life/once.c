@@ -7,6 +7,7 @@
 #include "base/clock.h"
 #include "base/hash.h"
 #include "node/life/end.h"
+#include "node/life/sandbox_row.h"
 #include "node/node.h"
 
 struct once_wait { /* one that was sent again */
@@ -213,8 +214,8 @@ static bool find_created(struct node *n, struct door_asked *a, const struct node
 	while (s && !made_by(s, rq->token))
 		s = s->next;
 	if (s)
-		door_answer(a, &(struct node_reply){ .sandbox = s->info }, (struct bytes){ 0 },
-			    NULL, 0);
+		door_answer(a, &(struct node_reply){ .sandbox = sandbox_told(s) },
+			    (struct bytes){ 0 }, NULL, 0);
 	return s;
 }
 
@@ -227,7 +228,7 @@ static bool find_forked(struct node *n, struct door_asked *a, const struct node_
 
 	for (const struct sandbox *s = n->table.all; all && s && found < rq->count; s = s->next)
 		if (made_by(s, rq->token))
-			all[found++].sandbox = s->info;
+			all[found++].sandbox = sandbox_told(s);
 	if (found == rq->count)
 		door_answer(a, &r, (struct bytes){ (const uint8_t *)all, found * sizeof(*all) },
 			    NULL, 0);

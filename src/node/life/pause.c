@@ -207,8 +207,8 @@ static void answer(struct pausing *p)
 	struct door_asked *asked = TAKE(p->asked);
 
 	if (asked)
-		door_answer(asked, &(struct node_reply){ .sandbox = s->info }, (struct bytes){ 0 },
-			    NULL, 0);
+		door_answer(asked, &(struct node_reply){ .sandbox = sandbox_told(s) },
+			    (struct bytes){ 0 }, NULL, 0);
 	step("pause.answer");
 }
 

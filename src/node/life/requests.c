@@ -7,6 +7,7 @@
 #include "base/clock.h"
 #include "node/life/admission.h"
 #include "node/life/end.h"
+#include "node/catalog/template_verbs.h"
 #include "node/life/fork.h"
 #include "node/recovery/lost_verbs.h"
 #include "node/network/network_secrets.h"
@@ -38,7 +39,7 @@ static struct node_job *job_add(struct node *n, struct door_asked *asked, const 
 		return NULL;
 	j->node = n;
 	j->asked = asked;
-	j->reply.sandbox = s->info;
+	j->reply.sandbox = sandbox_told(s);
 	list_add(&n->jobs, j);
 	return j;
 }
@@ -108,7 +109,8 @@ static void verb_get(struct node *n, struct door_asked *a, const struct node_req
 	if (!s)
 		ended_refuse(n, a, rq, &err);
 	else
-		door_answer(a, &(struct node_reply){ .sandbox = s->info }, text_of(s), NULL, 0);
+		door_answer(a, &(struct node_reply){ .sandbox = sandbox_told(s) }, text_of(s), NULL,
+			    0);
 }
 
 static void verb_kill(struct node *n, struct door_asked *a, const struct node_request *rq,
@@ -203,7 +205,8 @@ static void prolong(struct sandbox *s, struct door_asked *a, const struct node_r
 	if (move_lease(s, rq->timeout_s, false))
 		note_lease(s, a, true);
 	else
-		door_answer(a, &(struct node_reply){ .sandbox = s->info }, text_of(s), NULL, 0);
+		door_answer(a, &(struct node_reply){ .sandbox = sandbox_told(s) }, text_of(s), NULL,
+			    0);
 }
 
 /* Also NODE_RESUME. */
@@ -232,7 +235,7 @@ static void verb_connect(struct node *n, struct door_asked *a, const struct node
 
 static bool add_entry(struct buf *out, const struct sandbox *s)
 {
-	struct node_entry e = { .sandbox = s->info, .text_len = (uint32_t)text_of(s).len };
+	struct node_entry e = { .sandbox = sandbox_told(s), .text_len = (uint32_t)text_of(s).len };
 	struct err err;
 
 	if (out->len + sizeof(e) + e.text_len > out->max)
@@ -372,7 +375,7 @@ static void on_sockets(struct guest_sockets *g, int *fds, const struct err *fail
 	} else {
 		for (size_t i = 0; i < j->reply.count; i++)
 			given[i] = take_fd(&fds[i]);
-		j->reply.sandbox = s->info;
+		j->reply.sandbox = sandbox_told(s);
 		door_answer(j->asked, &j->reply,
 			    s->info.flags & NODE_INGRESS ? text_of(s) : (struct bytes){ 0 }, given,
 			    j->reply.count);

@@ -6,6 +6,7 @@
 #include "node/life/requests_paused.h"
 
 #include "node/life/limits.h"
+#include "node/life/sandbox_row.h"
 #include "node/node.h"
 #include "node/life/pause.h"
 #include "node/life/resume.h"
@@ -113,7 +114,7 @@ void requests_resume(struct sandbox *s, struct door_asked *a, const struct node_
  * it is paused. */
 void requests_traffic(struct sandbox *s, struct door_asked *a, const struct node_request *rq)
 {
-	struct node_reply r = { .code = ERR_NOT_FOUND, .sandbox = s->info };
+	struct node_reply r = { .code = ERR_NOT_FOUND, .sandbox = sandbox_told(s) };
 	bool may = (s->info.flags & rq->flags & NODE_AUTO_RESUME) && s->saved_bytes > 0;
 	struct err err;
 

@@ -78,8 +78,9 @@ static int give_env(const struct sandbox *s, struct agent_identity *id, struct e
 int resume_identity(const struct sandbox *s, bool resume, struct agent_identity *ret,
 		    struct err *err)
 {
-	if (agent_identity_make(ret, bytes_str(s->info.id), bytes_str(s->info.template_id), err) <
-	    0)
+	const struct node_sandbox told = sandbox_told(s);
+
+	if (agent_identity_make(ret, bytes_str(s->info.id), bytes_str(told.template_id), err) < 0)
 		return -1;
 	ret->resume = resume;
 	snprintf(ret->control_token, sizeof(ret->control_token), "%s", s->control_token);

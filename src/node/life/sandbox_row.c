@@ -34,6 +34,18 @@ static int make_row(const struct sandbox *s, enum journal_state state, struct jo
 	return 0;
 }
 
+struct node_sandbox sandbox_told(const struct sandbox *s)
+{
+	const struct build *b = s->snapshot ? s->snapshot->build : NULL;
+	struct node_sandbox told = s->info;
+
+	if (!b)
+		return told;
+	memcpy(told.template_id, b->template->row.id, sizeof(told.template_id));
+	memcpy(told.alias, b->template->row.name, sizeof(told.alias));
+	return told;
+}
+
 static int put(struct sandbox *s, struct journal_write *w, enum journal_state state, bool durable,
 	       journal_done_fn *on_done, struct err *err)
 {

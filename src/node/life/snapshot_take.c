@@ -137,6 +137,7 @@ static void on_noted(struct journal_write *w, const struct err *failed)
 	snapshots_rename_older(p);
 	if (p->row.kind == JOURNAL_STEP)
 		snapshots_trim_steps(p);
+	catalog_snapshot_taken(p);
 	u->on_taken(u, p, NULL);
 }
 

@@ -43,6 +43,7 @@ static void forget(struct snapshot *p)
 	struct snapshot **at = &t->by_id[table_hash(p->row.id) % SNAPSHOTS_BUCKETS];
 
 	journal_write_cancel(&p->write);
+	catalog_snapshot_gone(p);
 	while (*at != p)
 		at = &(*at)->bucket_next;
 	*at = p->bucket_next;
@@ -87,7 +88,7 @@ static bool is_it(const struct snapshot *p, const char *name, const char *tag)
 }
 
 /* It may be there again: whoever mounted it need not tell us. */
-static bool has_files(struct snapshot *p, struct err *err)
+bool snapshot_has_files(struct snapshot *p, struct err *err)
 {
 	p->missing = p->missing && !files_has_snapshot(p->node->files, p->row.id);
 	if (p->missing)
@@ -107,7 +108,7 @@ struct snapshot *snapshots_find(struct node *n, const char *team, const char *na
 		    (team[0] && strcmp(p->row.team, team) != 0))
 			continue;
 		if (is_it(p, name, tag))
-			return has_files(p, err) ? p : NULL;
+			return snapshot_has_files(p, err) ? p : NULL;
 		known |= strcmp(p->row.name, name) == 0 || strcmp(p->row.id, name) == 0;
 	}
 	if (known && tag[0])
@@ -211,23 +212,28 @@ static void on_hidden(struct journal_write *w, const struct err *err)
 		log_error("snapshot %s keeps its name: %s", p->row.id, err->msg);
 }
 
+void snapshot_unname(struct snapshot *p)
+{
+	struct err err;
+
+	p->row.hidden = 1;
+	if (p->users == 0 && !p->missing && !p->lost)
+		take_away(p);
+	else if (journal_put_snapshot(p->node->journal, &p->write, &p->row, on_hidden, &err) < 0)
+		on_hidden(&p->write, &err);
+}
+
 void snapshots_rename_older(struct snapshot *newest)
 {
 	const struct journal_snapshot *r = &newest->row;
 	struct snapshot *next;
-	struct err err;
 
 	for (struct snapshot *p = newest->node->snapshots.all; r->name[0] && p; p = next) {
 		next = p->next;
 		if (p == newest || p->going || p->row.hidden || strcmp(p->row.team, r->team) != 0 ||
 		    !named(p, r->name, r->tag))
 			continue;
-		p->row.hidden = 1;
-		if (p->users == 0 && !p->missing && !p->lost)
-			take_away(p);
-		else if (journal_put_snapshot(p->node->journal, &p->write, &p->row, on_hidden,
-					      &err) < 0)
-			on_hidden(&p->write, &err);
+		snapshot_unname(p);
 	}
 }
 

@@ -26,6 +26,7 @@ enum {
 
 #define SNAPSHOT_TAG "default" /* when none was given */
 
+struct build;
 struct snapshot {
 	struct node *node;
 	struct journal_snapshot row;
@@ -38,6 +39,7 @@ struct snapshot {
 	bool lost;        /* what lies in lost/ was made of it, or may be: not looked at yet */
 	struct journal_write write;
 	struct door_asked *asked; /* who wants it gone; NULL: nobody */
+	struct build *build;      /* it came of this one, see catalog.h; NULL: of none */
 	struct snapshot *next, **prev, *bucket_next;
 };
 
@@ -70,6 +72,10 @@ int snapshot_remove(struct snapshot *p, struct err *err) NODISCARD;
 struct snapshot *snapshots_add(struct node *n, const struct journal_snapshot *row);
 /* It takes the name of an earlier one, which is then found by nobody. */
 void snapshots_rename_older(struct snapshot *newest);
+/* Nobody finds it any more: it goes with the last that was made of it. */
+void snapshot_unname(struct snapshot *p);
+/* ERR_NO_FILES: they are not there. */
+bool snapshot_has_files(struct snapshot *p, struct err *err);
 
 /* Of the request that was sent with it; NULL: none. See once.h. */
 struct snapshot *snapshots_by_token(const struct node *n, const char *token);

@@ -325,7 +325,9 @@ static void describe_copy(struct sandbox *s, const struct journal_snapshot *of)
 
 static int draw_identity(struct sandbox *s, struct err *err)
 {
-	if (agent_identity_make(&s->identity, bytes_str(s->info.id), bytes_str(s->info.template_id),
+	const struct node_sandbox told = sandbox_told(s);
+
+	if (agent_identity_make(&s->identity, bytes_str(s->info.id), bytes_str(told.template_id),
 				err) < 0)
 		return -1;
 	snprintf(s->control_token, sizeof(s->control_token), "%.*s", NODE_ID_MAX,

@@ -4,6 +4,7 @@
 #include "base/list.h"
 #include "base/clock.h"
 #include "base/log.h"
+#include "node/life/sandbox_row.h"
 #include "node/node.h"
 
 struct ended_search {
@@ -152,7 +153,7 @@ void ended_list(struct node *n, struct door_asked *a, const struct node_request 
 
 bool ended_tombstone(const struct sandbox *s, struct node_tombstone *ret)
 {
-	const struct node_sandbox *i = &s->info;
+	const struct node_sandbox told = sandbox_told(s), *i = &told;
 
 	*ret = (struct node_tombstone){ .started_ns = i->started_ns,
 					.ended_ns = i->ended_ns,

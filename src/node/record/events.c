@@ -4,6 +4,7 @@
 #include <stdarg.h>
 
 #include "base/clock.h"
+#include "node/life/sandbox_row.h"
 #include "node/node.h"
 #include "node/life/requests.h"
 #include "wire/rfc3339.h"
@@ -85,5 +86,6 @@ void events_ask(struct node *n, struct door_asked *a, const struct node_request 
 	else if (events_put(&s->record.events, rq, &out, &err) < 0)
 		door_refuse(a, &err);
 	else
-		door_answer(a, &(struct node_reply){ .sandbox = s->info }, buf_view(&out), NULL, 0);
+		door_answer(a, &(struct node_reply){ .sandbox = sandbox_told(s) }, buf_view(&out),
+			    NULL, 0);
 }

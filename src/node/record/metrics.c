@@ -7,6 +7,7 @@
 
 #include "base/clock.h"
 #include "base/log.h"
+#include "node/life/sandbox_row.h"
 #include "node/node.h"
 #include "node/life/requests.h"
 #include "wire/rfc3339.h"
@@ -156,5 +157,6 @@ void metrics_ask(struct node *n, struct door_asked *a, const struct node_request
 	else if (put_all(s, rq, &out, &err) < 0)
 		door_refuse(a, &err);
 	else
-		door_answer(a, &(struct node_reply){ .sandbox = s->info }, buf_view(&out), NULL, 0);
+		door_answer(a, &(struct node_reply){ .sandbox = sandbox_told(s) }, buf_view(&out),
+			    NULL, 0);
 }

@@ -170,7 +170,7 @@ static void set_aside(const struct journal_odd *row, void *context)
 
 int adopt_journal(struct node *n, struct err *err)
 {
-	if (snapshots_load(n, err) < 0)
+	if (snapshots_load(n, err) < 0 || catalog_load(n, err) < 0)
 		return -1;
 	return journal_each(n->journal, load_one, set_aside, n, err);
 }

@@ -1,0 +1,42 @@
+/* builds.h - the running of a build: what the catalog asks for, and what it is told.
+ *
+ * A build is one of the catalog's (catalog.h). It is BUILD_BUILDING from builds_begin() until one
+ *of build_ready(), build_failed() and build_cancelled(), each of which ends it: then it is not to
+ *be touched any more, and may be gone. It stays where it is until then: a template with a build
+ *under way is not removed.
+ *
+ * What is asked for is build->spec, a JSON object that the gateway has checked:
+ *	{"fromImage":"debian:stable", "registry":{"username":,"password":}     or
+ *	 "fromTemplate":"name", "fromTag":"tag" or "",
+ *	 "steps":[{"type":"RUN", "args":["..."], "force":false, "filesHash":"<64 hex>"}],
+ *	 "startCmd":"", "readyCmd":"", "force":false}
+ * Members that do not apply are missing. The registry's password is in memory alone, never logged.
+ * build->from is the snapshot of fromTemplate, held until the build ends; NULL with fromTemplate:
+ *it is `base`. The sizes that are wanted are in build->row. What was uploaded for a step is opened
+ *by uploads_open().
+ *
+ * All of it is called on the loop.
+ */
+#pragma once
+
+#include "node/catalog/catalog.h"
+
+/* --- what the catalog asks for: written in this folder --------------------------------------- */
+
+/* Begin, or wait for others: the build is in the journal as BUILD_BUILDING. May end it at once. */
+void builds_begin(struct node *n, struct build *b);
+/* Somebody wants it to end: build_cancelled() comes, now or later; or it ended otherwise before. */
+void builds_cancel(struct node *n, struct build *b);
+/* At node's end, before the catalog: nothing is told any more. */
+void builds_close(struct node *n);
+
+/* --- what the catalog is told: build_end.c --------------------------------------------------- */
+
+/* One line. `step`: "base", "finalize", the number of a step from 1 on, or "". */
+void build_log(struct build *b, enum build_level level, const char *step, struct bytes message);
+/* `snapshot_id` came of it: a snapshot in the table, hidden, which the build holds from now on. Its
+ * tags are moved. */
+void build_ready(struct build *b, const char *snapshot_id, uint32_t disk_mib);
+/* `message` is what the client reads: in the words that the SDKs expect. */
+void build_failed(struct build *b, const char *step, const char *message);
+void build_cancelled(struct build *b);

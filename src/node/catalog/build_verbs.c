@@ -1,0 +1,196 @@
+/* build_verbs.c - a build is begun, looked at, cancelled. */
+#include "node/build/builds.h"
+
+#include <errno.h>
+
+#include "base/clock.h"
+#include "node/catalog/catalog_change.h"
+#include "node/catalog/catalog_json.h"
+#include "node/catalog/template_verbs.h"
+#include "node/node.h"
+
+enum { SPEC_DEPTH = 6, QUERY_DEPTH = 2 };
+
+static int no_build(const char *id, struct err *err)
+{
+	return err_set(err, ERR_NOT_FOUND, 0, "build '%s' not found", id);
+}
+
+/* Of the team's template; of an operator's request by its id alone. NULL: *err. */
+static struct build *find(struct node *n, const struct node_request *rq, struct err *err)
+{
+	struct template *t;
+	struct build *b;
+
+	if (!rq->team[0] && !rq->template_id[0]) {
+		b = catalog_build_anywhere(n, rq->id);
+	} else {
+		t = catalog_own(n, rq->team, rq->template_id, err);
+		if (!t)
+			return NULL;
+		b = catalog_build(t, rq->id);
+	}
+	if (!b)
+		no_build(rq->id, err);
+	return b;
+}
+
+/* --- begin ---------------------------------------------------------------------------------- */
+
+static int take_from(struct build *b, const json_t *spec, struct err *err)
+{
+	struct template *t = b->template;
+	struct bytes from = { 0 }, tag = { 0 };
+	char name[NODE_ID_MAX + 1], tag_name[NODE_ID_MAX + 1];
+	struct snapshot *p;
+
+	if (json_may_string(spec, "fromTemplate", &from, err) < 0 ||
+	    json_may_string(spec, "fromTag", &tag, err) < 0)
+		return -1;
+	if (from.len == 0)
+		return 0;
+	if (!bytes_to_str(from, name, sizeof(name)) || !bytes_to_str(tag, tag_name, sizeof(name)))
+		return err_set(err, ERR_INVALID, 0, "fromTemplate is not valid");
+	if (catalog_lookup(t->node, t->row.team, name, tag_name, &p, err) < 0)
+		return -1;
+	if (p)
+		b->from = snapshot_hold(p);
+	return 0;
+}
+
+static int check_begin(struct node *n, const struct build *b, struct err *err)
+{
+	const char *team = b->template->row.team;
+
+	if (b->row.status != BUILD_WAITING)
+		return err_set(err, ERR_INVALID, 0, "build is not in waiting state");
+	if (catalog_under_way(n, team) >= TEMPLATE_UNDER_WAY_MAX)
+		return err_set(err, ERR_EXHAUSTED, 0,
+			       "too many builds: %d of this team run or wait",
+			       TEMPLATE_UNDER_WAY_MAX);
+	return 0;
+}
+
+static void on_begun(struct catalog_change *c)
+{
+	struct build *b = catalog_build_anywhere(c->node, c->build_id);
+
+	if (!b || b->row.status != BUILD_BUILDING)
+		return;
+	b->begun = true;
+	builds_begin(c->node, b);
+}
+
+static int begin(struct node *n, struct build *b, struct bytes text, struct err *err)
+{
+	if (check_begin(n, b, err) < 0 ||
+	    json_decode(text, NODE_TEXT_MAX, SPEC_DEPTH, &b->spec, err) < 0)
+		return -1;
+	if (take_from(b, b->spec, err) < 0 ||
+	    build_log_open(&b->log, n->catalog.builds_dir, b->row.id, err) < 0) {
+		build_unprepare(b);
+		return -1;
+	}
+	return 0;
+}
+
+void build_start_ask(struct node *n, struct door_asked *a, const struct node_request *rq,
+		     struct bytes text)
+{
+	struct err err;
+	struct build *b = find(n, rq, &err);
+	struct catalog_change *c;
+
+	if (!b || begin(n, b, text, &err) < 0) {
+		door_refuse(a, &err);
+		return;
+	}
+	c = change_begin(b->template, b, a);
+	if (!c) {
+		build_unprepare(b);
+		return;
+	}
+	b->row.status = BUILD_BUILDING;
+	b->template->row.updated_ns = clock_wall_ns();
+	c->on_written = on_begun;
+	change_write(c);
+}
+
+/* --- look ----------------------------------------------------------------------------------- */
+
+static int take_level(struct bytes text, enum build_level *ret, struct err *err)
+{
+	AUTO(json_decrefp) json_t *body = NULL;
+	struct bytes level = { 0 };
+
+	*ret = BUILD_DEBUG;
+	if (text.len == 0)
+		return 0;
+	if (json_decode(text, NODE_TEXT_MAX, QUERY_DEPTH, &body, err) < 0 ||
+	    json_may_string(body, "level", &level, err) < 0)
+		return -1;
+	if (level.len > 0 && !build_level_named(level, ret))
+		return err_set(err, ERR_INVALID, 0, "level is not valid");
+	return 0;
+}
+
+/* {..., "logEntries":[...]}: the lines go as they are, without being parsed. */
+static int status_text(const struct build *b, const struct build_log_query *q, struct buf *out,
+		       struct err *err)
+{
+	AUTO(json_decrefp) json_t *head = build_json(b);
+	int dir = b->template->node->catalog.builds_dir;
+
+	if (!head)
+		return err_set(err, ERR_EXHAUSTED, ENOMEM, "an answer");
+	if (json_encode(head, out, err) < 0)
+		return -1;
+	out->len--; /* its last brace */
+	if (buf_add(out, BYTES_LIT(",\"logEntries\":"), err) < 0)
+		return -1;
+	out->max--;
+	if (build_log_read(dir, b->row.id, q, out, err) < 0)
+		return -1;
+	out->max++;
+	return buf_add(out, BYTES_LIT("}"), err);
+}
+
+void build_status_ask(struct node *n, struct door_asked *a, const struct node_request *rq,
+		      struct bytes text)
+{
+	AUTO(buf_done) struct buf out = BUF_MAX(NODE_MESSAGE_MAX - sizeof(struct node_reply));
+	struct build_log_query q = { .offset = rq->after_ns,
+				     .after_ms = rq->until_ns / NSEC_PER_MSEC,
+				     .newest_first = rq->flags & NODE_NEWEST,
+				     .limit = rq->count && rq->count < BUILD_PAGE_MAX
+						      ? rq->count
+						      : BUILD_PAGE_MAX };
+	struct err err;
+	const struct build *b = find(n, rq, &err);
+
+	if (!b || take_level(text, &q.least, &err) < 0 || status_text(b, &q, &out, &err) < 0)
+		door_refuse(a, &err);
+	else
+		door_answer(a, &(struct node_reply){ 0 }, buf_view(&out), NULL, 0);
+}
+
+/* --- cancel --------------------------------------------------------------------------------- */
+
+/* One that ended stays as it is. */
+void build_cancel_ask(struct node *n, struct door_asked *a, const struct node_request *rq,
+		      struct bytes text)
+{
+	struct err err;
+	struct build *b = find(n, rq, &err);
+
+	(void)text;
+	if (!b) {
+		door_refuse(a, &err);
+		return;
+	}
+	door_answer(a, &(struct node_reply){ 0 }, (struct bytes){ 0 }, NULL, 0);
+	if (b->row.status == BUILD_BUILDING && b->begun)
+		builds_cancel(n, b);
+	else if (b->row.status == BUILD_WAITING || b->row.status == BUILD_BUILDING)
+		build_cancelled(b);
+}
