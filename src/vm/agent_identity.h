@@ -8,6 +8,7 @@ enum {
 	AGENT_NAME_MAX = 63,
 	AGENT_TOKEN_LENGTH = 32, /* of [0-9a-z]: 165 bits */
 	AGENT_TOKEN_MAX = 127,
+	AGENT_WORKDIR_MAX = 1023,
 	AGENT_ENTROPY_BYTES = 64,
 	AGENT_IDENTITY_MAX = 64 * 1024, /* as JSON, in bytes */
 };
@@ -21,6 +22,8 @@ struct agent_identity {
 	char access_token[AGENT_TOKEN_MAX + 1];  /* of the sandbox's owner; empty: anyone */
 	char control_token[AGENT_TOKEN_MAX + 1]; /* of the host */
 	uint8_t entropy[AGENT_ENTROPY_BYTES];
+	/* As whom and where commands run that do not say it; empty: as its template has it */
+	char user[AGENT_NAME_MAX + 1], workdir[AGENT_WORKDIR_MAX + 1];
 	json_t *env;      /* owned; an object of strings, or NULL */
 	bool stay_frozen; /* do it all but let nothing run: it will come again */
 	bool resume;      /* it is who it was: clock and entropy alone, then the thaw. Names, tokens
