@@ -99,7 +99,8 @@ static void on_stop_look(struct timer *t)
 static void end_unowned(struct node *n)
 {
 	list_each(struct sandbox, s, n->table.all)
-		if (s->state < SANDBOX_NAMING && !s->resuming)
+		if ((s->state < SANDBOX_NAMING && !s->resuming) ||
+		    ((s->info.flags & NODE_BUILDER) && s->state != SANDBOX_ENDING))
 			sandbox_end(s, NODE_EVICTED, "node is being stopped");
 }
 

@@ -60,6 +60,7 @@ struct node_request {
  *	{"metadata":{...}, "envVars":{...}, and whatever else the gateway wants to remember}
  * Of these node itself reads
  *	"allowInternetAccess", "network"   the rules for egress
+ *	"sizes":{"vcpus":2,"memoryMib":768} with NODE_BOOT: other than those of what it is made of
  *	"services":["db"]                  those of the operator's that its key may reach
  *	"sealed":{"name":"<base64>"}       the secrets that network.rules names, for the injector */
 

@@ -46,6 +46,7 @@ enum node_flags {
 				     NODE_SOCKETS: for such a port; text: the token sent */
 	NODE_INGRESS = 1u << 11, /* its text says how its ports are spoken to */
 	NODE_AGAIN = 1u << 13,   /* it was sent before, and the connection ended */
+	NODE_BUILDER = 1u << 14, /* of a sandbox: node's own, for a build; no client knows of it */
 	NODE_STALLED = 1u << 9,  /* of a sandbox: it wrote, the host's disk is full, and it stands
 				     still until there is room */
 	NODE_ABSENT = 1u << 12,  /* of a sandbox: warden's list does not show its VM; it waits until

@@ -274,7 +274,7 @@ static void on_frozen(struct agent_link *l, const struct agent_answer *a, const 
 
 static int freeze(struct save *s, struct err *err)
 {
-	if (s->spec.disk_only)
+	if (s->spec.disk_only || s->spec.flush)
 		return agent_link_ask(&s->link, AGENT_FREEZE_DISK, SAVE_FLUSH_MS, on_frozen, err);
 	if (s->spec.must_freeze)
 		return agent_link_ask(&s->link, AGENT_FREEZE_SURELY, SAVE_SURE_MS, on_frozen, err);

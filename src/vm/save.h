@@ -52,6 +52,7 @@ struct save_spec { /* what it points to is borrowed until the save is over */
 	const char *save_file; /* WARDEN_SAVE_FILE */
 	uint32_t base_crc;     /* of the memory its own was mapped from; 0: not known */
 	bool must_freeze;      /* for a copy: what runs on would not know who it is. Else failure */
+	bool flush;            /* its disk is written back all the same: it may be booted alone */
 	bool disk_only; /* freeze (which writes the guest's disk back) and stop: no copy. With
 			 * must_freeze: a disk that was not written back is a failure */
 };

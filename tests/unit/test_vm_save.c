@@ -224,6 +224,12 @@ static void one_that_must_freeze_runs_on_when_it_does_not(void **state)
 	assert_true(s.result.frozen);
 	assert_string_equal(s.agent.log[0], "POST /control/freeze?sure=1");
 	scene_end();
+	s.must_freeze = s.flush = true; /* its memory, and a disk that can be booted without it */
+	scene_run(&(struct mock_qemu){ 0 }, agent_routes, COUNT(agent_routes), &honest);
+	assert_int_equal(s.err.code, ERR_NONE);
+	assert_true(mock_qemu_heard(&s.qemu, "xen-save-devices-state"));
+	assert_string_equal(s.agent.log[0], "POST /control/freeze?flush=1");
+	scene_end();
 }
 
 static void one_that_cannot_be_reached_is_stopped_too(void **state)

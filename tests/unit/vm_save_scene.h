@@ -40,7 +40,7 @@ static struct scene {
 	uint32_t asked[8];
 	size_t n_asked;
 	struct save_result result;
-	bool disk_only, must_freeze, sync_later;
+	bool disk_only, must_freeze, flush, sync_later;
 	int ready, owner_gone, copied, done, thawed;
 	struct err err;
 } s;
@@ -220,6 +220,7 @@ static inline void scene_save(const struct copier *copier)
 				  .save_file = "/vm/state",
 				  .base_crc = SAVE_BASE_CRC,
 				  .must_freeze = s.must_freeze,
+				  .flush = s.flush,
 				  .disk_only = s.disk_only };
 	struct err err;
 

@@ -5,6 +5,7 @@
 #include <errno.h>
 #include <inttypes.h>
 
+#include "node/life/builder.h"
 #include "node/life/create_queue.h"
 #include "node/life/create_text.h"
 #include "node/life/limits.h"
@@ -64,8 +65,8 @@ static uint64_t waiting_mib(const struct node *n)
 	uint64_t mib = 0;
 
 	for (const struct create *c = n->creates.first; c; c = c->next)
-		if (c->snapshot)
-			mib += c->snapshot->row.memory_mib;
+		if (create_is_own(c))
+			mib += limits_of_create(c).memory_mib;
 		else if (begun > 0)
 			begun--;
 		else
@@ -118,7 +119,7 @@ static int admit(const struct create *c, struct err *err)
 {
 	const struct node *n = c->node;
 	size_t waiting = n->creates.n, pooled = n->table.in_state[SANDBOX_WAITING];
-	uint64_t guest_mib = n->sizes.memory_mib;
+	uint64_t guest_mib = limits_of_create(c).memory_mib;
 
 	if (admit_one(n, err) < 0)
 		return -1;
@@ -129,11 +130,9 @@ static int admit(const struct create *c, struct err *err)
 	if (n->base.state == BASE_FAILED)
 		return err_set(err, ERR_UNAVAILABLE, 0, "template %s: %.200s", BASE_ALIAS,
 			       n->base.why.msg);
-	if (pooled > waiting && !c->snapshot)
+	if (pooled > waiting && !create_is_own(c))
 		return 0; /* it is there, promised and measured */
-	if (c->snapshot)
-		guest_mib = c->snapshot->row.memory_mib;
-	else if (pooled + admission_starting(n) > waiting)
+	if (!create_is_own(c) && pooled + admission_starting(n) > waiting)
 		guest_mib = 0; /* of one that is begun, and promised with it */
 	return allow_memory(n, guest_mib, MEMORY_SANDBOX_MIB, err);
 }
@@ -143,7 +142,7 @@ static int allow(struct create *c, const struct node_request *rq, struct err *er
 {
 	size_t waiting = creates_waiting(&c->node->creates, c);
 
-	if (limits_allow(c->node, rq->team, rq, err) < 0 ||
+	if (limits_allow(c->node, rq->team, rq, limits_of_create(c), err) < 0 ||
 	    limits_allow_paused(c->node, rq->team, rq, err) < 0) {
 		c->limited = true;
 		return -1;
@@ -171,6 +170,9 @@ int admission_create(struct create *c, const struct node_request *rq, struct byt
 	memcpy(c->team, rq->team, sizeof(c->team));
 	memcpy(c->key_id, rq->key_id, sizeof(c->key_id));
 	memcpy(c->token, rq->token, sizeof(c->token));
+	if ((rq->flags & NODE_BOOT) &&
+	    create_text_sizes(text, NODE_TEXT_MAX, &c->vcpus, &c->memory_mib, err) < 0)
+		return -1;
 	if (lease_check(rq->timeout_s, c->node->set[SET_TIMEOUT_MAX_S].number, err) < 0 ||
 	    allow(c, rq, err) < 0 || admit(c, err) < 0)
 		return -1;
@@ -202,4 +204,20 @@ int admission_copy(struct create *c, const struct create_copy *of, struct err *e
 	if (!of->env)
 		return 0;
 	return json_decode(bytes_str(of->env), NODE_TEXT_MAX, CREATE_TEXT_DEPTH, &c->env, err);
+}
+
+int admission_build(struct create *c, const struct builder_spec *spec, struct err *err)
+{
+	if (spec->snapshot)
+		c->snapshot = snapshot_hold(spec->snapshot);
+	snprintf(c->ground, sizeof(c->ground), "%s", spec->ground ? spec->ground : "");
+	snprintf(c->team, sizeof(c->team), "%s", spec->team);
+	snprintf(c->key_id, sizeof(c->key_id), "%s", spec->key_id ? spec->key_id : "");
+	c->vcpus = spec->vcpus;
+	c->memory_mib = spec->memory_mib;
+	c->flags = (uint32_t)NODE_BUILDER | (spec->boot ? (uint32_t)NODE_BOOT : 0);
+	if (admit(c, err) < 0 ||
+	    create_text_split(spec->text, NODE_TEXT_MAX, &c->env, &c->text, err) < 0)
+		return -1;
+	return network_allow(c->node, c->text, err);
 }

@@ -15,6 +15,11 @@
 #include "node/node.h"
 #include "node/life/step.h"
 
+static bool is_builder(const struct sandbox *s)
+{
+	return s->info.flags & NODE_BUILDER;
+}
+
 static void not_settled(struct sandbox *s, const struct err *why, const char *said)
 {
 	s->create->tries = CREATE_TRIES_MAX; /* its text is the sandbox's already */
@@ -28,7 +33,7 @@ static void on_settled(struct journal_write *w, const struct err *failed)
 	struct node *n = s->node;
 	struct err err;
 
-	if (failed || table_own(&n->table, s, &err) < 0) {
+	if (failed || (!is_builder(s) && table_own(&n->table, s, &err) < 0)) {
 		not_settled(s, failed ? failed : &err, "could not be noted");
 		return;
 	}
@@ -76,7 +81,9 @@ static void on_ruled(struct sandbox *s, const struct err *refused)
 		return;
 	}
 	sandbox_enter(&s->node->table, s, SANDBOX_SETTLING);
-	if (sandbox_note(s, &s->write, JOURNAL_RUNNING, on_settled, &err) < 0)
+	if (is_builder(s)) /* its row stays as it is: the next node ends it */
+		on_settled(&s->write, NULL);
+	else if (sandbox_note(s, &s->write, JOURNAL_RUNNING, on_settled, &err) < 0)
 		on_settled(&s->write, &err);
 }
 
@@ -90,10 +97,12 @@ void sandbox_named(struct sandbox *s)
 	agent_identity_done(&s->identity);
 	s->text = TAKE(s->create->text);
 	s->env = env_text(s->create->env);
-	lease_begin(&s->lease, now, c->timeout_s);
-	s->info.started_ns = now.wall_ns;
-	s->info.end_ns = lease_end_wall(&s->lease, now);
 	s->info.state = NODE_RUNNING;
+	if (!is_builder(s)) { /* which no client knows of, and which has no end of its own */
+		lease_begin(&s->lease, now, c->timeout_s);
+		s->info.started_ns = now.wall_ns;
+		s->info.end_ns = lease_end_wall(&s->lease, now);
+	}
 	network_wait(s, on_ruled);
 }
 

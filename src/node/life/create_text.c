@@ -70,3 +70,27 @@ int create_text_split(struct bytes in, size_t max, json_t **ret_env, char **ret_
 	*ret_env = TAKE(env);
 	return 0;
 }
+
+int create_text_sizes(struct bytes in, size_t max, uint32_t *ret_vcpus, uint32_t *ret_memory_mib,
+		      struct err *err)
+{
+	AUTO(json_decrefp) json_t *all = NULL;
+	json_t *sizes = NULL;
+	int64_t vcpus, mib;
+
+	*ret_vcpus = *ret_memory_mib = 0;
+	if (in.len == 0)
+		return 0;
+	if (json_decode(in, max, CREATE_TEXT_DEPTH, &all, err) < 0 ||
+	    json_may_object(all, "sizes", &sizes, err) < 0)
+		return err_wrap(err, "the text of a create");
+	if (!sizes)
+		return 0;
+	if (json_want_int(sizes, "vcpus", 1, CREATE_VCPUS_MAX, &vcpus, err) < 0 ||
+	    json_want_int(sizes, "memoryMib", CREATE_MEMORY_MIN_MIB, CREATE_MEMORY_MAX_MIB, &mib,
+			  err) < 0)
+		return err_wrap(err, "sizes");
+	*ret_vcpus = (uint32_t)vcpus;
+	*ret_memory_mib = (uint32_t)mib;
+	return 0;
+}

@@ -5,6 +5,7 @@
 
 #include "base/list.h"
 #include "base/log.h"
+#include "node/life/builder.h"
 #include "node/life/claim.h"
 #include "node/life/create_queue.h"
 #include "node/life/end.h"
@@ -29,7 +30,9 @@ static void create_free(struct create *c)
 
 static void answer(struct create *c, const struct node_reply *r)
 {
-	if (c->fork)
+	if (c->builder)
+		builder_refused(c->builder, r);
+	else if (c->fork)
 		fork_answer(c->fork, c->fork_at, r);
 	else
 		door_answer(c->asked, r, (struct bytes){ 0 }, NULL, 0);
@@ -72,7 +75,8 @@ void creates_refuse_all(struct node *n, const struct err *why)
 
 static bool is_wanted(const struct create *c)
 {
-	return door_wanted(c->fork ? fork_asked(c->fork) : c->asked) || idempotency_awaited(c);
+	return c->builder || door_wanted(c->fork ? fork_asked(c->fork) : c->asked) ||
+	       idempotency_awaited(c);
 }
 
 static void drop_unwanted(struct create *c)
@@ -191,6 +195,47 @@ void creates_fork(struct node *n, const struct create_copy *of)
 		begin_waiting(c);
 }
 
+struct create *creates_build(struct node *n, struct builder *b, const struct builder_spec *spec,
+			     struct err *err)
+{
+	struct create *c = make_create(n, NULL);
+
+	if (!c) {
+		err_set(err, ERR_EXHAUSTED, ENOMEM, "a create");
+		return NULL;
+	}
+	c->builder = b;
+	if (admission_build(c, spec, err) < 0) {
+		create_free(c);
+		return NULL;
+	}
+	begin_waiting(c);
+	return c;
+}
+
+/* As when it failed, but that nobody waits for another. */
+static void give_up_sandbox(struct sandbox *s)
+{
+	s->node->creates.claimed--;
+	s->node->creates.bound -= s->state < SANDBOX_WAITING;
+	s->create = NULL;
+	sandbox_end(s, NODE_KILLED, "nobody wants it any more");
+}
+
+void creates_give_up(struct create *c)
+{
+	struct node *n = c->node;
+
+	list_each(struct sandbox, s, n->table.all)
+		if (s->create == c) {
+			give_up_sandbox(s);
+			break;
+		}
+	dequeue(c);
+	create_free(c);
+	creates_soon(n);
+}
+
 /* --- what sandboxes report ---------------------------------------------------------------- */
 
 void creates_ready(struct sandbox *s)
@@ -217,7 +262,8 @@ void creates_unready(struct sandbox *s)
 
 static void blame(struct create *c, const struct err *why)
 {
-	bool never = why->code == ERR_MISMATCH || (why->code == ERR_BASE_LOST && c->snapshot);
+	bool never = why->code == ERR_MISMATCH ||
+		     (why->code == ERR_BASE_LOST && (c->snapshot || c->ground[0]));
 
 	if (++c->tries >= CREATE_TRIES_MAX || never)
 		refuse(c, why);
@@ -228,7 +274,7 @@ static struct create *first_plain(const struct creates *q)
 {
 	struct create *c = q->first;
 
-	while (c && c->snapshot)
+	while (c && create_is_own(c))
 		c = c->next;
 	return c;
 }
@@ -240,7 +286,7 @@ void creates_failed(struct sandbox *s, const struct err *why)
 
 	if (c) {
 		n->creates.claimed--;
-		n->creates.bound -= s->snapshot && s->state < SANDBOX_WAITING;
+		n->creates.bound -= s->state < SANDBOX_WAITING;
 		enqueue(c, true);
 		be_patient(c);
 	} else if (s->state < SANDBOX_WAITING) {
@@ -259,14 +305,18 @@ void creates_done(struct sandbox *s)
 {
 	const struct node_reply r = { .sandbox = sandbox_told(s) };
 	struct create *c = TAKE(s->create);
+	struct node *n = s->node;
 
-	s->node->creates.claimed--;
-	if (s->snapshot)
+	n->creates.claimed--;
+	if (s->snapshot && !c->builder)
 		catalog_spawned(s->snapshot);
 	idempotency_done(c, s);
-	answer(c, &r);
+	if (c->builder)
+		builder_runs(c->builder, s);
+	else
+		answer(c, &r);
 	create_free(c);
-	creates_soon(s->node);
+	creates_soon(n);
 }
 
 /* --- the turn ----------------------------------------------------------------------------- */
@@ -279,7 +329,7 @@ static void give_out(struct node *n)
 		struct sandbox *s = q->ready;
 
 		next = c->next;
-		if (c->snapshot)
+		if (create_is_own(c))
 			continue;
 
 		creates_unready(s);
@@ -331,7 +381,7 @@ static bool begin_copy(struct node *n, struct create *c)
 		q->bound++;
 		return true;
 	}
-	log_error("begin a copy of %s: %s", c->snapshot->row.id, err.msg);
+	log_error("begin a copy of %s: %s", c->snapshot ? c->snapshot->row.id : c->ground, err.msg);
 	refuse(c, &err);
 	return false;
 }
@@ -368,8 +418,8 @@ static bool start_waiting(struct node *n, uint64_t max)
 
 	for (struct create *c = n->creates.first, *next; c && admission_busy(n) < max; c = next) {
 		next = c->next;
-		if (c->snapshot ? !begin_copy(n, c)
-				: ++plain > admission_starting(n) && !begin(n, false))
+		if (create_is_own(c) ? !begin_copy(n, c)
+				     : ++plain > admission_starting(n) && !begin(n, false))
 			return false;
 	}
 	return true;

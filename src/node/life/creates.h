@@ -25,15 +25,20 @@ enum {
 	CREATE_POOL_REST_MS = 2 * 1000, /* after a start for the pool failed */
 };
 
+struct builder;
+
 struct create {
 	struct node *node;
 	struct door_asked *asked;
 	char team[NODE_ID_MAX + 1], key_id[NODE_ID_MAX + 1];
 	char token[NODE_ID_MAX + 1]; /* of the request, see once.h; may be empty */
 	uint32_t timeout_s, flags;
-	struct repeat *repeat;     /* idempotency.h; NULL: it has no name */
-	struct snapshot *snapshot; /* held; what it wants a copy of; NULL: of the template */
-	struct fork *fork;         /* who is told; NULL: `asked` */
+	struct repeat *repeat;        /* idempotency.h; NULL: it has no name */
+	struct snapshot *snapshot;    /* held; what it wants a copy of; NULL: of the template */
+	char ground[NODE_ID_MAX + 1]; /* without one: a template by its id; "": `base` */
+	uint32_t vcpus, memory_mib;   /* with NODE_BOOT: its own; both 0: those of what it is of */
+	struct fork *fork;            /* who is told; NULL: `asked` */
+	struct builder *builder;      /* or that one */
 	size_t fork_at;
 	json_t *env;
 	char *text;
@@ -60,6 +65,12 @@ struct creates {
 	uint64_t pool_rests_until_ms;
 };
 
+/* Its sandbox is begun for it alone: none of the pool will do. */
+static inline bool create_is_own(const struct create *c)
+{
+	return c->snapshot || c->builder || c->vcpus;
+}
+
 void creates_open(struct node *n);
 void creates_close(struct node *n); /* forgets those who wait */
 
@@ -74,7 +85,12 @@ struct create_copy { /* one of a fork's; borrowed for the call */
 	const char *text, *env; /* may be NULL */
 };
 void creates_fork(struct node *n, const struct create_copy *of);
-void creates_soon(struct node *n); /* something changed: see what can be done, from the loop */
+struct builder_spec;
+/* NULL: *err. Else the builder is told, and the create is its to give up until then. */
+struct create *creates_build(struct node *n, struct builder *b, const struct builder_spec *spec,
+			     struct err *err) NODISCARD;
+void creates_give_up(struct create *c); /* and the sandbox that is on its way; nobody is told */
+void creates_soon(struct node *n);      /* something changed: see what can be done, from the loop */
 void creates_refuse_all(struct node *n, const struct err *why);
 void creates_drop_unwanted(struct node *n); /* those that wait, and nobody for them */
 

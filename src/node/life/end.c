@@ -12,6 +12,7 @@
 
 #include "base/clock.h"
 #include "base/log.h"
+#include "node/life/builder.h"
 #include "node/life/monitor.h"
 #include "node/node.h"
 #include "node/life/pause.h"
@@ -239,6 +240,7 @@ static void let_go(struct sandbox *s)
 void sandbox_end(struct sandbox *s, enum node_reason reason, const char *why)
 {
 	struct node *n = s->node;
+	struct builder *builder = TAKE(s->builder);
 	bool was_owned = s->team; /* then its row says that it runs, or is paused */
 	struct err err;
 	int rc;
@@ -256,6 +258,8 @@ void sandbox_end(struct sandbox *s, enum node_reason reason, const char *why)
 	events_add(&s->record.events, EVENT_INFO, "ended", "Sandbox ends: %s", why);
 	if (!was_owned) {
 		stop_vm(s);
+		if (builder)
+			builder_lost(builder, why);
 		return;
 	}
 	if (n->door)
@@ -316,6 +320,9 @@ static void on_deadline(struct timer *t)
 void sandbox_set_deadline(struct sandbox *s)
 {
 	struct lease_now now = lease_clock();
+
+	if (s->info.flags & NODE_BUILDER)
+		return;
 	uint64_t ms = (lease_left_ns(&s->lease, now) + NSEC_PER_MSEC - 1) / NSEC_PER_MSEC;
 
 	s->info.end_ns = lease_end_shown(&s->lease, now, s->info.end_ns);

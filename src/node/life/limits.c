@@ -10,17 +10,32 @@ struct use {
 	uint64_t sandboxes, vcpus, memory_mib, disk_mib;
 };
 
-static void add(struct use *u, uint32_t vcpus, uint32_t memory_mib, uint32_t disk_mib)
+static void add(struct use *u, struct limits_sizes more)
 {
 	u->sandboxes++;
-	u->vcpus += vcpus;
-	u->memory_mib += memory_mib;
-	u->disk_mib += disk_mib;
+	u->vcpus += more.vcpus;
+	u->memory_mib += more.memory_mib;
+	u->disk_mib += more.disk_mib;
 }
 
-static void add_new(struct use *u, const struct node *n)
+static struct limits_sizes sizes_of(const struct node_sandbox *i)
 {
-	add(u, n->sizes.vcpus, n->sizes.memory_mib, n->base.disk_mib);
+	return (struct limits_sizes){ i->vcpus, i->memory_mib, i->disk_mib };
+}
+
+struct limits_sizes limits_of_create(const struct create *c)
+{
+	const struct node *n = c->node;
+	struct limits_sizes ret = { n->sizes.vcpus, n->sizes.memory_mib, n->base.disk_mib };
+
+	if (c->snapshot)
+		ret = (struct limits_sizes){ c->snapshot->row.vcpus, c->snapshot->row.memory_mib,
+					     c->snapshot->row.disk_mib };
+	if (c->vcpus) {
+		ret.vcpus = c->vcpus;
+		ret.memory_mib = c->memory_mib;
+	}
+	return ret;
 }
 
 static bool by(const char *made_by, const char *key_id)
@@ -42,22 +57,22 @@ static struct use count(const struct node *n, const struct whose *w)
 	for (size_t i = 0; i < all; i++)
 		if ((s[i]->info.state == NODE_RUNNING || s[i]->resuming) &&
 		    by(s[i]->key_id, w->key_id))
-			add(&u, s[i]->info.vcpus, s[i]->info.memory_mib, s[i]->info.disk_mib);
+			add(&u, sizes_of(&s[i]->info));
 	for (const struct create *c = n->creates.all; c; c = c->all_next)
-		if (by(c->key_id, w->key_id) && strcmp(c->team, w->team) == 0)
-			add_new(&u, n);
+		if (!c->builder && by(c->key_id, w->key_id) && strcmp(c->team, w->team) == 0)
+			add(&u, limits_of_create(c));
 	return u;
 }
 
 static int allow(const struct node *n, const struct whose *w, const struct node_limits *l,
-		 struct err *err)
+		 struct limits_sizes more, struct err *err)
 {
 	struct use u;
 
 	if (!l->sandboxes && !l->vcpus && !l->memory_mib && !l->disk_mib)
 		return 0;
 	u = count(n, w);
-	add_new(&u, n);
+	add(&u, more);
 	if (l->sandboxes && u.sandboxes > l->sandboxes)
 		return err_set(err, ERR_EXHAUSTED, 0,
 			       "%s reached the maximum number of concurrent sandboxes (%u)",
@@ -78,11 +93,11 @@ static int allow(const struct node *n, const struct whose *w, const struct node_
 }
 
 int limits_allow(const struct node *n, const char *team, const struct node_request *rq,
-		 struct err *err)
+		 struct limits_sizes more, struct err *err)
 {
-	if (allow(n, &(struct whose){ team, rq->key_id, YOU }, &rq->limits, err) < 0)
+	if (allow(n, &(struct whose){ team, rq->key_id, YOU }, &rq->limits, more, err) < 0)
 		return -1;
-	return allow(n, &(struct whose){ team, NULL, YOUR_TEAM }, &rq->team_limits, err);
+	return allow(n, &(struct whose){ team, NULL, YOUR_TEAM }, &rq->team_limits, more, err);
 }
 
 static bool is_paused(const struct sandbox *s)

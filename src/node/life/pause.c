@@ -27,7 +27,7 @@
 struct pausing {
 	struct sandbox *sandbox;
 	struct door_asked *asked; /* NULL: nobody, its time is over */
-	bool memory;
+	bool memory, flush;       /* flush: its disk is written back besides */
 	struct turn turn;
 	struct timer link; /* until warden is there */
 	uint64_t link_until_ms;
@@ -463,6 +463,7 @@ static void begin_save(struct pausing *p, int socket)
 					.save_file = WARDEN_SAVE_FILE,
 					.base_crc = sandbox_base_crc(s),
 					.must_freeze = p->taking,
+					.flush = p->flush,
 					.disk_only = !p->memory };
 	struct err err;
 
@@ -664,13 +665,14 @@ void pause_begin(struct sandbox *s, struct door_asked *asked, bool memory)
 	step("pause.asked");
 }
 
-int pause_for_copy(struct sandbox *s, struct taking *t, bool memory, struct err *err)
+int pause_for_copy(struct sandbox *s, struct taking *t, enum journal_kind kind, struct err *err)
 {
 	struct pausing *p = start(s, err);
 
 	if (!p)
 		return -1;
 	p->taking = t;
-	p->memory = memory;
+	p->memory = kind != JOURNAL_STEP;
+	p->flush = kind == JOURNAL_BUILD; /* others may boot from its disk */
 	return 0;
 }

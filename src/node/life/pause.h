@@ -7,6 +7,7 @@
  */
 #pragma once
 
+#include "node/journal/journal_snapshots.h"
 #include "node/life/sandbox.h"
 
 enum {
@@ -20,7 +21,8 @@ enum {
 void pause_begin(struct sandbox *s, struct door_asked *asked, bool memory);
 /* The same way to a copy of it; it goes on when that is there, or when it failed. */
 struct taking;
-int pause_for_copy(struct sandbox *s, struct taking *t, bool memory, struct err *err) NODISCARD;
+int pause_for_copy(struct sandbox *s, struct taking *t, enum journal_kind kind,
+		   struct err *err) NODISCARD;
 /* Does it still wait for its turn? */
 bool pause_waits(const struct sandbox *s);
 void pause_cancel(struct sandbox *s); /* whoever asked is not answered; fine when none */

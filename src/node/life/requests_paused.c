@@ -98,7 +98,11 @@ void requests_resume(struct sandbox *s, struct door_asked *a, const struct node_
 {
 	struct err err;
 
-	if (s->state == SANDBOX_PAUSED && limits_allow(s->node, s->info.team, rq, &err) < 0) {
+	if (s->state == SANDBOX_PAUSED &&
+	    limits_allow(
+		    s->node, s->info.team, rq,
+		    (struct limits_sizes){ s->info.vcpus, s->info.memory_mib, s->info.disk_mib },
+		    &err) < 0) {
 		door_refuse(a, &err);
 		return;
 	}

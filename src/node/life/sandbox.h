@@ -65,8 +65,9 @@ struct sandbox {
 	struct lease lease; /* until when it runs; info.end_ns is the same, for people */
 	struct agent_identity identity;
 	char key_id[NODE_ID_MAX + 1], token[NODE_ID_MAX + 1]; /* by which it was made, see once.h */
-	struct repeat *repeat; /* idempotency.h; NULL: its create had no name */
-	struct create *create; /* whose it becomes; NULL: nobody's, or done */
+	struct repeat *repeat;   /* idempotency.h; NULL: its create had no name */
+	struct create *create;   /* whose it becomes; NULL: nobody's, or done */
+	struct builder *builder; /* whose it is, of one with NODE_BUILDER; NULL: nobody's */
 	uint32_t slot, rehearsals;
 	bool for_pool, started; /* nobody waited when it was begun; warden may have its VM */
 	bool blank;             /* its memory was mapped from zeros: files_order.blank_mib */

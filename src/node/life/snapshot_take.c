@@ -352,7 +352,7 @@ static int copy(struct sandbox *s, struct taking *t, struct err *err)
 {
 	if (s->state == SANDBOX_PAUSED)
 		return copy_paused(s, t, err);
-	return pause_for_copy(s, t, t->row.kind != JOURNAL_STEP, err);
+	return pause_for_copy(s, t, (enum journal_kind)t->row.kind, err);
 }
 
 int taking_begin(struct sandbox *s, const struct taking_spec *spec, struct taking_user *u,

@@ -8,7 +8,8 @@
  * than `layers_max` layers is written as one: nobody stops for that.
  *
  * Of a step of a build there is no memory: the guest has written its disk back, and stops only for
- * the copy of that to begin.
+ * the copy of that to begin. The end of a build has its memory, and its disk is written back, too:
+ * later builds may boot from it.
  */
 #pragma once
 

@@ -16,6 +16,7 @@
 #include "node/life/end.h"
 #include "node/life/monitor.h"
 #include "node/node.h"
+#include "node/template/base_find.h"
 #include "node/life/resume.h"
 #include "node/life/sandbox_row.h"
 #include "node/life/step.h"
@@ -229,7 +230,7 @@ static void on_made(struct files_call *c, struct files_opened *got, const struct
 	base_learn(s->node, s->base_id, got);
 	if (s->snapshot)
 		unloaded_note(s->node, LOST_SNAPSHOT, s->snapshot->row.id, err);
-	if (err && err->code == ERR_BASE_LOST && !s->snapshot)
+	if (err && err->code == ERR_BASE_LOST && strcmp(s->info.template_id, s->node->base.id) == 0)
 		base_look_again(s->node, err->msg); /* whoever waits gets one of another */
 	if (err) {
 		fail(s, err);
@@ -323,6 +324,49 @@ static void describe_copy(struct sandbox *s, const struct journal_snapshot *of)
 	i->disk_mib = of->disk_mib;
 }
 
+/* Of a template other than `base`. One that is not booted must fit this host. */
+static int describe_ground(struct sandbox *s, const char *id, struct err *err)
+{
+	AUTO(auto_close) int folder = base_open_folder(s->node, id, err);
+	enum manifest_reason reason;
+	struct manifest_facts here;
+	struct manifest m;
+
+	if (folder < 0 || template_manifest_read(folder, &m, err) < 0)
+		return err_wrap(err, "template %s", id);
+	base_facts_sized(s->node, m.made_with.vcpus, m.made_with.memory_mib, &here);
+	if (!s->boots && manifest_check(&m, &here, &reason, err) < 0)
+		return err_wrap(err, "template %s", id);
+	snprintf(s->info.template_id, sizeof(s->info.template_id), "%s", id);
+	snprintf(s->base_id, sizeof(s->base_id), "%s", id);
+	s->info.alias[0] = '\0';
+	s->base_sums = manifest_sums(&m);
+	s->info.vcpus = m.made_with.vcpus;
+	s->info.memory_mib = m.made_with.memory_mib;
+	s->info.disk_mib = (uint32_t)(m.files[MANIFEST_DISK_FILE].length >> 20);
+	return 0;
+}
+
+static int describe_own(struct sandbox *s, struct create *c, struct err *err)
+{
+	s->create = c;
+	s->snapshot = c->snapshot;
+	s->boots = c->flags & NODE_BOOT;
+	if (c->snapshot)
+		describe_copy(s, &c->snapshot->row);
+	else if (c->ground[0] && describe_ground(s, c->ground, err) < 0)
+		return -1;
+	if (s->boots && c->vcpus) {
+		s->info.vcpus = c->vcpus;
+		s->info.memory_mib = c->memory_mib;
+	}
+	s->blank = s->boots && (c->vcpus || c->builder ||
+				(c->snapshot && c->snapshot->row.kind == JOURNAL_STEP));
+	if (s->boots && !(s->host = calloc(1, sizeof(*s->host))))
+		return err_set(err, ERR_EXHAUSTED, ENOMEM, "what it boots on");
+	return 0;
+}
+
 static int draw_identity(struct sandbox *s, struct err *err)
 {
 	const struct node_sandbox told = sandbox_told(s);
@@ -347,15 +391,9 @@ static struct sandbox *begin(struct node *n, bool for_pool, struct create *c, st
 	if (!s)
 		return NULL;
 	describe(s);
-	if (c) {
-		s->create = c;
-		s->snapshot = c->snapshot;
-		describe_copy(s, &c->snapshot->row);
-		s->boots = c->flags & NODE_BOOT;
-	}
-	if (s->boots && !(s->host = calloc(1, sizeof(*s->host)))) {
+	if (c && describe_own(s, c, err) < 0) {
+		free(s->host);
 		free(s);
-		err_set(err, ERR_EXHAUSTED, ENOMEM, "what it boots on");
 		return NULL;
 	}
 	s->for_pool = for_pool;

@@ -9,7 +9,7 @@ enum { SANDBOX_FIRST_GENERATION = 1 }; /* each pause makes the next */
 void start_take_slot(struct sandbox *s);
 /* Begins one that is nobody's yet. NULL: *err. */
 struct sandbox *sandbox_begin(struct node *n, bool for_pool, struct err *err) NODISCARD;
-/* A copy of the create's snapshot, for that create alone. NULL: *err. */
+/* Of the create's snapshot or template, with its sizes, for that create alone. NULL: *err. */
 struct sandbox *sandbox_begin_copy(struct node *n, struct create *c, struct err *err) NODISCARD;
 struct sandbox *sandbox_make(struct node *n, struct err *err) NODISCARD; /* in no table yet */
 /* CRC-32C of the memory that its own was mapped from; 0: not known, or of zeros. */
