@@ -10,6 +10,7 @@
 
 #include "base/log.h"
 #include "base/random.h"
+#include "node/life/built_in.h"
 #include "node/life/end.h"
 #include "node/life/sandbox_row.h"
 #include "node/node.h"
@@ -106,8 +107,17 @@ void sandbox_named(struct sandbox *s)
 	network_wait(s, on_ruled);
 }
 
+/* What it was built with is told anew: the agent of a guest that boots knows nothing of it. */
+static int give_env(struct sandbox *s, const struct create *c, struct err *err)
+{
+	s->identity.env = json_incref(c->env);
+	return built_in_tell(s->snapshot, &s->identity, err);
+}
+
 void sandbox_claim(struct sandbox *s, struct create *c)
 {
+	struct err err;
+
 	s->create = c;
 	memcpy(s->info.team, c->team, sizeof(s->info.team));
 	memcpy(s->key_id, c->key_id, sizeof(s->key_id));
@@ -119,7 +129,10 @@ void sandbox_claim(struct sandbox *s, struct create *c)
 		 s->identity.access_token);
 	if (c->flags & NODE_PRIVATE)
 		random_name(s->info.traffic_token, AGENT_TOKEN_LENGTH);
-	s->identity.env = json_incref(c->env);
+	if (give_env(s, c, &err) < 0) {
+		not_settled(s, &err, "its environment is none");
+		return;
+	}
 	if (s->identity.stay_frozen)
 		agent_identity_refresh(&s->identity);
 	s->identity.stay_frozen = false;

@@ -9,6 +9,7 @@
 #include "base/log.h"
 #include "node/life/admission.h"
 #include "node/life/apply.h"
+#include "node/life/built_in.h"
 #include "node/life/create_text.h"
 #include "node/life/end.h"
 #include "node/life/monitor.h"
@@ -91,7 +92,7 @@ int resume_identity(const struct sandbox *s, bool resume, struct agent_identity 
 	if (resume && s->boot_id[0])
 		snprintf(ret->boot_id, sizeof(ret->boot_id), "%.*s", (int)sizeof(ret->boot_id) - 1,
 			 s->boot_id);
-	if (!resume && give_env(s, ret, err) < 0) {
+	if (!resume && (give_env(s, ret, err) < 0 || built_in_tell(s->snapshot, ret, err) < 0)) {
 		agent_identity_done(ret);
 		return -1;
 	}

@@ -1,0 +1,36 @@
+/* built_in.c - see built_in.h. */
+#include "node/life/built_in.h"
+
+#include <errno.h>
+
+#include "node/build/build_context.h"
+#include "node/life/snapshots.h"
+
+static int add_env(const struct build_context *c, struct agent_identity *id, struct err *err)
+{
+	json_t *all = json_copy(c->env);
+
+	if (!all || (id->env && json_object_update(all, id->env) < 0)) {
+		json_decref(all);
+		return err_set(err, ERR_EXHAUSTED, ENOMEM, "an environment");
+	}
+	json_decref(id->env);
+	id->env = all;
+	return 0;
+}
+
+int built_in_tell(const struct snapshot *p, struct agent_identity *id, struct err *err)
+{
+	struct build_context c;
+	int rc;
+
+	if (!p || !p->row.context)
+		return 0;
+	if (build_context_parse(bytes_str(p->row.context), &c, err) < 0)
+		return err_wrap(err, "what snapshot %s was built with", p->row.id);
+	snprintf(id->user, sizeof(id->user), "%s", c.user);
+	snprintf(id->workdir, sizeof(id->workdir), "%s", c.workdir);
+	rc = add_env(&c, id, err);
+	build_context_done(&c);
+	return rc;
+}
