@@ -5,6 +5,7 @@
 #include <inttypes.h>
 
 #include "base/log.h"
+#include "node/build/build_disk.h"
 #include "node/build/builds.h"
 #include "node/build/step_script.h"
 #include "node/life/snapshot_steps.h"
@@ -70,7 +71,8 @@ static void stop(struct build_run *r)
 	timer_stop(&r->deadline);
 	timer_stop(&r->again);
 	images_make_cancel(&r->image);
-	ground_wait_cancel(&r->ground_wait);
+	ground_want_cancel(&r->ground_want);
+	auto_close(&r->disk);
 	builder_dial_cancel(&r->dial);
 	agent_exec_cancel(&r->exec);
 	agent_exec_cancel(&r->start);
@@ -405,7 +407,6 @@ static int begin_sandbox(struct build_run *r, bool final, const struct builder_o
 	if (final) {
 		spec.vcpus = row->vcpus;
 		spec.memory_mib = row->memory_mib;
-		spec.context = &r->context;
 	}
 	return builder_begin(&r->builder, r->node, &spec, ops, err);
 }
@@ -629,17 +630,22 @@ static void begin_from_template(struct build_run *r)
 	begin_steps(r);
 }
 
-static void on_ground(struct ground_wait *w, const char *id, const struct err *err)
+/* It is used before this returns: else nothing keeps it. */
+static void have_ground(struct build_run *r, const char *id)
 {
-	struct build_run *r = CONTAINER_OF(w, struct build_run, ground_wait);
-
-	if (err) {
-		fail_err(r, "the image could not be booted", err);
-		return;
-	}
 	snprintf(r->ground, sizeof(r->ground), "%s", id);
 	step_key_first(r->build->template->row.team, id, r->key);
 	begin_steps(r);
+}
+
+static void on_ground(struct ground_want *w, const char *id, const struct err *err)
+{
+	struct build_run *r = CONTAINER_OF(w, struct build_run, ground_want);
+
+	if (err)
+		fail_err(r, "the image could not be booted", err);
+	else
+		have_ground(r, id);
 }
 
 /* {"env":["A=b"], ...}: what of an image's configuration holds for what runs in it. */
@@ -669,10 +675,61 @@ static void on_image_text(struct images_make *m, const char *text)
 	say(CONTAINER_OF(m, struct build_run, image), BUILD_INFO, "[base] %s", text);
 }
 
+/* Its disk is there. */
+static void on_disk(struct images_make *m, const char *digest, struct bytes config,
+		    const struct err *failed)
+{
+	struct build_run *r = CONTAINER_OF(m, struct build_run, image);
+	struct ground_spec spec = { .source = r->source };
+	struct err err;
+
+	(void)digest;
+	(void)config;
+	if (failed) {
+		fail_err(r, "", failed);
+		return;
+	}
+	step("build.disk");
+	say(r, BUILD_INFO, "[base] Booting the image");
+	spec.disk = take_fd(&r->disk);
+	if (grounds_want(&r->ground_want, r->node, &spec, on_ground, &err) < 0)
+		fail_err(r, "the image could not be booted", &err);
+}
+
+static void ask_image(struct build_run *r, int disk, const struct images_make_ops *ops)
+{
+	const struct images_make_spec spec = {
+		.team = r->build->template->row.team,
+		.reference = r->recipe.image,
+		.sealed = json_string_value(json_object_get(r->recipe.text, "sealed")),
+		.archive = -1,
+		.disk = disk,
+		.disk_mib = r->node->base.disk_mib,
+	};
+	struct err err;
+
+	if (images_make(&r->node->images, &r->image, &spec, ops, &err) < 0)
+		fail_err(r, "", &err);
+}
+
+static void make_disk(struct build_run *r)
+{
+	static const struct images_make_ops ops = { on_image_text, on_disk };
+	struct err err;
+	int out;
+
+	if (build_disk_make(r->node, r->build->row.id, &out, &r->disk, &err) < 0)
+		fail_err(r, "", &err);
+	else
+		ask_image(r, out, &ops);
+}
+
+/* Which image it is. The digest alone decides what is on its disk, and what we add to it. */
 static void on_image(struct images_make *m, const char *digest, struct bytes config,
 		     const struct err *failed)
 {
 	struct build_run *r = CONTAINER_OF(m, struct build_run, image);
+	char id[NODE_ID_MAX + 1];
 	struct err err;
 
 	if (failed) {
@@ -681,27 +738,22 @@ static void on_image(struct images_make *m, const char *digest, struct bytes con
 	}
 	step("build.image");
 	say(r, BUILD_INFO, "[base] %s is %s", r->recipe.image, digest);
+	snprintf(r->source, sizeof(r->source), "%s %" PRIu32 " %s", digest, r->node->base.disk_mib,
+		 r->node->images.agent);
 	if (take_config(r, config, &err) < 0)
 		fail_err(r, "the image's configuration", &err);
+	else if (grounds_find(r->node, r->source, id))
+		have_ground(r, id);
 	else
-		grounds_want(r->node, &r->ground_wait, digest, on_ground);
+		make_disk(r);
 }
 
 static void begin_from_image(struct build_run *r)
 {
 	static const struct images_make_ops ops = { on_image_text, on_image };
-	const char *sealed = json_string_value(json_object_get(r->recipe.text, "sealed"));
-	struct images_make_spec spec = { .team = r->build->template->row.team,
-					 .reference = r->recipe.image,
-					 .sealed = sealed,
-					 .archive = -1,
-					 .disk_mib = r->node->base.disk_mib };
-	struct err err;
 
 	say(r, BUILD_INFO, "[base] FROM %s", r->recipe.image);
-	if (ground_wait_disk(r->node, &r->ground_wait, &spec.disk, &err) < 0 ||
-	    images_make(&r->node->images, &r->image, &spec, &ops, &err) < 0)
-		fail_err(r, "", &err);
+	ask_image(r, -1, &ops);
 }
 
 static void begin(struct timer *t)
@@ -723,6 +775,7 @@ static void begin(struct timer *t)
 
 void build_run_begin(struct build_run *r)
 {
+	r->disk = -1;
 	timer_init(&r->deadline, r->node->loop, on_deadline);
 	timer_init(&r->again, r->node->loop, begin);
 	timer_start(&r->deadline, BUILD_RUN_MS);

@@ -48,7 +48,9 @@ struct build_run {
 	struct snapshot *at;           /* held: what there is now; NULL: `ground` alone */
 	char ground[NODE_ID_MAX + 1];  /* "": `base` */
 	struct images_make image;
-	struct ground_wait ground_wait;
+	struct ground_want ground_want;
+	int disk;                      /* of the image, read; -1: none */
+	char source[GROUND_SOURCE_MAX + 1];
 	struct builder builder;
 	struct builder_dial dial;
 	struct agent_exec exec, start;

@@ -25,12 +25,15 @@ static int keep_facts(struct images_client *k, int fd, struct err *err)
 {
 	AUTO(buf_done) struct buf text = BUF_MAX(IMAGES_FACTS_MAX);
 	AUTO(json_decrefp) json_t *facts = NULL;
-	struct bytes key;
+	struct bytes key, agent = { 0 };
 
 	if (memory_file_read(fd, &text, err) < 0 ||
 	    json_decode(buf_view(&text), IMAGES_FACTS_MAX, 2, &facts, err) < 0 ||
-	    json_want_string(facts, "sealKey", &key, err) < 0)
+	    json_want_string(facts, "sealKey", &key, err) < 0 ||
+	    json_want_string(facts, "agent", &agent, err) < 0)
 		return -1;
+	if (!bytes_to_str(agent, k->agent, sizeof(k->agent)))
+		return err_set(err, ERR_INVALID, 0, "its agent has no digest");
 	free(k->seal_key);
 	k->seal_key = strndup((const char *)key.ptr, key.len);
 	return 0;
@@ -150,24 +153,27 @@ int images_make(struct images_client *k, struct images_make *m, const struct ima
 		const struct images_make_ops *ops, struct err *err)
 {
 	const struct images_request rq = { .verb = IMAGES_MAKE,
-					   .flags = IMAGES_DISK |
+					   .flags = (spec->disk >= 0 ? IMAGES_DISK : 0) |
 						    (spec->archive >= 0 ? IMAGES_ARCHIVE : 0),
 					   .disk_mib = spec->disk_mib };
-	int fds[IMAGES_FDS_MAX] = { -1, spec->disk, spec->archive };
-	const struct link_ask what = { .request = bytes_of(&rq),
-				       .fds = fds,
-				       .n_fds = spec->archive >= 0 ? 3 : 2,
-				       .deadline_ms = IMAGES_MAKE_MS };
+	int fds[IMAGES_FDS_MAX] = { -1 };
+	struct link_ask what = { .request = bytes_of(&rq),
+				 .fds = fds,
+				 .n_fds = 1,
+				 .deadline_ms = IMAGES_MAKE_MS };
 
+	if (spec->disk >= 0)
+		fds[what.n_fds++] = spec->disk;
+	if (spec->archive >= 0)
+		fds[what.n_fds++] = spec->archive;
 	*m = (struct images_make){ .ops = ops };
 	fds[0] = link_exists(&k->link)
 			 ? order_file(spec, err)
 			 : err_set(err, ERR_UNAVAILABLE, 0,
 				   "this server has no images daemon: set images_socket");
 	if (fds[0] < 0) {
-		close(spec->disk);
-		if (spec->archive >= 0)
-			close(spec->archive);
+		for (size_t i = 1; i < what.n_fds; i++)
+			close(fds[i]);
 		return -1;
 	}
 	if (link_ask(&k->link, &m->call, &what, on_made, err) < 0)
