@@ -285,6 +285,19 @@ static inline void mock_secret(struct mock *m, struct door_asked *a, const struc
 	door_answer(a, &(struct node_reply){ 0 }, bytes_str(text), NULL, 0);
 }
 
+static inline void mock_alias(struct door_asked *a, const struct node_request *rq)
+{
+	struct err err;
+
+	if (strcmp(rq->template_id, "base") == 0 && !rq->template_tag[0]) {
+		door_answer(a, &(struct node_reply){ 0 },
+			    BYTES_LIT("{\"templateID\":\"tpl1\",\"public\":true}"), NULL, 0);
+		return;
+	}
+	err_set(&err, ERR_NOT_FOUND, 0, "template '%s' not found", rq->template_id);
+	door_refuse(a, &err);
+}
+
 static inline void mock_on_asked(struct door_user *u, struct door_asked *a,
 				 const struct node_request *rq, struct bytes text)
 {
@@ -326,6 +339,10 @@ static inline void mock_on_asked(struct door_user *u, struct door_asked *a,
 			    BYTES_LIT("[{\"templateID\":\"tpl1\",\"alias\":\"base\",\"cpuCount\":2,"
 				      "\"memoryMB\":512,\"diskSizeMB\":1024}]"),
 			    NULL, 0);
+	else if (rq->verb == NODE_TEMPLATE_LIST)
+		door_answer(a, &(struct node_reply){ 0 }, BYTES_LIT("[]"), NULL, 0);
+	else if (rq->verb == NODE_TEMPLATE_ALIAS)
+		mock_alias(a, rq);
 	else if (rq->verb == NODE_SEAL_KEY || rq->verb == NODE_SECRET)
 		mock_secret(m, a, rq);
 	else if (rq->verb == NODE_CONFIRM_LOST)

@@ -28,9 +28,10 @@ struct route {
 	bool v2;                         /* as the second version of E2B's API has it */
 };
 
-extern const struct route admin_routes[], ended_routes[], key_routes[], lost_routes[],
-	network_routes[], sandbox_life_routes[], sandbox_list_routes[], sandbox_record_routes[],
-	sandbox_routes[], secret_routes[], snapshot_routes[], template_routes[];
+extern const struct route admin_routes[], build_routes[], ended_routes[], key_routes[],
+	lost_routes[], network_routes[], sandbox_life_routes[], sandbox_list_routes[],
+	sandbox_record_routes[], sandbox_routes[], secret_routes[], snapshot_routes[],
+	template_list_routes[], template_routes[];
 
 typedef char route_param[TARGET_SEGMENT_MAX + 1]; /* decoded */
 struct route_search {

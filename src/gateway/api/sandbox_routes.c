@@ -52,14 +52,13 @@ static void ask_create(struct api_call *c, struct node_request *rq, struct creat
 	AUTO(buf_done) struct buf text = { 0 };
 	struct err err;
 
-	if (template_ref_check(&want->template, c->team.slug, &err) < 0 ||
+	if (template_ref_name(&want->template, c->team.slug, rq->template_id, &err) < 0 ||
 	    (c->services[0] && key_services_add(c->services, want->text, &err) < 0) ||
 	    create_request_text(want, &text, &err) < 0) {
 		api_fail_err(c, &err);
 		return;
 	}
 	snprintf(rq->team, sizeof(rq->team), "%s", c->team.id);
-	memcpy(rq->template_id, want->template.name, sizeof(rq->template_id));
 	memcpy(rq->template_tag, want->template.tag, sizeof(rq->template_tag));
 	memcpy(c->params[0], want->template.name, sizeof(want->template.name));
 	rq->timeout_s = want->timeout_s;

@@ -61,20 +61,29 @@ json_t *template_tags_json(const struct template *t)
 	return all;
 }
 
+/* Without its reason, which may be long: lists must fit. */
+static json_t *short_build(const struct build *b)
+{
+	json_t *v = b ? build_json(b) : json_null();
+
+	if (b && v)
+		(void)json_object_del(v, "reason");
+	return v;
+}
+
 json_t *template_json(const struct template *t)
 {
 	const struct journal_template *r = &t->row;
 	char created[32];
 
 	snprintf(created, sizeof(created), "%" PRIu64, r->created_ns);
-	return json_pack("{s:s, s:s, s:s, s:s, s:b, s:o, s:s, s:o, s:o, s:I, s:I, s:I, s:o, s:o}",
+	return json_pack("{s:s, s:s, s:s, s:s, s:b, s:o, s:s, s:o, s:o, s:I, s:I, s:I, s:o}",
 			 "templateID", r->id, "teamID", r->team, "namespace", r->namespace, "name",
 			 r->name, "public", (int)r->public, "createdAt", time_json(r->created_ns),
 			 "createdNs", created, "updatedAt", time_json(r->updated_ns),
 			 "lastSpawnedAt", time_json(r->spawned_ns), "spawnCount",
 			 (json_int_t)r->spawns, "buildCount", (json_int_t)t->n_builds, "sandboxes",
-			 (json_int_t)template_users(t), "tags", template_tags_json(t), "build",
-			 t->builds ? build_json(t->builds) : json_null());
+			 (json_int_t)template_users(t), "build", short_build(t->builds));
 }
 
 json_t *template_with_builds_json(const struct template *t)
@@ -82,8 +91,9 @@ json_t *template_with_builds_json(const struct template *t)
 	json_t *v = template_json(t), *builds = json_array();
 
 	for (const struct build *b = t->builds; builds && b; b = b->next)
-		(void)json_array_append_new(builds, build_json(b));
-	if (v && json_object_set_new(v, "builds", builds) == 0)
+		(void)json_array_append_new(builds, short_build(b));
+	if (v && json_object_set_new(v, "builds", builds) == 0 &&
+	    json_object_set_new(v, "tags", template_tags_json(t)) == 0)
 		return v;
 	json_decref(v);
 	return NULL;

@@ -1,0 +1,303 @@
+"""Templates, builds, tags and aliases over the API: a real gateway and node, no VM.
+
+Two teams ask for everything: to one what is the other's does not exist, but for what E2B says of aliases.
+"""
+
+import json
+import os
+import sqlite3
+import time
+import uuid
+
+import pytest
+
+from lone_node import NODE_UID
+from lone_pair import LonePair
+from warden import wait_for
+
+NOWHERE = "0" * 20
+NO_BUILD = str(uuid.UUID(int=0))
+HASH = "ab" * 32
+
+
+@pytest.fixture(scope="module")
+def pair():
+    with LonePair() as pair:
+        pair.other_team, pair.other_key = pair.new_team("other")
+        yield pair
+
+
+def new(pair, name, **more):
+    made = pair.ask("POST", "/v3/templates", {"name": name, **more})
+    assert made.status == 202, made.raw
+    return made.json
+
+
+def begin(pair, made, **more):
+    return pair.ask("POST", f"/v2/templates/{made['templateID']}/builds/{made['buildID']}",
+                    {"fromImage": "debian:stable", "steps": [], "force": False, **more})
+
+
+def status(pair, made, query="", key=True):
+    return pair.ask("GET", f"/templates/{made['templateID']}/builds/{made['buildID']}/status{query}", key=key)
+
+
+def ended(pair, made):
+    return wait_for(lambda: (s := status(pair, made).json)["status"] == "error" and s, "the build ended", 10)
+
+
+def put_ready(pair, made, snapshot, team=None):
+    """As if the build had been done: its rows say so, and there is a folder. Node is started again."""
+    pair.node.kill()
+    folder = pair.node.data / "snapshots" / snapshot
+    folder.mkdir(mode=0o700)
+    os.chown(folder, NODE_UID, NODE_UID)
+    now = time.time_ns()
+    pair.node.sql("insert into snapshot (id, team, base_id, parent, source, name, tag, control_token, created_ns,"
+                  " memory_bytes, disk_bytes, vcpus, memory_mib, disk_mib, layers, hidden)"
+                  " values (?, ?, 'base-0', '', '', '', 'default', '', ?, 0, 0, 2, 1024, 2048, 0, 1)",
+                  snapshot, team or pair.team, now)
+    pair.node.sql("update build set status = 2, snapshot_id = ?, disk_mib = 2048, finished_ns = ? where id = ?",
+                  snapshot, now, made["buildID"])
+    tags = "".join(f"{tag} {made['buildID']} {now}\n" for tag in made["tags"])
+    pair.node.sql("update template set tags = coalesce(tags, '') || ? where id = ?", tags, made["templateID"])
+    pair.node.begin()
+
+
+# --- create ---
+
+def test_a_template_is_created_as_the_sdks_do(pair):
+    made = new(pair, "First", cpuCount=2, memoryMB=1024)
+    assert uuid.UUID(made["buildID"]) and len(made["templateID"]) == 20
+    assert made["names"] == ["test/first"] and made["aliases"] == ["first"]
+    assert made["tags"] == ["default"] and made["public"] is False
+    again = new(pair, "test/first:v1", tags=["v2"])
+    assert again["templateID"] == made["templateID"] and again["buildID"] != made["buildID"]
+    assert again["tags"] == ["v1", "v2"]
+
+
+@pytest.mark.parametrize(("body", "code"), [
+    ({"name": "a b"}, 400), ({}, 400), ({"name": "x", "cpuCount": 3}, 400), ({"name": "x", "cpuCount": 64}, 400),
+    ({"name": "x", "memoryMB": 127}, 400), ({"name": "x", "memoryMB": 129}, 400), ({"name": "other/x"}, 403),
+    ({"name": "x", "tags": ["a b"]}, 400), ({"name": "x", "tags": [NO_BUILD]}, 400), ({"name": "base"}, 409),
+    ({"name": "x" * 200}, 400)])
+def test_what_is_not_right_is_refused(pair, body, code):
+    said = pair.ask("POST", "/v3/templates", body)
+    assert (said.status, said.json["code"]) == (code, code) and said.json["message"]
+
+
+def test_older_sdks_get_the_whole_template(pair):
+    made = pair.ask("POST", "/v2/templates", {"alias": "older", "cpuCount": 1, "memoryMB": 512})
+    assert made.status == 202 and made.json["cpuCount"] == 1 and made.json["buildStatus"] == "waiting"
+    assert set(made.json) >= {"templateID", "buildID", "public", "aliases", "names", "createdAt", "updatedAt", "createdBy",
+                              "lastSpawnedAt", "spawnCount", "buildCount", "envdVersion", "diskSizeMB"}
+
+
+@pytest.mark.parametrize("target", ["/templates", f"/templates/{NOWHERE}", f"/templates/{NOWHERE}/builds/{NO_BUILD}"])
+def test_the_first_way_to_build_says_which_sdk_to_take(pair, target):
+    said = pair.ask("POST", target, {"dockerfile": "FROM x"})
+    assert said.status == 400 and "2.0 or newer" in said.json["message"]
+
+
+# --- build ---
+
+def test_a_build_says_why_it_failed(pair):
+    made = new(pair, "failing")
+    assert status(pair, made).json == {"templateID": made["templateID"], "buildID": made["buildID"], "status": "waiting",
+                                       "logs": [], "logEntries": []}
+    said = begin(pair, made)
+    assert said.status == 202 and said.raw == b"" and said.headers["Content-Length"] == "0"
+    seen = ended(pair, made)
+    assert seen["reason"]["message"] == "builds are not available on this server"
+    assert seen["logEntries"][0]["level"] == "error" and seen["logEntries"][0]["timestamp"].endswith("Z")
+    assert status(pair, made, "?logsOffset=1").json["logEntries"] == []
+    assert status(pair, made, "?level=error&limit=1").json["logEntries"] == seen["logEntries"]
+    assert status(pair, made, "?limit=0").json["logEntries"] == []
+    logs = pair.ask("GET", f"/templates/{made['templateID']}/builds/{made['buildID']}/logs?direction=backward")
+    assert logs.json == {"logs": seen["logEntries"]}
+    again = begin(pair, made)
+    assert again.status == 400 and "waiting" in again.json["message"]
+
+
+@pytest.mark.parametrize(("body", "words"), [
+    ({"fromTemplate": "base"}, "both"), ({"fromImage": ""}, "one of fromImage"),
+    ({"fromImageRegistry": {"type": "aws", "awsAccessKeyId": "hidden"}}, "'aws' are not supported"),
+    ({"fromImageRegistry": {"type": "gcp", "serviceAccountJson": "hidden"}}, "'gcp' are not supported"),
+    ({"steps": [{"type": "ADD", "args": ["a"]}]}, "step 1"),
+    ({"steps": [{"type": "USER", "args": ["u"]}] * 257}, "256 steps")])
+def test_what_cannot_be_built_is_refused_at_once(pair, body, words):
+    made = new(pair, "refused")
+    said = begin(pair, made, **body)
+    assert said.status == 400 and words in said.json["message"] and "hidden" not in said.json["message"]
+    assert status(pair, made).json["status"] == "waiting"
+
+
+def test_a_build_of_no_template_is_not_begun(pair):
+    made = new(pair, "on-nothing")
+    target = f"/v2/templates/{made['templateID']}/builds/{made['buildID']}"
+    for name in ("nothing", "other/first", "base:v7"):
+        said = pair.ask("POST", target, {"fromTemplate": name, "steps": []})
+        assert said.status == 404, said.raw
+    assert pair.ask("POST", target, {"fromTemplate": "base", "steps": []}).status == 202
+
+
+def test_a_build_is_cancelled(pair):
+    made = new(pair, "cancelled")
+    target = f"/templates/{made['templateID']}/builds/{made['buildID']}"
+    assert pair.ask("DELETE", target, key=pair.other_key).status == 404
+    assert pair.ask("DELETE", target).status == 204
+    assert ended(pair, made)["reason"]["message"] == "the build was cancelled"
+    assert begin(pair, made).status == 400
+
+
+def test_a_password_is_nowhere_on_disk(pair):
+    made = new(pair, "private-image")
+    word = "a-password-that-is-looked-for"
+    assert begin(pair, made, fromImageRegistry={"type": "registry", "username": "u", "password": word}).status == 202
+    ended(pair, made)
+    for path in (p for base in (pair.base, pair.node.base) for p in base.rglob("*") if p.is_file()):
+        assert word.encode() not in path.read_bytes(), path
+
+
+# --- lists ---
+
+def test_lists_are_those_of_the_team(pair):
+    made = new(pair, "listed")
+    mine = {t["templateID"]: t for t in pair.ask("GET", "/templates").json}
+    assert mine[made["templateID"]]["names"] == ["test/listed"] and mine[made["templateID"]]["buildID"] == made["buildID"]
+    theirs = pair.ask("GET", "/templates", key=pair.other_key).json
+    assert made["templateID"] not in {t["templateID"] for t in theirs}
+
+
+def test_pages_hold_each_template_once(pair):
+    for i in range(5):
+        new(pair, f"paged-{i}")
+    everything = [t["templateID"] for t in pair.ask("GET", "/templates").json]
+    seen, token = [], ""
+    for _ in range(len(everything)):
+        page = pair.ask("GET", f"/v2/templates?limit=2{token}")
+        assert page.status == 200 and len(page.json) <= 2
+        seen += [t["templateID"] for t in page.json]
+        if not page.headers["X-Next-Token"]:
+            break
+        token = f"&nextToken={page.headers['X-Next-Token']}"
+    assert seen == everything
+
+
+def test_a_template_with_its_builds(pair):
+    first, second = new(pair, "many-builds"), new(pair, "many-builds")
+    got = pair.ask("GET", f"/templates/{first['templateID']}").json
+    assert [b["buildID"] for b in got["builds"]] == [second["buildID"], first["buildID"]]
+    assert got["names"] == ["test/many-builds"] and got["builds"][0]["status"] == "waiting"
+    page = pair.ask("GET", "/templates/many-builds?limit=1")
+    rest = pair.ask("GET", f"/templates/many-builds?nextToken={page.headers['X-Next-Token']}")
+    assert [b["buildID"] for b in page.json["builds"] + rest.json["builds"]] == [second["buildID"], first["buildID"]]
+    assert not rest.headers["X-Next-Token"]
+
+
+# --- what is ready ---
+
+def test_tags_aliases_and_visibility(pair):
+    made = new(pair, "ready-one", tags=["default", "v1"])
+    put_ready(pair, made, "readysnapshot1")
+    assert status(pair, made).json["status"] == "ready"
+    said = pair.ask("POST", "/templates/tags", {"target": "ready-one:v1", "tags": ["prod"]})
+    assert said.status == 201 and said.json == {"buildID": made["buildID"], "tags": ["prod"]}
+    tags = pair.ask("GET", "/templates/ready-one/tags").json
+    assert {t["tag"] for t in tags} == {"default", "v1", "prod"} and tags[0]["buildID"] == made["buildID"]
+    assert pair.ask("DELETE", "/templates/tags", {"name": "ready-one", "tags": ["v1"]}).status == 204
+    refused = pair.ask("DELETE", "/templates/tags", {"name": "ready-one", "tags": ["default"]})
+    assert refused.status == 400 and "default" in refused.json["message"]
+    assert pair.ask("POST", "/templates/tags", {"target": "ready-one:v1", "tags": ["x"]}).status == 404
+
+    alias = "/templates/aliases/ready-one"
+    assert pair.ask("GET", alias).json == {"templateID": made["templateID"], "public": False}
+    assert pair.ask("GET", alias + "%3Aprod").status == 200
+    assert pair.ask("GET", alias + "%3Av1").status == 404
+    assert pair.ask("GET", alias, key=pair.other_key).status == 403
+    assert pair.ask("GET", "/templates/aliases/test%2Fready-one", key=pair.other_key).status == 403
+    assert pair.ask("GET", "/templates/aliases/nobody-has-it").status == 404
+
+    changed = pair.ask("PATCH", f"/v2/templates/{made['templateID']}", {"public": True})
+    assert changed.status == 200 and changed.json == {"names": ["test/ready-one"]}
+    assert pair.ask("GET", alias, key=pair.other_key).json == {"templateID": made["templateID"], "public": True}
+    for method, target, body in [("PATCH", f"/v2/templates/{made['templateID']}", {"public": False}),
+                                 ("DELETE", f"/templates/{made['templateID']}", None)]:
+        assert pair.ask(method, target, body, key=pair.other_key).status == 404
+    assert pair.ask("PATCH", f"/templates/{made['templateID']}", {"public": False}).json == {}
+    assert pair.ask("GET", alias, key=pair.other_key).status == 403
+
+
+def test_create_finds_what_the_name_means(pair):
+    """No VM starts here: what is found waits, or is refused for another reason than its name."""
+    made = new(pair, "to-create")
+    put_ready(pair, made, "readysnapshot2")
+    for name, key, found in [("to-create", True, True), (made["templateID"], True, True), ("to-create:v9", True, False),
+                             ("test/to-create", True, True), ("to-create", pair.other_key, False),
+                             (made["templateID"], pair.other_key, False), ("test/to-create", pair.other_key, False)]:
+        # a timeout that is too long is refused after the template was found
+        said = pair.ask("POST", "/sandboxes", {"templateID": name, "timeout": 2000000}, key=key)
+        assert said.status == (400 if found else 404), (name, said.raw)
+
+
+def test_a_deleted_template_is_gone(pair):
+    made = new(pair, "short-lived")
+    put_ready(pair, made, "readysnapshot3")
+    assert pair.ask("DELETE", f"/templates/{made['templateID']}", key=pair.other_key).status == 404
+    assert pair.ask("DELETE", f"/templates/{made['templateID']}").status == 204
+    assert pair.ask("DELETE", f"/templates/{made['templateID']}").status == 404
+    assert pair.ask("GET", "/templates/short-lived").status == 404
+    folder = pair.node.data / "snapshots/readysnapshot3"
+    wait_for(lambda: not folder.exists(), "its snapshot is gone", 10)
+
+
+# --- another team's does not exist ---
+
+def test_another_teams_template_is_a_404_everywhere(pair):
+    made = new(pair, "not-yours")
+    tid, bid = made["templateID"], made["buildID"]
+    for name in (tid, "not-yours", "test%2Fnot-yours"):
+        for method, target, body in [
+                ("GET", f"/templates/{name}", None), ("DELETE", f"/templates/{name}", None),
+                ("PATCH", f"/templates/{name}", {"public": True}), ("PATCH", f"/v2/templates/{name}", {"public": True}),
+                ("GET", f"/templates/{name}/tags", None),
+                ("GET", f"/templates/{name}/builds/{bid}/status", None),
+                ("GET", f"/templates/{name}/builds/{bid}/logs", None), ("DELETE", f"/templates/{name}/builds/{bid}", None),
+                ("POST", f"/v2/templates/{name}/builds/{bid}", {"fromImage": "a", "steps": []}),
+                ("POST", "/templates/tags", {"target": name.replace("%2F", "/"), "tags": ["x"]}),
+                ("DELETE", "/templates/tags", {"name": name.replace("%2F", "/"), "tags": ["x"]})]:
+            said = pair.ask(method, target, body, key=pair.other_key)
+            never = pair.ask(method, target.replace(name, NOWHERE), json.loads(json.dumps(body).replace(
+                name.replace("%2F", "/"), NOWHERE)), key=pair.other_key)
+            assert said.status == never.status == 404, (method, target, said.raw, never.raw)
+    assert status(pair, made).json["status"] == "waiting"  # nothing of it came through
+
+
+# --- a restart ---
+
+def test_a_restart_of_node_keeps_templates(pair):
+    made = new(pair, "kept", tags=["v1"])
+    half = new(pair, "kept")
+    pair.node.kill()
+    pair.node.sql("update build set status = 1 where id = ?", half["buildID"])
+    pair.node.begin()
+    assert status(pair, made).json["status"] == "waiting"
+    seen = status(pair, half).json
+    assert seen["status"] == "error" and "restarted" in seen["reason"]["message"]
+    assert begin(pair, made).status == 202
+    ended(pair, made)
+    pair.restart_node()
+    assert status(pair, made).json["logEntries"], "the log is on disk"
+
+
+def test_an_older_journal_is_brought_up(pair):
+    pair.node.kill()
+    journal = pair.node.data / "journal.db"
+    db = sqlite3.connect(journal, isolation_level=None)
+    before = db.execute("pragma user_version").fetchone()[0]
+    for statement in ("drop table template", "drop table build", f"pragma user_version = {before - 1}"):
+        db.execute(statement)
+    db.close()
+    pair.node.begin()
+    assert pair.ask("GET", "/templates").status == 200
+    assert begin(pair, new(pair, "after-an-upgrade")).status == 202
