@@ -11,6 +11,7 @@
 #include "node/recovery/installation.h"
 #include "node/recovery/reconcile.h"
 #include "node/record/memory_watch.h"
+#include "node/life/pools.h"
 #include "node/life/once.h"
 #include "node/recovery/quarantine.h"
 #include "node/life/idempotency.h"
@@ -50,6 +51,7 @@ struct node {
 	struct base_template base;
 	struct sandbox_table table;
 	struct creates creates;
+	struct pools pools;
 	struct reconcile reconcile;
 	struct absence absence;
 	struct files *files;

@@ -50,7 +50,18 @@ const struct config_param settings_table[SETTINGS] = {
 	[SET_CPU_PERCENT] = { "cpu_percent", CONFIG_NUMBER, "0", .max = 6400,
 			      .help = "of one host processor that a sandbox may use; 0: no limit" },
 	[SET_POOL] = { "pool", CONFIG_NUMBER, "0", .max = NODE_POOL_MAX,
-		       .help = "restored sandboxes kept ready" },
+		       .help = "restored sandboxes of template `base` kept ready" },
+	[SET_POOL_EACH_MAX] = { "pool_each_max", CONFIG_NUMBER, "4", .max = NODE_POOL_EACH_MAX,
+				.help = "restored sandboxes kept ready of each snapshot that was "
+					"used lately, at most; 0: of none" },
+	[SET_POOL_UNUSED_S] = { "pool_unused_s", CONFIG_NUMBER, "300", .min = 1, .max = 86400,
+				.help = "after so long without a create the pool of a snapshot is "
+					"emptied, in seconds" },
+	/* 16 VMs as admission counts them: four snapshots in heavy use, or sixteen in some. */
+	[SET_POOL_MEMORY_MIB] = { "pool_memory_mib", CONFIG_NUMBER, "1024", .max = 1024 * 1024,
+				  .help = "memory that all pools together take, in MiB, with 64 or "
+					  "more for each sandbox; never less than `pool` needs; 0: "
+					  "what other memory limits allow" },
 	[SET_SLOTS] = { "slots", CONFIG_NUMBER, "4", .max = NODE_SLOTS_MAX,
 			.help = "network slots kept ready" },
 	[SET_SANDBOXES_MAX] = { "sandboxes_max", CONFIG_NUMBER, "1000", .min = 1,

@@ -7,6 +7,7 @@ enum {
 	NODE_SANDBOXES_MAX = 2048,    /* as many as warden can hold */
 	NODE_PAUSED_MAX = 200 * 1000, /* each takes some 8 KiB of node's memory */
 	NODE_POOL_MAX = 256,
+	NODE_POOL_EACH_MAX = 64,
 	NODE_SLOTS_MAX = 256,
 	NODE_STARTS_MAX = 64,
 	NODE_SAVES_MAX = 64,
@@ -37,6 +38,9 @@ enum node_setting {
 	SET_OVERHEAD_MIB,
 	SET_CPU_PERCENT,
 	SET_POOL,
+	SET_POOL_EACH_MAX,
+	SET_POOL_UNUSED_S,
+	SET_POOL_MEMORY_MIB,
 	SET_SLOTS,
 	SET_SANDBOXES_MAX,
 	SET_PAUSED_MAX,

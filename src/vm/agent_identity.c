@@ -54,14 +54,14 @@ static json_t *identity_json(const struct agent_identity *id, int64_t offset_ns,
 	char offset[24];
 
 	snprintf(offset, sizeof(offset), "%" PRId64, offset_ns);
-	return json_pack(
-		"{s:s, s:s, s:s, s:s, s:s, s:s, s:s, s:s, s:s, s:o, s:b, s:b, s:s*, s:s*}",
-		"clockOffsetNs", offset, "entropy", entropy, "hostname", id->hostname, "machineId",
-		id->machine_id, "bootId", id->boot_id, "sandboxId", id->sandbox_id, "templateId",
-		id->template_id, "accessToken", id->access_token, "controlToken", id->control_token,
-		"env", env, "stayFrozen", (int)id->stay_frozen, "leftBehind",
-		(int)(id->was_token[0] != '\0'), "defaultUser", id->user[0] ? id->user : NULL,
-		"defaultWorkdir", id->workdir[0] ? id->workdir : NULL);
+	return json_pack("{s:s, s:s, s:s, s:s, s:s, s:s, s:s, s:s, s:s, s:o, s:b, s:b, s:s*, s:s*}",
+			 "clockOffsetNs", offset, "entropy", entropy, "hostname", id->hostname,
+			 "machineId", id->machine_id, "bootId", id->boot_id, "sandboxId",
+			 id->sandbox_id, "templateId", id->template_id, "accessToken",
+			 id->access_token, "controlToken", id->control_token, "env", env,
+			 "stayFrozen", (int)id->stay_frozen, "leftBehind", (int)id->left_behind,
+			 "defaultUser", id->user[0] ? id->user : NULL, "defaultWorkdir",
+			 id->workdir[0] ? id->workdir : NULL);
 }
 
 /* Nothing it could become somebody else with. */

@@ -28,10 +28,11 @@ struct agent_identity {
 	bool stay_frozen; /* do it all but let nothing run: it will come again */
 	bool resume;      /* it is who it was: clock and entropy alone, then the thaw. Names, tokens
 			   * and environment stay as they are; control_token proves the host */
-	/* Of whom it is a copy, when that was somebody: proves the host, and says that its
-	 * connections were left behind. Empty: it was nobody */
+	/* Of whom it is a copy, when that was somebody: proves the host the first time. Empty: it
+	 * was nobody, or was told already */
 	char was_token[AGENT_TOKEN_MAX + 1];
-	bool in_place; /* with resume: it never left its process, so its connections are good */
+	bool left_behind; /* it is such a copy: the connections it knows of are another's */
+	bool in_place;    /* with resume: it never left its process, so its connections are good */
 };
 
 /* Everything but the two ids and env is drawn anew; the hostname is the sandbox's id. */

@@ -129,10 +129,10 @@ static void one_that_is_begun_is_promised_once(void **state)
 	(void)state;
 	open_host(512 * GIB);
 	s.n->memory.total_mib = RESERVE + 512;
-	assert_true(admission_pool(s.n));
-	box_new();
+	assert_true(admission_pool(s.n, &s.n->pools.base));
+	pools_begun(box_new(), &s.n->pools.base);
 	assert_int_equal(admission_promised_mib(s.n), 512);
-	assert_false(admission_pool(s.n));
+	assert_false(admission_pool(s.n, &s.n->pools.base));
 	send_it(request("key", ""), "");
 	run_until_waiting(1);
 	assert_int_equal(admission_promised_mib(s.n), 512);

@@ -18,6 +18,7 @@
 #include "node/files/host_text.h"
 #include "node/files/lost.h"
 #include "node/files/lost_disks.h"
+#include "node/files/snapshot_cache.h"
 #include "node/files/snapshot_work.h"
 #include "node/journal/row_file.h"
 #include "vm/checksum.h"
@@ -454,6 +455,8 @@ static const struct {
 	[FILES_SNAP_KEEP] = { "keep a snapshot", snapshot_work_do },
 	[FILES_SNAP_DROP] = { "remove a snapshot", snapshot_work_do },
 	[FILES_SNAP_PAUSED] = { "copy what was saved of it", snapshot_work_do },
+	[FILES_SNAP_WARM] = { "read a snapshot's memory ahead", snapshot_cache_warm },
+	[FILES_SNAP_COOL] = { "let go of a snapshot's memory", snapshot_cache_cool },
 	[FILES_BASE] = { "read a template", files_base_read },
 	[FILES_DISK] = { "read its disk", files_disk_read },
 };

@@ -42,6 +42,8 @@ enum files_verb {
 	FILES_SNAP_JOIN,   /* one memory, all layers, a manifest; synced */
 	FILES_SNAP_KEEP,   /* takes its name, for good -> memory_bytes, disk_bytes */
 	FILES_SNAP_DROP,   /* gone, made or half made */
+	FILES_SNAP_WARM,   /* the first need_mib of its memory are read into the page cache */
+	FILES_SNAP_COOL,   /* its memory leaves the page cache */
 	FILES_BASE, /* what sandboxes need of a template is read; nothing else. `id`: its own */
 };
 
@@ -64,7 +66,7 @@ struct files_order {
 	/* Its memory was mapped from zeros, so much: all that is said here of the memory of what it
 	 * was made of is said of a file of zeros in its folder then. 0: it was not */
 	uint32_t blank_mib;
-	uint64_t need_mib; /* SAVE, SNAP_OPEN: what its memory takes at most */
+	uint64_t need_mib; /* SAVE, SNAP_OPEN: what its memory takes at most; SNAP_WARM */
 	uint32_t state_crc, disk_crc, generation; /* LOAD, DISK, SNAP_PAUSED: as its row knows */
 	struct manifest_facts here;               /* MAKE, LOAD with a memory: what it must fit */
 	bool booted;                              /* on `host`: no manifest knows */

@@ -58,19 +58,24 @@ static uint64_t unmeasured_mib(const struct node *n)
 	       n->resuming_mib;
 }
 
-/* Of those who wait and for whom nothing is begun. */
+/* Of those who wait for one of a pool and for whom nothing is begun. */
+static uint64_t unserved_mib(const struct node *n, const struct pool *pool)
+{
+	size_t begun = pool->n_ready + pool->starting;
+
+	return pool->waiting > begun ? (pool->waiting - begun) * pool_guest_mib(n, pool) : 0;
+}
+
+/* Of all those who wait and for whom nothing is begun. */
 static uint64_t waiting_mib(const struct node *n)
 {
-	size_t begun = n->table.in_state[SANDBOX_WAITING] + admission_starting(n);
-	uint64_t mib = 0;
+	uint64_t mib = unserved_mib(n, &n->pools.base);
 
+	for (const struct pool *p = n->pools.all; p; p = p->next)
+		mib += unserved_mib(n, p);
 	for (const struct create *c = n->creates.first; c; c = c->next)
-		if (create_is_own(c))
+		if (!c->pool)
 			mib += limits_of_create(c).memory_mib;
-		else if (begun > 0)
-			begun--;
-		else
-			mib += n->sizes.memory_mib;
 	return mib;
 }
 
@@ -84,25 +89,50 @@ uint64_t admission_promise_max_mib(const struct node *n)
 	return memory_promise_max(&n->memory, n->set[SET_MEMORY_OVERCOMMIT].number);
 }
 
-/* One more guest with `guest_mib`, of which it takes `mib` at first. */
-static int allow_memory(const struct node *n, uint64_t guest_mib, uint64_t mib, struct err *err)
+struct need { /* one more guest with `guest_mib`, of which it takes `mib` at first */
+	uint64_t guest_mib, mib;
+};
+
+static uint64_t less(uint64_t a, uint64_t b)
+{
+	return a > b ? a - b : 0;
+}
+
+/* As if `spare` were given back. */
+static int check_memory(const struct node *n, struct need need, struct pools_spare spare,
+			struct err *err)
 {
 	uint64_t promised = admission_promised_mib(n), max = admission_promise_max_mib(n);
+	uint64_t guest_mib = need.guest_mib, mib = unmeasured_mib(n) + need.mib;
 
-	if (promised + guest_mib > max)
+	if (less(promised, spare.guest_mib) + guest_mib > max)
 		return err_set(err, ERR_EXHAUSTED, 0,
 			       "%" PRIu64 " MiB of memory are promised to sandboxes, %" PRIu64
 			       " more are asked for, and this host may promise %" PRIu64
 			       " (memory_overcommit = %" PRIu64 ")",
 			       promised, guest_mib, max, n->set[SET_MEMORY_OVERCOMMIT].number);
-	return memory_watch_allow(&n->memory, unmeasured_mib(n) + mib, err);
+	return memory_watch_allow(&n->memory, less(mib, n->pools.leaving_mib + spare.own_mib), err);
 }
 
-bool admission_pool(const struct node *n)
+/* VMs in pools of snapshots give way, if that helps. */
+static int allow_memory(struct node *n, uint64_t guest_mib, uint64_t mib, struct err *err)
 {
+	const struct need need = { guest_mib, mib };
+	const struct pools_spare none = { 0 };
 	struct err unused;
 
-	return allow_memory(n, n->sizes.memory_mib, MEMORY_SANDBOX_MIB, &unused) == 0;
+	while (check_memory(n, need, none, err) < 0)
+		if (check_memory(n, need, pools_spare(n), &unused) < 0 || !pools_yield(n))
+			return -1;
+	return 0;
+}
+
+bool admission_pool(const struct node *n, const struct pool *pool)
+{
+	const struct need need = { pool_guest_mib(n, pool), MEMORY_SANDBOX_MIB };
+	struct err unused;
+
+	return check_memory(n, need, (struct pools_spare){ 0 }, &unused) == 0;
 }
 
 int admission_resume(const struct sandbox *s, bool memory, uint64_t *ret_mib, struct err *err)
@@ -117,22 +147,22 @@ int admission_resume(const struct sandbox *s, bool memory, uint64_t *ret_mib, st
 
 static int admit(const struct create *c, struct err *err)
 {
-	const struct node *n = c->node;
-	size_t waiting = n->creates.n, pooled = n->table.in_state[SANDBOX_WAITING];
+	struct node *n = c->node;
+	const struct pool *pool = c->pool;
 	uint64_t guest_mib = limits_of_create(c).memory_mib;
 
 	if (admit_one(n, err) < 0)
 		return -1;
-	if (waiting >= CREATES_MAX)
-		return err_set(err, ERR_EXHAUSTED, 0, "%zu creates wait already", waiting);
+	if (n->creates.n >= CREATES_MAX)
+		return err_set(err, ERR_EXHAUSTED, 0, "%zu creates wait already", n->creates.n);
 	if (files_room(n->files, 0, err) < 0)
 		return -1;
 	if (n->base.state == BASE_FAILED)
 		return err_set(err, ERR_UNAVAILABLE, 0, "template %s: %.200s", BASE_ALIAS,
 			       n->base.why.msg);
-	if (pooled > waiting && !create_is_own(c))
+	if (pool && pool->n_ready > pool->waiting)
 		return 0; /* it is there, promised and measured */
-	if (!create_is_own(c) && pooled + admission_starting(n) > waiting)
+	if (pool && pool->n_ready + pool->starting > pool->waiting)
 		guest_mib = 0; /* of one that is begun, and promised with it */
 	return allow_memory(n, guest_mib, MEMORY_SANDBOX_MIB, err);
 }
@@ -152,6 +182,13 @@ static int allow(struct create *c, const struct node_request *rq, struct err *er
 	return 0;
 }
 
+static void choose_pool(struct create *c)
+{
+	c->pool = pools_of(c->node, c->snapshot);
+	if (c->pool)
+		c->pool->refs++;
+}
+
 static int find_template(struct create *c, const struct node_request *rq, struct err *err)
 {
 	struct snapshot *p;
@@ -159,6 +196,8 @@ static int find_template(struct create *c, const struct node_request *rq, struct
 	if (catalog_lookup(c->node, rq->team, rq->template_id, rq->template_tag, &p, err) < 0)
 		return -1;
 	c->snapshot = p ? snapshot_hold(p) : NULL;
+	if (!p || !(rq->flags & NODE_BOOT)) /* what waits in a pool was loaded with its memory */
+		choose_pool(c);
 	return 0;
 }
 

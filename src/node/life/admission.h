@@ -13,7 +13,8 @@ size_t admission_busy(const struct node *n);     /* what keeps this host's proce
 uint64_t admission_promised_mib(const struct node *n);
 uint64_t admission_promise_max_mib(const struct node *n);
 
-bool admission_pool(const struct node *n); /* is there memory for one more that is nobody's? */
+/* Is there memory for one more that is nobody's? */
+bool admission_pool(const struct node *n, const struct pool *pool);
 /* May it be resumed now? *ret_mib is what it takes at first: `memory`, with what was saved. */
 int admission_resume(const struct sandbox *s, bool memory, uint64_t *ret_mib,
 		     struct err *err) NODISCARD;

@@ -118,6 +118,7 @@ void sandbox_claim(struct sandbox *s, struct create *c)
 {
 	struct err err;
 
+	pools_claim(s);
 	s->create = c;
 	memcpy(s->info.team, c->team, sizeof(s->info.team));
 	memcpy(s->key_id, c->key_id, sizeof(s->key_id));

@@ -8,6 +8,7 @@
 
 #include "base/hash.h"
 #include "base/list.h"
+#include "node/life/pools.h"
 
 /* One that names no key stands for its team. */
 static const char *line_of(const struct create *c)
@@ -45,6 +46,8 @@ void creates_enqueue(struct creates *q, struct create *c, bool first)
 	}
 	list_add(at, c);
 	q->n++;
+	if (c->pool)
+		c->pool->waiting++;
 }
 
 void creates_dequeue(struct creates *q, struct create *c)
@@ -53,6 +56,8 @@ void creates_dequeue(struct creates *q, struct create *c)
 		return;
 	list_remove(c);
 	q->n--;
+	if (c->pool)
+		c->pool->waiting--;
 }
 
 void creates_take(struct creates *q, struct create *c)

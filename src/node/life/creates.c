@@ -24,6 +24,8 @@ static void create_free(struct create *c)
 	list_remove_by(c, all_next, all_prev);
 	json_decref(c->env);
 	free(c->text);
+	if (c->pool)
+		c->pool->refs--;
 	snapshot_release(c->snapshot);
 	free(c);
 }
@@ -158,6 +160,8 @@ static void begin_waiting(struct create *c)
 	list_add_by(&c->node->creates.all, c, all_next, all_prev);
 	enqueue(c, false);
 	be_patient(c);
+	if (c->pool)
+		pools_used(c->node, c->pool);
 	creates_soon(c->node);
 }
 
@@ -238,28 +242,6 @@ void creates_give_up(struct create *c)
 
 /* --- what sandboxes report ---------------------------------------------------------------- */
 
-void creates_ready(struct sandbox *s)
-{
-	struct creates *q = &s->node->creates;
-
-	s->pool_next = NULL;
-	*q->ready_last = s;
-	q->ready_last = &s->pool_next;
-	creates_soon(s->node);
-}
-
-void creates_unready(struct sandbox *s)
-{
-	struct creates *q = &s->node->creates;
-	struct sandbox **at = &q->ready;
-
-	while (*at != s)
-		at = &(*at)->pool_next;
-	*at = s->pool_next;
-	if (!*at)
-		q->ready_last = at;
-}
-
 static void blame(struct create *c, const struct err *why)
 {
 	bool never = why->code == ERR_MISMATCH ||
@@ -269,12 +251,12 @@ static void blame(struct create *c, const struct err *why)
 		refuse(c, why);
 }
 
-/* Who would have had it: one begun for nobody is not for those who want a copy. */
-static struct create *first_plain(const struct creates *q)
+/* Who would have had one that was begun for nobody. */
+static struct create *first_of(const struct creates *q, const struct pool *pool)
 {
 	struct create *c = q->first;
 
-	while (c && create_is_own(c))
+	while (c && c->pool != pool)
 		c = c->next;
 	return c;
 }
@@ -289,15 +271,15 @@ void creates_failed(struct sandbox *s, const struct err *why)
 		n->creates.bound -= s->state < SANDBOX_WAITING;
 		enqueue(c, true);
 		be_patient(c);
-	} else if (s->state < SANDBOX_WAITING) {
-		c = first_plain(&n->creates);
+	} else if (s->pool && s->state < SANDBOX_WAITING) {
+		c = first_of(&n->creates, s->pool);
 	}
 	if (c && !is_wanted(c))
 		drop_unwanted(c);
 	else if (c && n->warden.link.up)
 		blame(c, why);
-	else if (!c)
-		n->creates.pool_rests_until_ms = loop_now_ms(n->loop) + CREATE_POOL_REST_MS;
+	else if (!c && s->pool)
+		pools_failed(n, s->pool);
 	creates_soon(n);
 }
 
@@ -325,31 +307,15 @@ static void give_out(struct node *n)
 {
 	struct creates *q = &n->creates;
 
-	for (struct create *c, *next = q->first; q->ready && (c = next);) {
-		struct sandbox *s = q->ready;
+	for (struct create *c, *next = q->first; n->pools.n_ready > 0 && (c = next);) {
+		struct sandbox *s = c->pool ? c->pool->ready : NULL;
 
 		next = c->next;
-		if (create_is_own(c))
+		if (!s)
 			continue;
-
-		creates_unready(s);
 		creates_take(q, c);
 		q->claimed++;
 		sandbox_claim(s, c);
-	}
-}
-
-/* Whoever it was begun for has another, or left. */
-static void end_surplus(struct node *n)
-{
-	struct sandbox *next;
-
-	if (n->creates.n > 0)
-		return;
-	for (struct sandbox *s = n->creates.ready; s; s = next) {
-		next = s->pool_next;
-		if (n->table.in_state[SANDBOX_WAITING] > n->set[SET_POOL].number)
-			sandbox_end(s, NODE_EVICTED, "nobody needs it");
 	}
 }
 
@@ -357,7 +323,7 @@ static void end_outdated(struct node *n)
 {
 	struct sandbox *next;
 
-	for (struct sandbox *s = n->creates.ready; s; s = next) {
+	for (struct sandbox *s = n->pools.base.ready; s; s = next) {
 		next = s->pool_next;
 		if (strcmp(s->info.template_id, n->base.id) != 0)
 			sandbox_end(s, NODE_EVICTED, "its template was replaced");
@@ -386,43 +352,51 @@ static bool begin_copy(struct node *n, struct create *c)
 	return false;
 }
 
-static bool begin(struct node *n, bool for_pool)
+static bool begin(struct node *n, struct pool *pool, bool for_pool)
 {
+	struct create *c = first_of(&n->creates, pool);
 	struct err err;
 
-	if (sandbox_begin(n, for_pool, &err))
+	if (sandbox_begin(n, pool, for_pool, &err))
 		return true;
 	log_error("begin a sandbox: %s", err.msg);
-	if (first_plain(&n->creates))
-		blame(first_plain(&n->creates), &err);
+	if (c)
+		blame(c, &err);
 	return false;
 }
 
-static bool pool_lacks(struct node *n)
+/* Is one on its way that it can have, and that nobody before it in the queue will? */
+static bool is_matched(struct create *c)
 {
-	size_t pooled = n->table.in_state[SANDBOX_WAITING] + admission_starting(n);
-
-	/* a claim under way is somebody's waiting time: what is only for later waits, too */
-	if (n->creates.n > 0 || n->creates.claimed > 0 || n->stopping ||
-	    pooled >= n->set[SET_POOL].number ||
-	    admission_owned(n) + pooled >= n->set[SET_SANDBOXES_MAX].number)
-		return false;
-	return admission_pool(n);
+	return c->pool && ++c->pool->matched <= c->pool->starting;
 }
 
-/* In the order of the queue. One that wants a copy has it begun for itself and leaves the queue; of
- * the others as many are begun as wait. */
+/* In the order of the queue, for each that no start is under way for. One that wants a copy has it
+ * begun for itself and leaves the queue. */
 static bool start_waiting(struct node *n, uint64_t max)
 {
-	size_t plain = 0;
-
+	n->pools.base.matched = 0;
+	for (struct pool *p = n->pools.all; p; p = p->next)
+		p->matched = 0;
 	for (struct create *c = n->creates.first, *next; c && admission_busy(n) < max; c = next) {
 		next = c->next;
-		if (create_is_own(c) ? !begin_copy(n, c)
-				     : ++plain > admission_starting(n) && !begin(n, false))
+		if (is_matched(c))
+			continue;
+		if (create_is_own(c) ? !begin_copy(n, c) : !begin(n, c->pool, false))
 			return false;
 	}
 	return true;
+}
+
+static void fill_pools(struct node *n, uint64_t max)
+{
+	struct pool *pool;
+
+	while (admission_busy(n) < max && (pool = pools_lacking(n)))
+		if (!begin(n, pool, true)) {
+			pools_failed(n, pool);
+			return;
+		}
 }
 
 static void start_more(struct node *n)
@@ -436,11 +410,9 @@ static void start_more(struct node *n)
 		timer_start(&q->turn, CREATE_POOL_REST_MS);
 		return;
 	}
-	while (admission_busy(n) < max && pool_lacks(n))
-		if (!begin(n, true))
-			return;
+	fill_pools(n, max);
 	/* memory may come back without a word */
-	if (admission_busy(n) < max && n->table.in_state[SANDBOX_WAITING] < n->set[SET_POOL].number)
+	if (admission_busy(n) < max && n->pools.n_ready < pools_wanted(n))
 		timer_start(&q->turn, MEMORY_MEASURE_MS);
 }
 
@@ -452,7 +424,7 @@ static void turn(struct timer *t)
 	if (n->base.state == BASE_READY)
 		end_outdated(n);
 	give_out(n);
-	end_surplus(n);
+	pools_plan(n);
 	if (n->base.state == BASE_FAILED) {
 		err_set(&err, ERR_UNAVAILABLE, 0, "template %s: %.200s", BASE_ALIAS,
 			n->base.why.msg);
@@ -472,8 +444,8 @@ void creates_open(struct node *n)
 	struct creates *q = &n->creates;
 
 	*q = (struct creates){ 0 };
-	q->ready_last = &q->ready;
 	timer_init(&q->turn, n->loop, turn);
+	pools_open(n);
 }
 
 void creates_close(struct node *n)
@@ -485,4 +457,5 @@ void creates_close(struct node *n)
 		dequeue(q->all);
 		create_free(q->all);
 	}
+	pools_close(n);
 }

@@ -3,9 +3,10 @@
  * Keys take turns: a key's second create waits for a round of the others' first. Within a key the
  * order is that of arrival.
  *
- * Each start gives a sandbox that is nobody's yet; when it is ready, the first in the queue gets
- * it, or the pool when nobody waits. Starts are begun as long as fewer are under way than there
- * are waiting, at most starts_max at once; the pool is filled when nobody waits.
+ * Each start of `base` gives a sandbox that is nobody's yet; when it is ready, the first in the
+ * queue gets it, or the pool when nobody waits. A create of a snapshot gets a VM of that snapshot's
+ * pool, or one is begun for it. Starts are begun as long as fewer are under way than there are
+ * waiting, at most starts_max at once; pools (pools.h) are filled when nobody waits.
  */
 #pragma once
 
@@ -37,6 +38,7 @@ struct create {
 	struct snapshot *snapshot;    /* held; what it wants a copy of; NULL: of the template */
 	char ground[NODE_ID_MAX + 1]; /* without one: a template by its id; "": `base` */
 	uint32_t vcpus, memory_mib;   /* with NODE_BOOT: its own; both 0: those of what it is of */
+	struct pool *pool;            /* where it may find a VM; NULL: one is begun for it alone */
 	struct fork *fork;            /* who is told; NULL: `asked` */
 	struct builder *builder;      /* or that one */
 	size_t fork_at;
@@ -57,10 +59,9 @@ struct creates {
 	uint64_t round;                      /* of who was taken last */
 	uint32_t served[CREATES_SERVED_MAX]; /* hashes of keys, in this round */
 	size_t n_served;
-	struct create *all;                  /* waiting or being done */
-	struct sandbox *ready, **ready_last; /* the pool: those WAITING, the oldest first */
-	size_t claimed; /* creates that have a sandbox and are not answered yet; of these, */
-	size_t bound;   /* those whose sandbox was begun for them and is not ready yet */
+	struct create *all; /* waiting or being done */
+	size_t claimed;     /* creates that have a sandbox and are not answered yet; of these, */
+	size_t bound;       /* those whose sandbox was begun for them and is not ready yet */
 	struct timer turn;
 	uint64_t pool_rests_until_ms;
 };
@@ -94,9 +95,7 @@ void creates_soon(struct node *n);      /* something changed: see what can be do
 void creates_refuse_all(struct node *n, const struct err *why);
 void creates_drop_unwanted(struct node *n); /* those that wait, and nobody for them */
 
-void creates_ready(struct sandbox *s);       /* it has come to WAITING */
-void creates_bound_ready(struct sandbox *s); /* the same, of one begun for its create */
-void creates_unready(struct sandbox *s);     /* it was WAITING and is no more */
+void creates_bound_ready(struct sandbox *s); /* one begun for its create has come to WAITING */
 /* It failed before it ran. Who was to have it waits again, or is told. */
 void creates_failed(struct sandbox *s, const struct err *why);
 /* It runs: the answer. Takes the create. */

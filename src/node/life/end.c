@@ -78,6 +78,7 @@ void sandbox_free(struct sandbox *s)
 	}
 	idempotency_forget(s);
 	tidy_forget(s);
+	pools_freed(s);
 	metrics_done(&s->record.metrics);
 	events_done(&s->record.events);
 	table_remove(&s->node->table, s);
@@ -226,8 +227,7 @@ static void let_go(struct sandbox *s)
 	struct door_asked *pauser = pause_take_asked(s);
 	struct err err;
 
-	if (s->state == SANDBOX_WAITING)
-		creates_unready(s);
+	pools_leave(s);
 	stop_all(s);
 	idempotency_forget(s);
 	table_disown(&s->node->table, s);

@@ -23,6 +23,7 @@
 #include "vm/restore.h"
 
 struct create;
+struct pool;
 struct team;
 
 enum {
@@ -70,10 +71,14 @@ struct sandbox {
 	struct builder *builder; /* whose it is, of one with NODE_BUILDER; NULL: nobody's */
 	uint32_t slot, rehearsals;
 	bool for_pool, started; /* nobody waited when it was begun; warden may have its VM */
-	bool blank;             /* its memory was mapped from zeros: files_order.blank_mib */
-	bool boots, marked;     /* of the disk alone; maybe frozen, see files_is_marked() */
-	bool awaits_look;       /* adopted, PARKING: has it a VM? */
-	uint64_t seen, facts;   /* by which look at warden's list; by which facts it was checked */
+	struct pool
+		*pool; /* nobody's: where it waits, or will. NULL: begun for a create, or done */
+	uint64_t pool_mib;        /* what it is counted with in pools.h; 0: it is not */
+	bool pooled, leaves_pool; /* its snapshot counts it so; it ends, and is still counted */
+	bool blank;               /* its memory was mapped from zeros: files_order.blank_mib */
+	bool boots, marked;       /* of the disk alone; maybe frozen, see files_is_marked() */
+	bool awaits_look;         /* adopted, PARKING: has it a VM? */
+	uint64_t seen, facts; /* by which look at warden's list; by which facts it was checked */
 	struct absent absent;
 	struct journal_write write;
 	struct files_call files;

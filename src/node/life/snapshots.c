@@ -44,6 +44,7 @@ static void forget(struct snapshot *p)
 
 	journal_write_cancel(&p->write);
 	catalog_snapshot_gone(p);
+	pools_forget(p);
 	while (*at != p)
 		at = &(*at)->bucket_next;
 	*at = p->bucket_next;
@@ -147,20 +148,34 @@ static void on_row_removed(struct journal_write *w, const struct err *failed)
 }
 
 /* The row first, and with it the mark that its folder is to go: the next node sees to that. */
-static void take_away(struct snapshot *p)
+static void remove_row(struct snapshot *p)
 {
 	struct err err;
 
-	p->going = true;
 	journal_write_cancel(&p->write);
 	if (journal_remove_snapshot(p->node->journal, &p->write, p->row.id, on_row_removed, &err) <
 	    0)
 		on_row_removed(&p->write, &err);
 }
 
+/* Nobody uses it but VMs that are nobody's: these end first. */
+static void take_away(struct snapshot *p)
+{
+	p->going = true;
+	pools_drop(p, "its snapshot is removed");
+	if (p->users == 0)
+		remove_row(p);
+}
+
+/* Sandboxes of somebody, and whoever wants to make one. */
+static size_t used_by(const struct snapshot *p)
+{
+	return p->users - p->pooled;
+}
+
 int snapshot_remove(struct snapshot *p, struct err *err)
 {
-	if (p->users > 0 || p->lost || p->missing)
+	if (used_by(p) > 0 || p->lost || p->missing)
 		return err_set(err, ERR_INVALID, 0, "snapshot %s is in use", p->row.id);
 	if (!p->going)
 		take_away(p);
@@ -178,8 +193,11 @@ void snapshot_release(struct snapshot *p)
 	if (!p)
 		return;
 	p->users--;
-	if (p->users == 0 && p->row.hidden && !p->going && !p->missing && !p->lost &&
-	    !p->node->snapshots.closed)
+	if (p->users > 0 || p->node->snapshots.closed)
+		return;
+	if (p->going)
+		remove_row(p);
+	else if (p->row.hidden && !p->missing && !p->lost)
 		take_away(p);
 }
 
@@ -198,7 +216,7 @@ void snapshots_undo(struct node *n, const char *token)
 {
 	struct snapshot *p = snapshots_by_token(n, token);
 
-	if (!p || p->row.name[0] || p->users > 0)
+	if (!p || p->row.name[0] || used_by(p) > 0)
 		return;
 	log_info("snapshot %s: nobody was told of it", p->row.id);
 	take_away(p);
@@ -217,6 +235,7 @@ void snapshot_unname(struct snapshot *p)
 	struct err err;
 
 	p->row.hidden = 1;
+	pools_drop(p, "its snapshot lost its name");
 	if (p->users == 0 && !p->missing && !p->lost)
 		take_away(p);
 	else if (journal_put_snapshot(p->node->journal, &p->write, &p->row, on_hidden, &err) < 0)
@@ -294,7 +313,7 @@ static json_t *kept_by(const struct snapshot *p)
 	json_t *ids = json_array();
 
 	for (const struct sandbox *s = p->node->table.all; s; s = s->next)
-		if (s->snapshot == p && json_array_size(ids) < SNAPSHOT_USERS_TOLD)
+		if (s->snapshot == p && !s->pooled && json_array_size(ids) < SNAPSHOT_USERS_TOLD)
 			(void)json_array_append_new(ids, json_text(bytes_str(s->info.id)));
 	return ids;
 }
@@ -319,7 +338,7 @@ static size_t say_sandboxes(const struct snapshot *p, json_t *to)
 	size_t n = 0;
 
 	for (const struct sandbox *s = p->node->table.all; s; s = s->next)
-		if (s->snapshot == p && n++ < SNAPSHOT_USERS_TOLD)
+		if (s->snapshot == p && !s->pooled && n++ < SNAPSHOT_USERS_TOLD)
 			say(to, json_sprintf("sandbox %s, made of it, %s", s->info.id, doing(s)));
 	if (n > SNAPSHOT_USERS_TOLD)
 		say(to, json_sprintf("%zu more sandboxes", n - SNAPSHOT_USERS_TOLD));
@@ -342,7 +361,10 @@ static json_t *why_kept(const struct snapshot *p)
 		say(all, json_string("it was asked for, and is kept until it is deleted"));
 	if (p->missing)
 		say(all, json_string("its files are not there: its row waits for them"));
-	known = say_sandboxes(p, all) + p->readers;
+	known = say_sandboxes(p, all) + p->readers + p->pooled;
+	if (p->pooled > 0)
+		say(all,
+		    json_sprintf("%zu VMs of its pool, which end when it is deleted", p->pooled));
 	if (p->readers > 0)
 		say(all, json_sprintf("%zu snapshots that are being made read it", p->readers));
 	if (p->users > known)
@@ -360,20 +382,24 @@ static json_t *snapshot_json(const struct snapshot *p)
 	const struct journal_snapshot *r = &p->row;
 	static const char *const kinds[] = { "snapshot", "step", "build" };
 	char created[32], at[RFC3339_SIZE];
+	json_t *v;
 
 	static_assert(COUNT(kinds) == JOURNAL_KINDS, "a kind without a name");
 
 	rfc3339_put(r->created_ns, 6, at);
 	snprintf(created, sizeof(created), "%" PRIu64, r->created_ns);
-	return json_pack("{s:s, s:s, s:s, s:s, s:s, s:s, s:s, s:s, s:s, s:I, s:I, s:I, s:I, s:b, "
-			 "s:b, s:s, s:o, s:o}",
-			 "snapshotID", r->id, "teamID", r->team, "name", r->name, "tag", r->tag,
-			 "sandboxID", r->source, "parentID", r->parent, "baseID", r->base_id,
-			 "createdNs", created, "createdAt", at, "memoryBytes",
-			 (json_int_t)r->memory_bytes, "diskBytes", (json_int_t)r->disk_bytes,
-			 "layers", (json_int_t)r->layers, "sandboxes", (json_int_t)p->users,
-			 "hidden", (int)r->hidden, "missing", (int)p->missing, "kind",
-			 kinds[r->kind], "keptBy", kept_by(p), "why", why_kept(p));
+	v = json_pack("{s:s, s:s, s:s, s:s, s:s, s:s, s:s, s:s, s:s, s:I, s:I, s:I, s:I, s:b, "
+		      "s:b, s:s, s:o, s:o}",
+		      "snapshotID", r->id, "teamID", r->team, "name", r->name, "tag", r->tag,
+		      "sandboxID", r->source, "parentID", r->parent, "baseID", r->base_id,
+		      "createdNs", created, "createdAt", at, "memoryBytes",
+		      (json_int_t)r->memory_bytes, "diskBytes", (json_int_t)r->disk_bytes, "layers",
+		      (json_int_t)r->layers, "sandboxes", (json_int_t)used_by(p), "hidden",
+		      (int)r->hidden, "missing", (int)p->missing, "kind", kinds[r->kind], "keptBy",
+		      kept_by(p), "why", why_kept(p));
+	if (v)
+		(void)pool_describe(p->pool, v);
+	return v;
 }
 
 static bool is_wanted(const struct snapshot *p, const struct node_request *rq)
@@ -427,10 +453,10 @@ void snapshots_delete(struct node *n, struct door_asked *a, const struct node_re
 	struct snapshot *p = snapshots_find(n, rq->team, rq->template_id, rq->template_tag, &err);
 
 	(void)text;
-	if (p && p->users > 0) {
+	if (p && used_by(p) > 0) {
 		err_set(&err, ERR_INVALID, 0,
 			"cannot delete template '%s' because there are %zu sandboxes using it",
-			rq->template_id, p->users);
+			rq->template_id, used_by(p));
 		p = NULL;
 	}
 	if (!p) {

@@ -30,13 +30,15 @@ struct build;
 struct snapshot {
 	struct node *node;
 	struct journal_snapshot row;
-	size_t users;     /* sandboxes made of it, and whoever wants to make one */
-	size_t readers;   /* of those: snapshots that are being made, and read its files */
-	bool verified;    /* its files were read and are what its manifest says */
-	bool going;       /* it is being removed */
-	uint64_t used_ns; /* JOURNAL_STEP: when it was last made or found; only since node began */
-	bool missing;     /* its folder was not there when it was looked for */
-	bool lost;        /* what lies in lost/ was made of it, or may be: not looked at yet */
+	size_t users;      /* sandboxes made of it, and whoever wants to make one */
+	size_t readers;    /* of those: snapshots that are being made, and read its files */
+	size_t pooled;     /* of those: VMs that are nobody's, and go when it does */
+	struct pool *pool; /* pools.h; NULL: none */
+	bool verified;     /* its files were read and are what its manifest says */
+	bool going;        /* it is being removed */
+	uint64_t used_ns;  /* JOURNAL_STEP: when it was last made or found; only since node began */
+	bool missing;      /* its folder was not there when it was looked for */
+	bool lost;         /* what lies in lost/ was made of it, or may be: not looked at yet */
 	struct journal_write write;
 	struct door_asked *asked; /* who wants it gone; NULL: nobody */
 	struct build *build;      /* it came of this one, see catalog.h; NULL: of none */

@@ -99,6 +99,8 @@ static void on_waiting(struct restore_user *u)
 		creates_bound_ready(s);
 		return;
 	}
+	if (s->rehearsals > 0) /* its agent is told by its own name from now on */
+		s->identity.was_token[0] = '\0';
 	/* nobody waits: there is time to go through it once, which makes the claim quick */
 	if (s->rehearsals < SANDBOX_REHEARSALS && s->node->creates.n == 0) {
 		s->rehearsals++;
@@ -109,7 +111,7 @@ static void on_waiting(struct restore_user *u)
 	sandbox_enter(&s->node->table, s, SANDBOX_WAITING);
 	if (s->for_pool)
 		step("pool.ready");
-	creates_ready(s);
+	pools_ready(s);
 }
 
 static void on_restored(struct restore_user *u, const struct agent_clock *clock,
@@ -378,28 +380,45 @@ static int draw_identity(struct sandbox *s, struct err *err)
 		 s->identity.control_token);
 	snprintf(s->machine_id, sizeof(s->machine_id), "%s", s->identity.machine_id);
 	snprintf(s->boot_id, sizeof(s->boot_id), "%s", s->identity.boot_id);
-	if (s->snapshot && !s->boots)
+	s->identity.left_behind = s->snapshot && !s->boots;
+	if (s->identity.left_behind)
 		snprintf(s->identity.was_token, sizeof(s->identity.was_token), "%s",
 			 s->snapshot->row.control_token);
 	return 0;
 }
 
-static struct sandbox *begin(struct node *n, bool for_pool, struct create *c, struct err *err)
+struct begin { /* for a create, or for nobody in particular: then `pool` */
+	struct create *create;
+	struct pool *pool;
+	bool for_pool;
+};
+
+static int describe_source(struct sandbox *s, const struct begin *b, struct err *err)
+{
+	describe(s);
+	s->for_pool = b->for_pool;
+	if (b->create)
+		return describe_own(s, b->create, err);
+	s->snapshot = b->pool->snapshot;
+	if (s->snapshot)
+		describe_copy(s, &s->snapshot->row);
+	return 0;
+}
+
+static struct sandbox *begin(struct node *n, const struct begin *b, struct err *err)
 {
 	struct sandbox *s = sandbox_make(n, err);
 
 	if (!s)
 		return NULL;
-	describe(s);
-	if (c && describe_own(s, c, err) < 0) {
+	if (describe_source(s, b, err) < 0) {
 		free(s->host);
 		free(s);
 		return NULL;
 	}
-	s->for_pool = for_pool;
 	steps_begin(&s->machine.steps);
 	if (draw_identity(s, err) < 0 ||
-	    sandbox_note(s, &s->write, for_pool ? JOURNAL_POOLED : JOURNAL_CREATING, on_noted,
+	    sandbox_note(s, &s->write, b->for_pool ? JOURNAL_POOLED : JOURNAL_CREATING, on_noted,
 			 err) < 0) {
 		agent_identity_done(&s->identity);
 		free(s->host);
@@ -411,15 +430,17 @@ static struct sandbox *begin(struct node *n, bool for_pool, struct create *c, st
 	if (s->snapshot && s->snapshot->row.known) /* it can do without */
 		s->network.known = strdup(s->snapshot->row.known);
 	table_add(&n->table, s);
+	if (b->pool)
+		pools_begun(s, b->pool);
 	return s;
 }
 
-struct sandbox *sandbox_begin(struct node *n, bool for_pool, struct err *err)
+struct sandbox *sandbox_begin(struct node *n, struct pool *pool, bool for_pool, struct err *err)
 {
-	return begin(n, for_pool, NULL, err);
+	return begin(n, &(struct begin){ .pool = pool, .for_pool = for_pool }, err);
 }
 
 struct sandbox *sandbox_begin_copy(struct node *n, struct create *c, struct err *err)
 {
-	return begin(n, false, c, err);
+	return begin(n, &(struct begin){ .create = c }, err);
 }

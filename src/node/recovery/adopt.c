@@ -144,6 +144,8 @@ int sandbox_load(struct node *n, const struct journal_row *row, struct err *err)
 		return -1;
 	}
 	load_snapshot(s, row);
+	if (row->state == JOURNAL_POOLED)
+		pools_count(s);
 	if (!is_owned(row))
 		sandbox_end(s, s->info.reason ? (enum node_reason)s->info.reason : NODE_LOST,
 			    "not finished when node ended");

@@ -311,7 +311,7 @@ int base_describe(const struct node *n, struct buf *out, struct err *err)
 		"diskSizeMB", (json_int_t)b->disk_mib, "createdAt", ok ? b->manifest.created : "",
 		"buildStatus", ok ? "ready" : (b->state == BASE_FAILED ? "error" : "building"));
 
-	if (!v)
+	if (!v || pool_describe(&n->pools.base, json_array_get(v, 0)) != 0)
 		return err_set(err, ERR_EXHAUSTED, ENOMEM, "describe the templates");
 	if (b->state == BASE_FAILED)
 		json_object_set_new(json_array_get(v, 0), "message",
