@@ -54,8 +54,11 @@ OPERATIONS = {
     "snapshot of a paused one": SNAPSHOT[1:],  # nothing is copied behind it
     "fork": SNAPSHOT + FORK,
     "forget a snapshot": FORGET,
+    "fill the pool of a snapshot": POOL,
+    "forget a snapshot with a pool": named("kill", "slot stop files row") + FORGET,
 }
-REPEATS = {"create from a snapshot", "deadline", "pause at the deadline", "snapshot of a paused one"}
+REPEATS = {"create from a snapshot", "fill the pool of a snapshot", "forget a snapshot with a pool", "deadline",
+           "pause at the deadline", "snapshot of a paused one"}
 
 
 def steps_to_try(operation):

@@ -308,6 +308,29 @@ def test_dying_while_it_creates_from_a_snapshot(host, marked, step):
     check_copies(host, marked, snapshots=1, most=step in WHOLE_AFTER)
 
 
+@steps_of_each("fill the pool of a snapshot")
+def test_dying_while_it_fills_the_pool_of_a_snapshot(host, marked, step):
+    def create_and_wait():
+        host.client.create(TEAM, template=taken)
+        host.client.receive_one(120)
+
+    taken = host.client.snapshot(TEAM, marked[0].id)["snapshotID"]
+    die_and_return(host, create_and_wait, die_at=step, pool_each_max=1)
+    check_copies(host, marked, snapshots=1, most=1)
+
+
+@steps_of_each("forget a snapshot with a pool")
+def test_dying_while_it_forgets_a_snapshot_with_a_pool(host, marked, step):
+    def fill_and_forget():
+        host.client.kill(TEAM, host.client.create(TEAM, template=taken).id)
+        host.wait_status("pooled", 1)
+        host.client.snapshot_delete(TEAM, taken)
+
+    taken = host.client.snapshot(TEAM, marked[0].id)["snapshotID"]
+    die_and_return(host, fill_and_forget, die_at=step if step == "forget.row" else f"{step}:2", pool_each_max=1)
+    check_copies(host, marked, snapshots=step != "forget.row")
+
+
 @steps_of_each("snapshot of a paused one")
 def test_dying_while_it_takes_a_snapshot_of_a_paused_one(host, marked, step):
     box, _ = marked

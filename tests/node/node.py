@@ -89,7 +89,7 @@ class NodeHost:
                          "socket": self.socket_path, "warden_socket": self.warden.socket_path,
                          "egress_socket": self.egress_path if self.egress else "",
                          "user": NODE_UID, "kernel": kernel_path(), "disk": disk_path(), "starts_max": 2,
-                         "memory_reserve_mib": 64, "sandboxes_max": 256, "cgroup": self.warden.cgroup}
+                         "memory_reserve_mib": 64, "pool_each_max": 0, "sandboxes_max": 256, "cgroup": self.warden.cgroup}
         self.settings.update(settings)
         own_template = own_template or self.settings.get("injector_socket")  # its authority is a part of it
         files = [self.settings[name] for name in ("kernel", "disk", "guest_ca", "extra_ca") if self.settings.get(name)]

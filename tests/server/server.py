@@ -123,7 +123,7 @@ class Server:
                 "egress_socket": self.base / "egress/egress.sock", "user": self.users["node"],
                 "gateway_uid": self.users["gateway"], "gateway_gid": self.users["gateway"],
                 "kernel": self.kernel, "disk": self.disk, "cgroup": self.warden.cgroup,
-                "vcpus": 1, "memory_mib": 512, "pool": 0, "slots": 2,
+                "vcpus": 1, "memory_mib": 512, "pool": 0, "pool_each_max": 0, "slots": 2,
                 "sandboxes_max": self.warden.uids - 16}
 
     def gateway_settings(self):

@@ -3,7 +3,7 @@
 
 #include "node/files/files_work.h"
 
-/* FILES_SNAP_WARM: its first `need_mib`. The kernel reads while others go on. */
+/* FILES_SNAP_WARM: its first `need_mib` of data. The kernel reads while others go on. */
 int snapshot_cache_warm(struct files_work *w, struct err *err) NODISCARD;
 /* FILES_SNAP_COOL: all of it. What a VM has mapped stays. */
 int snapshot_cache_cool(struct files_work *w, struct err *err) NODISCARD;
