@@ -367,6 +367,50 @@ static void nobody_listening_the_process_runs_on(void **state)
 	close_bench(&b);
 }
 
+static void leave(struct bench *b)
+{
+	process_leave(&b->ear.listener);
+	b->ear.listener = (struct process_listener){ 0 };
+}
+
+/* The wait for those who were cut off is over, as if it had taken its time. */
+static void await_in_vain(struct bench *b, struct process *p)
+{
+	assert_true(p->awaited.active);
+	timer_start(&p->awaited, 0);
+	while (p->awaited.active)
+		assert_true(loop_turn(b->loop));
+}
+
+/* A copy in a pool: cut off when it was told who it is the first time, claimed long after. */
+static void who_was_cut_off_is_awaited_from_the_thaw_on(void **state)
+{
+	struct process *p;
+	struct bench b;
+
+	(void)state;
+	open_bench(&b);
+	p = start(&b, "printf kept; exec sleep 60");
+	processes_still(&b.table, true);
+	processes_await(&b.table);
+	leave(&b);
+	await_in_vain(&b, p);
+	processes_await(&b.table); /* told again, and now it goes on */
+	assert_true(p->awaited.active);
+	processes_still(&b.table, false);
+	b.ear.enough = strlen("kept");
+	process_listen(p, &b.ear.listener, &ear_ops);
+	loop_run(b.loop);
+	assert_true(bytes_eq(buf_view(&b.ear.out[PROCESS_STDOUT]), BYTES_LIT("kept")));
+	/* it runs, and nobody came in time: nobody is awaited at the next pause */
+	processes_await(&b.table);
+	leave(&b);
+	await_in_vain(&b, p);
+	processes_await(&b.table);
+	assert_false(p->awaited.active);
+	close_bench(&b);
+}
+
 static void two_listeners_hear_the_same_and_the_slower_decides(void **state)
 {
 	struct ear other;
@@ -406,6 +450,7 @@ int main(void)
 		cmocka_unit_test(the_time_counts_for_the_children_of_the_dead_too),
 		cmocka_unit_test(who_has_enough_stops_the_process),
 		cmocka_unit_test(nobody_listening_the_process_runs_on),
+		cmocka_unit_test(who_was_cut_off_is_awaited_from_the_thaw_on),
 		cmocka_unit_test(two_listeners_hear_the_same_and_the_slower_decides),
 	};
 

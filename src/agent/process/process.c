@@ -57,13 +57,18 @@ void process_update(struct process *p)
 
 void process_await(struct process *p)
 {
-	if (p->listeners)
+	p->parted |= p->listeners != NULL;
+	if (p->parted)
 		timer_start(&p->awaited, PROCESS_AWAIT_MS);
 }
 
+/* While it stood still nobody could come again: then the wait begins anew when it goes on. */
 static void on_awaited(struct timer *t)
 {
-	update_reading(CONTAINER_OF(t, struct process, awaited));
+	struct process *p = CONTAINER_OF(t, struct process, awaited);
+
+	p->parted = p->table && p->table->still;
+	update_reading(p);
 }
 
 void process_listen(struct process *p, struct process_listener *ln,
@@ -71,6 +76,7 @@ void process_listen(struct process *p, struct process_listener *ln,
 {
 	*ln = (struct process_listener){ .ops = ops, .process = p };
 	list_add(&p->listeners, ln);
+	p->parted = false;
 	if (p->awaited.active) {
 		timer_stop(&p->awaited);
 		update_reading(p);

@@ -9,7 +9,8 @@
  * HTTP_WRITE_STALL_MS is parted from by the server, and the others go on.)
  *
  * While the machine is frozen nothing is read at all, and after it was paused and resumed not for
- * PROCESS_AWAIT_MS, when somebody listened before: what was in the pipe is for who comes again.
+ * PROCESS_AWAIT_MS, when somebody listened before: what was in the pipe is for who comes again. A
+ * copy that waits in a pool is told who it is more than once; the last time counts.
  */
 #pragma once
 
@@ -67,6 +68,7 @@ struct process {
 	struct process_end end;
 	struct err fault;
 	bool reaped;
+	bool parted;  /* its listeners were cut off, and may come again */
 	bool hurried; /* killed by us: its end does not wait for its pipes */
 	bool said;    /* something, since `quiet` was started */
 	bool over;    /* no more waiting for what else it may say */
@@ -97,9 +99,9 @@ void process_free(struct process *p); /* does not kill */
 
 void process_listen(struct process *p, struct process_listener *ln,
 		    const struct process_listener_ops *ops);
-void process_await(struct process *p);  /* its listeners, if any, are about to be cut off */
-void process_update(struct process *p); /* the table's `still` has changed */
-void process_leave(struct process_listener *ln);           /* fine when it listens to nobody */
+void process_await(struct process *p);           /* its listeners, if any, are or were cut off */
+void process_update(struct process *p);          /* the table's `still` has changed */
+void process_leave(struct process_listener *ln); /* fine when it listens to nobody */
 void process_hold(struct process_listener *ln, bool full); /* enough for now, or not any more */
 
 /* SIGKILL and SIGTERM also end the wait for pipes that its children may hold, so they are of use
