@@ -202,6 +202,7 @@ static void open_parts(struct node *n)
 	creates_open(n);
 	n->base.trust.awaited = link_exists(&n->injector.link);
 	base_open(n);
+	grounds_open(n);
 	reconcile_open(n);
 	ended_open(n);
 	vm_groups_open(&n->groups, n->set[SET_CGROUP].text);
@@ -260,6 +261,7 @@ static void take_down(struct daemon *d)
 	door_close(TAKE(n->door));
 	requests_close(n);
 	creates_close(n);
+	grounds_close(n);
 	base_close(n);
 	reconcile_close(n);
 	installation_close(&n->installation);

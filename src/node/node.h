@@ -6,6 +6,7 @@
 #include "node/template/base_template.h"
 #include "node/catalog/catalog.h"
 #include "node/life/creates.h"
+#include "node/template/grounds.h"
 #include "node/record/ended.h"
 #include "node/door/gateway_door.h"
 #include "node/recovery/installation.h"
@@ -49,6 +50,7 @@ struct node {
 	struct slots slots;
 	struct memory_watch memory;
 	struct base_template base;
+	struct grounds grounds;
 	struct sandbox_table table;
 	struct creates creates;
 	struct pools pools;

@@ -255,6 +255,7 @@ static int scene_start(void **state)
 	played_daemon_open(&s.warden, n->loop, "templates-warden", WARDEN_VERSION_MAX, on_asked);
 	warden_client_open(&n->warden, n->loop, s.warden.path, &n->sizes, &ops);
 	base_open(n);
+	grounds_open(n);
 	run_until_up();
 	learn_inputs();
 	return 0;
@@ -267,6 +268,7 @@ static int scene_end(void **state)
 
 	(void)state;
 	timer_stop(&s.guard);
+	grounds_close(s.n);
 	base_close(s.n);
 	creates_close(s.n);
 	while (s.n->table.all)
@@ -512,6 +514,148 @@ static void what_is_lost_is_told(void **state)
 	assert_true(o.read_base);
 }
 
+/* --- of other disks ----------------------------------------------------------------------- */
+
+static struct {
+	struct ground_want want;
+	char id[NODE_ID_MAX + 1];
+	int told;
+	struct err why;
+} g;
+
+static void on_ground(struct ground_want *w, const char *id, const struct err *err)
+{
+	(void)w;
+	g.told++;
+	snprintf(g.id, sizeof(g.id), "%s", id ? id : "");
+	g.why = err ? *err : (struct err){ 0 };
+}
+
+static void want(const char *source)
+{
+	int disk = open(s.n->set[SET_DISK].text, O_RDONLY | O_CLOEXEC);
+	struct err err;
+
+	memset(&g, 0, sizeof(g));
+	if (grounds_want(&g.want, s.n, &(struct ground_spec){ source, disk }, on_ground, &err) < 0)
+		fail_msg("%s", err.msg);
+	assert_int_equal(g.told, 0); /* from the loop alone */
+}
+
+static void run_until_told(void)
+{
+	while (!g.told)
+		assert_true(loop_turn(s.n->loop));
+}
+
+static void base_is_ready(void)
+{
+	put_template(named("newestxx"), "2026-11-16T01:02:03Z", "newest");
+	turn_again();
+	assert_int_equal(settle(), BASE_READY);
+	s.n_heard = 0;
+}
+
+static const char *ground_named(const char *source, const char *build)
+{
+	static char id[NODE_ID_MAX + 1];
+	char inputs[GROUND_INPUTS_SIZE];
+	struct err err;
+
+	assert_int_equal(ground_name_inputs(s.n, source, inputs, &err), 0);
+	snprintf(id, sizeof(id), "%s-%s", inputs, build);
+	return id;
+}
+
+static void a_ground_is_found_by_what_its_disk_was_made_of(void **state)
+{
+	char id[NODE_ID_MAX + 1];
+
+	(void)state;
+	base_is_ready();
+	put_template(ground_named("one", "aaaaaaaa"), "2026-11-15T01:02:03Z", "one");
+	put_template(ground_named("one", "bbbbbbbb"), "2026-11-16T01:02:03Z", "one again");
+	assert_true(grounds_find(s.n, "one", id));
+	assert_string_equal(id, ground_named("one", "bbbbbbbb"));
+	assert_false(grounds_find(s.n, "two", id));
+	want("one");
+	run_until_told();
+	assert_string_equal(g.id, id);
+	assert_int_equal(heard(WARDEN_TEMPLATE_BEGIN, NULL), 0);
+	damage(id, "manifest"); /* then the one before is */
+	assert_true(grounds_find(s.n, "one", id));
+	assert_string_equal(id, ground_named("one", "aaaaaaaa"));
+	base_learn(s.n, id,
+		   &(struct files_opened){ .base = FILES_BASE_READ,
+					   .base_bad = 1u << MANIFEST_DISK_FILE });
+	assert_false(grounds_find(s.n, "one", id));
+}
+
+static void one_that_is_not_there_is_built(void **state)
+{
+	struct ground_want gone = { 0 };
+	struct err err;
+
+	(void)state;
+	want("two");
+	while (s.n->grounds.turn.active)
+		assert_true(loop_turn(s.n->loop));
+	assert_null(s.n->grounds.build); /* not before there is a `base` */
+	base_is_ready();
+	assert_int_equal(grounds_want(&gone, s.n,
+				      &(struct ground_spec){
+					      "three", open("/dev/null", O_RDONLY | O_CLOEXEC) },
+				      on_ground, &err),
+			 0);
+	ground_want_cancel(&gone);
+	run_until_told(); /* this warden builds none */
+	assert_int_equal(g.why.code, ERR_INTERNAL);
+	assert_int_equal(g.told, 1);
+	assert_int_equal(heard(WARDEN_TEMPLATE_BEGIN, NULL), 1);
+	assert_null(s.n->grounds.build);
+	want("two"); /* and again, at the word of whoever wants it */
+	run_until_told();
+	assert_int_equal(heard(WARDEN_TEMPLATE_BEGIN, NULL), 2);
+}
+
+static void drop_grounds(size_t n)
+{
+	grounds_soon(s.n);
+	while (heard(WARDEN_TEMPLATE_DROP, NULL) < n || s.n->grounds.drop.link)
+		assert_true(loop_turn(s.n->loop));
+}
+
+/* But a few, for the next; and none that anything differs from. */
+static void grounds_that_nothing_needs_go(void **state)
+{
+	static const char used[] = "image-000000000000-xxxxxxxx", oldest[] = "image-1-xxxxxxxx";
+
+	(void)state;
+	put_template(used, "2026-10-01T01:02:03Z", "used");
+	pause_one_on(used);
+	base_is_ready();
+	make_folder("templates/.build-image-222222222222-xxxxxxxx");
+	drop_grounds(1);
+	assert_int_equal(heard(WARDEN_TEMPLATE_DROP, "image-222222222222-xxxxxxxx"), 1);
+	remove_template(".build-image-222222222222-xxxxxxxx"); /* as warden would */
+	for (int i = 1; i <= GROUNDS_SPARE + 1; i++) {
+		char id[32], created[32];
+
+		snprintf(id, sizeof(id), "image-%d-xxxxxxxx", i);
+		snprintf(created, sizeof(created), "2026-11-%02dT01:02:03Z", i);
+		put_template(id, created, id);
+	}
+	drop_grounds(2);
+	assert_int_equal(heard(WARDEN_TEMPLATE_DROP, oldest), 1);
+	remove_template(oldest);
+	for (int i = 0; i < 10; i++) {
+		grounds_soon(s.n);
+		assert_true(loop_turn(s.n->loop));
+	}
+	assert_int_equal(heard(WARDEN_TEMPLATE_DROP, NULL), 2);
+	assert_int_equal(heard(WARDEN_TEMPLATE_DROP, used), 0);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -526,6 +670,12 @@ int main(void)
 		cmocka_unit_test_setup_teardown(the_id_of_a_build_that_did_not_end_is_used_again,
 						scene_start, scene_end),
 		cmocka_unit_test_setup_teardown(what_is_lost_is_told, scene_start, scene_end),
+		cmocka_unit_test_setup_teardown(a_ground_is_found_by_what_its_disk_was_made_of,
+						scene_start, scene_end),
+		cmocka_unit_test_setup_teardown(one_that_is_not_there_is_built, scene_start,
+						scene_end),
+		cmocka_unit_test_setup_teardown(grounds_that_nothing_needs_go, scene_start,
+						scene_end),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -115,6 +115,16 @@ static int blank_to_boot(struct files_work *w, struct err *err)
 
 /* --- the verbs ---------------------------------------------------------------------------- */
 
+/* The template `base` was read when it was found; of others it may be the first use. */
+static int check_new(struct files_work *w, struct err *err)
+{
+	uint32_t need = w->order.memory ? FILES_NEED_MEMORY : FILES_NEED_KERNEL;
+
+	if (!w->order.blank_mib && !w->order.read_base && !w->order.base_bad)
+		return 0;
+	return files_base_check(w, w->order.base_sums, FILES_NEED_DISK | need, err);
+}
+
 static int make(struct files_work *w, struct err *err)
 {
 	AUTO(auto_close) int template = -1;
@@ -131,14 +141,9 @@ static int make(struct files_work *w, struct err *err)
 	w->opened.disk = overlay_file_make(template, folder, "disk", err);
 	if (w->opened.disk < 0)
 		return -1;
-	if (w->order.snapshot_id[0] && snapshot_work_open(w, true, err) < 0)
+	if ((w->order.snapshot_id[0] ? snapshot_work_open(w, true, err) : check_new(w, err)) < 0)
 		return -1;
-	if (!w->order.blank_mib)
-		return 0;
-	if (!w->order.snapshot_id[0] &&
-	    files_base_check(w, w->order.base_sums, FILES_NEED_DISK | FILES_NEED_KERNEL, err) < 0)
-		return -1;
-	return blank_to_boot(w, err);
+	return w->order.blank_mib ? blank_to_boot(w, err) : 0;
 }
 
 /* What its own was mapped from. */

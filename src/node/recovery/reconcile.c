@@ -120,6 +120,7 @@ static void found(struct node *n, const struct warden_cell *cell)
 		else if (s->state == SANDBOX_PAUSED)
 			remove_vm(s);
 	} else if (cell->state != WARDEN_STOPPING && !base_builds(n, cell->id) &&
+		   !grounds_builds(n, cell->id) &&
 		   !quarantine_has(n, QUARANTINE_SANDBOX, cell->id)) {
 		end_stray(n, cell);
 	}

@@ -59,12 +59,37 @@ int base_name_inputs(struct node *n, struct err *err)
 	return 0;
 }
 
+int ground_name_inputs(struct node *n, const char *source, char ret[static GROUND_INPUTS_SIZE],
+		       struct err *err)
+{
+	struct base_template *b = &n->base;
+	uint64_t h = 14695981039346656037ull;
+	struct manifest_facts f;
+	struct bytes ca;
+
+	base_facts_here(n, &f);
+	if (base_trust_text(n, &ca, err) < 0 ||
+	    mix_file(&h, &b->kernel, n->set[SET_KERNEL].text, err) < 0)
+		return -1;
+	h = mix(mix(h, bytes_str(f.vmm_version)), bytes_str(f.cpu_model));
+	h = mix(mix(h, bytes_str(f.accel)), bytes_str(f.arguments));
+	h = mix(mix(h, bytes_str(source)), ca);
+	if (ca.len > 0)
+		h = mix(h, trust_ca_script());
+	snprintf(ret, GROUND_INPUTS_SIZE, GROUND_PREFIX "%012" PRIx64, h >> 16);
+	return 0;
+}
+
+bool template_of_inputs(const char *id, const char *inputs)
+{
+	size_t n = strlen(inputs);
+
+	return n > 0 && strncmp(id, inputs, n) == 0 && (id[n] == '\0' || id[n] == '-');
+}
+
 bool base_same_inputs(const struct node *n, const char *id)
 {
-	const char *inputs = n->base.inputs;
-
-	return inputs[0] && strncmp(id, inputs, BASE_INPUTS_LENGTH) == 0 &&
-	       (id[BASE_INPUTS_LENGTH] == '\0' || id[BASE_INPUTS_LENGTH] == '-');
+	return template_of_inputs(id, n->base.inputs);
 }
 
 /* --- which one ---------------------------------------------------------------------------- */
@@ -87,6 +112,7 @@ int base_open_folder(const struct node *n, const char *id, struct err *err)
 
 struct search {
 	struct node *node;
+	const char *inputs;
 	struct manifest *newest; /* template_id "": none yet */
 	struct err why;          /* why the last that does not fit does not */
 };
@@ -127,7 +153,7 @@ static int consider(int dir, const char *name, void *context, struct err *err)
 	struct manifest m;
 	int fits;
 
-	if (!base_same_inputs(s->node, name) || base_is_unfit(s->node, name))
+	if (!template_of_inputs(name, s->inputs) || base_is_unfit(s->node, name))
 		return 0;
 	fits = look_at(s->node, dir, name, &m, &s->why);
 	if (fits < 0) {
@@ -141,8 +167,13 @@ static int consider(int dir, const char *name, void *context, struct err *err)
 
 int base_find(struct node *n, struct manifest *ret, struct err *err)
 {
+	return template_find(n, n->base.inputs, ret, err);
+}
+
+int template_find(struct node *n, const char *inputs, struct manifest *ret, struct err *err)
+{
 	AUTO(auto_close) int dir = base_open_folder(n, ".", err);
-	struct search s = { .node = n, .newest = ret };
+	struct search s = { .node = n, .inputs = inputs, .newest = ret };
 
 	*ret = (struct manifest){ 0 };
 	if (dir < 0 || folder_each(dir, consider, &s, err) < 0)
@@ -156,36 +187,47 @@ int base_find(struct node *n, struct manifest *ret, struct err *err)
 
 /* --- a new one ---------------------------------------------------------------------------- */
 
+struct draw {
+	const struct node *node;
+	const char *inputs;
+	char *id;
+};
+
 /* A build that did not end: its id may be used again, for nobody ever had it. */
 static int take_unfinished(int dir, const char *name, void *context, struct err *err)
 {
 	const char *id = name + strlen(WARDEN_OPEN_PREFIX);
-	struct node *n = context;
+	struct draw *d = context;
 	struct stat st;
 
 	(void)err;
 	if (strncmp(name, WARDEN_OPEN_PREFIX, strlen(WARDEN_OPEN_PREFIX)) != 0 ||
-	    !base_same_inputs(n, id) || strlen(id) <= BASE_INPUTS_LENGTH ||
-	    strlen(id) >= sizeof(n->base.id))
+	    !template_of_inputs(id, d->inputs) || strlen(id) <= strlen(d->inputs) ||
+	    strlen(id) > NODE_ID_MAX)
 		return 0;
 	if (fstatat(dir, id, &st, AT_SYMLINK_NOFOLLOW) == 0 || errno != ENOENT ||
-	    base_in_use(n, id))
+	    base_in_use(d->node, id))
 		return 0;
-	snprintf(n->base.id, sizeof(n->base.id), "%s", id);
+	snprintf(d->id, NODE_ID_MAX + 1, "%s", id);
 	return -1;
 }
 
-void base_draw_id(struct node *n)
+void template_draw_id(const struct node *n, const char *inputs, char ret[static NODE_ID_MAX + 1])
 {
-	struct base_template *b = &n->base;
+	struct draw d = { n, inputs, ret };
 	struct err err;
 	AUTO(auto_close) int dir = base_open_folder(n, ".", &err);
 	char build[BASE_BUILD_LENGTH + 1];
 
 	random_name(build, BASE_BUILD_LENGTH);
-	snprintf(b->id, sizeof(b->id), "%s-%s", b->inputs, build);
+	snprintf(ret, NODE_ID_MAX + 1, "%.40s-%s", inputs, build);
 	if (dir >= 0)
-		(void)!folder_each(dir, take_unfinished, n, &err);
+		(void)!folder_each(dir, take_unfinished, &d, &err);
+}
+
+void base_draw_id(struct node *n)
+{
+	template_draw_id(n, n->base.inputs, n->base.id);
 }
 
 /* --- rows of before ----------------------------------------------------------------------- */

@@ -9,6 +9,17 @@ bool base_same_inputs(const struct node *n, const char *id); /* as those of b->i
  * none. Any other: nobody knows, and it is to be tried again. */
 int base_find(struct node *n, struct manifest *ret, struct err *err) NODISCARD;
 void base_draw_id(struct node *n); /* into b->id, for a build; never one that was published */
+/* The same of any template, by the beginning of its id: NAME-INPUTS. */
+int template_find(struct node *n, const char *inputs, struct manifest *ret,
+		  struct err *err) NODISCARD;
+void template_draw_id(const struct node *n, const char *inputs, char ret[static NODE_ID_MAX + 1]);
+bool template_of_inputs(const char *id, const char *inputs);
+
+#define GROUND_PREFIX "image-"
+enum { GROUND_INPUTS_SIZE = sizeof(GROUND_PREFIX) + 12 };
+/* Of a ground whose disk was made of `source`. */
+int ground_name_inputs(struct node *n, const char *source, char ret[static GROUND_INPUTS_SIZE],
+		       struct err *err) NODISCARD;
 int base_open_folder(const struct node *n, const char *id, struct err *err) NODISCARD;
 /* At start: rows written before there were sums are bound to what they were made of. */
 void base_bind_rows(struct node *n);

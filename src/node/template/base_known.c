@@ -119,7 +119,7 @@ bool base_is_unfit(const struct node *n, const char *id)
 {
 	const struct base_known *k = find(n, id);
 
-	return k && k->unfit;
+	return k && (k->unfit || k->bad);
 }
 
 void base_fill_order(const struct node *n, struct files_order *o)
@@ -139,10 +139,13 @@ bool base_in_use(const struct node *n, const char *id)
 	for (const struct sandbox *s = n->table.all; s; s = s->next)
 		if (strcmp(s->base_id, id) == 0)
 			return true;
+	for (const struct create *c = n->creates.all; c; c = c->all_next)
+		if (strcmp(c->ground, id) == 0)
+			return true;
 	return snapshots_need(n, id) || takings_need(n, id) || quarantine_needs(n, id);
 }
 
-static bool has_row(const char *id, void *context)
+bool base_has_row(const char *id, void *context)
 {
 	const struct node *n = context;
 
@@ -190,7 +193,7 @@ void base_drop_old(struct node *n)
 	struct err err;
 	AUTO(auto_close) int dir = base_open_folder(n, ".", &err);
 
-	if (dir >= 0 && !n->base.drop.link && files_all_known(n->files, has_row, n))
+	if (dir >= 0 && !n->base.drop.link && files_all_known(n->files, base_has_row, n))
 		(void)!folder_each(dir, drop_old, n, &err);
 }
 

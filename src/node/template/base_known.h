@@ -24,8 +24,10 @@ void base_fill_order(const struct node *n, struct files_order *o); /* of o->temp
 void base_learn(struct node *n, const char *id, const struct files_opened *got);
 /* False: it cannot be remembered. */
 bool base_learn_unfit(struct node *n, const char *id, const struct err *why);
-void base_learn_whole(struct node *n, const char *id); /* all of it was read, or just made */
-bool base_is_unfit(const struct node *n, const char *id);
+void base_learn_whole(struct node *n, const char *id);    /* all of it was read, or just made */
+bool base_is_unfit(const struct node *n, const char *id); /* or damaged */
+bool base_has_row(const char *id,
+		  void *node); /* a folder of what is saved: for files_all_known() */
 bool base_in_use(const struct node *n, const char *id);
 void base_drop_old(struct node *n);
 void base_read_used(struct node *n); /* those in use that were not read yet, one after the other */

@@ -62,6 +62,7 @@ static void ready(struct node *n)
 	base_learn_whole(n, n->base.id);
 	base_drop_old(n);
 	base_read_used(n);
+	grounds_soon(n);
 	creates_soon(n);
 }
 

@@ -368,7 +368,7 @@ static int describe(struct template_build *t, struct err *err)
 	t->build_spec.provision = t->spec.provision;
 	t->build_spec.ca = t->spec.ca;
 	t->build_spec.ask_packages = t->spec.ask_packages;
-	t->build_spec.start_user = BYTES_LIT("user");
+	t->build_spec.start_user = t->spec.user.len > 0 ? t->spec.user : BYTES_LIT("user");
 	t->build_spec.start_command = t->spec.start_command;
 	t->build_spec.ready_command = t->spec.ready_command;
 	m->made_with = t->spec.facts;

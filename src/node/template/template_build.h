@@ -23,6 +23,7 @@ struct template_build_spec {
 	struct bytes ca;   /* PEM that its guests trust (vm/trust_ca.h); or none */
 	bool ask_packages; /* the manifest's `packages` (vm/package_hosts.h) */
 	struct bytes start_command, ready_command; /* in the guest, before it is saved; or none */
+	struct bytes user;                         /* who runs these; empty: "user" */
 	int kernel, disk;                          /* taken */
 };
 
