@@ -27,8 +27,15 @@ static const struct column key_columns[] = { { "KEY", "id" },
 					     LIMIT_COLUMNS,
 					     { "SERVICES", "services" } };
 static const struct column template_columns[] = {
-	{ "TEMPLATE", "templateID" }, { "ALIAS", "alias" },       { "CPUS", "cpuCount" },
-	{ "MIB", "memoryMB" },        { "STATE", "buildStatus" }, { "MESSAGE", "message" }
+	{ "TEMPLATE", "templateID" }, { "ALIAS", "alias" },           { "CPUS", "cpuCount" },
+	{ "MIB", "memoryMB" },        { "STATE", "buildStatus" },     { "POOL", "poolReady" },
+	{ "WANTED", "poolWanted" },   { "POOL MIB", "poolMemoryMB" }, { "MESSAGE", "message" }
+};
+
+static const struct column pool_columns[] = {
+	{ "POOL OF", "name" },    { "ID", "templateID" },     { "TEAM", "teamID" },
+	{ "READY", "ready" },     { "STARTING", "starting" }, { "WANTED", "wanted" },
+	{ "ALLOWED", "allowed" }, { "MIB", "memoryMB" },
 };
 
 /* POST, and show one member of what was made: all a script wants. */
@@ -266,11 +273,18 @@ static void print_members(const json_t *object, int indent)
 	}
 }
 
+/* Node's pools follow as a table; what they take together is among the rest. */
 static int say_status(const struct cli *c, const json_t *status)
 {
-	(void)c;
+	json_t *node = json_object_get(status, "node");
+	AUTO(json_decrefp) json_t *pools = json_incref(json_object_get(node, "pools"));
+
+	(void)json_object_del(node, "pools"); /* no node, or an old one: there are none */
 	print_members(status, 0);
-	return CLI_FINE;
+	if (!pools)
+		return CLI_FINE;
+	printf("\n");
+	return cli_show_rows(c, pools, pool_columns, COUNT(pool_columns));
 }
 
 int status_run(struct cli *c)

@@ -13,7 +13,8 @@ static const struct column snapshot_columns[] = {
 	{ "OF", "sandboxID" },        { "FROM", "parentID" },
 	{ "CREATED", "createdAt" },   { "MEMORY", "memoryBytes" },
 	{ "DISK", "diskBytes" },      { "SANDBOXES", "sandboxes" },
-	{ "HIDDEN", "hidden" },
+	{ "HIDDEN", "hidden" },       { "POOL", "poolReady" },
+	{ "WANTED", "poolWanted" },
 };
 
 static const struct column why_columns[] = { { "KEPT BECAUSE", "why" } };

@@ -363,6 +363,18 @@ def test_status_shows_what_node_says(gateway):
     assert re.search(r"running +7", hotcell(gateway, "status").stdout)
 
 
+def test_status_and_templates_show_pools(gateway):
+    pool = {"name": "work", "templateID": "abc", "teamID": "t", "ready": 1, "starting": 0, "wanted": 3, "allowed": 2, "memoryMB": 64}
+    status = {"gateway": {}, "node": {"running": 7, "pools": [pool], "poolMemoryMB": 64, "poolMemoryMaxMB": 1024}}
+    gateway("GET", "/admin/status", 200, status)
+    said = hotcell(gateway, "status").stdout
+    assert re.search(r"poolMemoryMB +64\n +poolMemoryMaxMB +1024", said) and re.search(r"work +abc +t +1 +0 +3 +2 +64", said)
+    assert json.loads(hotcell(gateway, "status", "--json").stdout) == status
+    gateway("GET", "/admin/templates", 200, [{"templateID": "b-1", "alias": "base", "buildStatus": "ready", "poolReady": 1,
+                                              "poolWanted": 2, "poolMemoryMB": 65}])
+    assert re.search(r"base .*ready +1 +2 +65", hotcell(gateway, "templates").stdout)
+
+
 def test_an_operator_says_that_they_are_lost(gateway):
     gateway("POST", "/admin/confirm-lost", 200, {"sandboxes": 12})
     assert hotcell(gateway, "confirm-lost").stdout == "12 sandboxes are ended: their VMs are lost\n"

@@ -1,6 +1,8 @@
 /* test_node_pools.c - how many VMs wait for a create of which source, and who gives way. */
 #include "tests/unit/node_scene.h"
 
+#include <sys/stat.h>
+
 #include "node/life/admission.h"
 
 enum { UNUSED_MS = 300 * 1000, HALF_MS = UNUSED_MS / POOL_HALF_LIVES, EACH_MAX = 8 };
@@ -545,6 +547,55 @@ static void an_unused_pool_is_emptied_and_ends(void **state)
 	host_end();
 }
 
+static void put(const struct sandbox *b, const char *name, unsigned int mib, const char *text)
+{
+	char path[NODE_ID_MAX + 96];
+	FILE *f;
+
+	snprintf(path, sizeof(path), "%s/%s/%s", s.dir, b->info.id, name);
+	f = fopen(path, "we");
+	assert_non_null(f);
+	fprintf(f, "%s %llu\nfile 0\n", text, (unsigned long long)mib << 20);
+	assert_int_equal(fclose(f), 0);
+}
+
+/* As the kernel would say it of its control group. */
+static void takes(const struct sandbox *b, unsigned int mib)
+{
+	char path[NODE_ID_MAX + 96];
+
+	s.n->groups.v2 = true;
+	snprintf(s.n->groups.parent, sizeof(s.n->groups.parent), "../../..%s", s.dir);
+	snprintf(path, sizeof(path), "%s/%s", s.dir, b->info.id);
+	(void)mkdir(path, 0700);
+	put(b, "cpu.stat", 1, "usage_usec");
+	put(b, "memory.stat", mib, "anon");
+}
+
+static void what_is_measured_counts_when_it_is_more(void **state)
+{
+	char id[NODE_ID_MAX + 1];
+	struct snapshot *a;
+	struct sandbox *b;
+
+	(void)state;
+	host_open();
+	a = snapshot("a");
+	b = pooled(used(a, 5));
+	memcpy(id, b->info.id, sizeof(id));
+	assert_int_equal(s.n->pools.used_mib, MEMORY_SANDBOX_MIB);
+	takes(b, 100);
+	while (s.n->pools.used_mib == MEMORY_SANDBOX_MIB)
+		assert_true(loop_turn(s.n->loop));
+	assert_int_equal(s.n->pools.used_mib, 100);
+	assert_int_equal(a->pool->vm_mib, 100);
+	takes(b, POOL_VM_MIB_MAX + 1); /* somebody works in there */
+	run_until_gone(id);
+	assert_int_equal(a->pool->use.points, 0);
+	assert_int_equal(s.n->pools.used_mib, 0);
+	host_end();
+}
+
 static void pools_are_told(void **state)
 {
 	const struct node_request status = { .verb = NODE_STATUS };
@@ -587,6 +638,7 @@ int main(void)
 		cmocka_unit_test(pools_stay_within_the_budget),
 		cmocka_unit_test(nothing_is_filled_while_somebody_waits),
 		cmocka_unit_test(an_unused_pool_is_emptied_and_ends),
+		cmocka_unit_test(what_is_measured_counts_when_it_is_more),
 		cmocka_unit_test(pools_are_told),
 	};
 

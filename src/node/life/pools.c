@@ -412,10 +412,20 @@ static void tidy(struct node *n)
 	}
 }
 
+/* One of a snapshot has processes that are frozen, if its guest does as it should: one that works
+ * instead is not kept, and no other is begun before the next create. */
 static void measure_all(struct pool *pool)
 {
-	for (struct sandbox *s = pool->ready; s; s = s->pool_next)
+	struct sandbox *next;
+
+	for (struct sandbox *s = pool->ready; s; s = next) {
+		next = s->pool_next;
 		measure(s);
+		if (!pool->snapshot || s->pool_mib <= POOL_VM_MIB_MAX)
+			continue;
+		pool->use = (struct pool_use){ 0 };
+		sandbox_end(s, NODE_EVICTED, "it takes too much for one that waits");
+	}
 }
 
 static void on_look(struct timer *t)

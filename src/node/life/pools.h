@@ -20,12 +20,13 @@
 #include "node/life/sandbox.h"
 
 enum {
-	POOLS_MAX = 1024,     /* of snapshots; one more has none */
-	POOLS_LOOK_MS = 1000, /* how often use and memory are looked at */
-	POOLS_TIDY_MS = 5000, /* how often one that has nothing is */
-	POOLS_TIDY_MAX = 8,   /* of those in one look: each looks at every sandbox */
-	POOLS_TOLD = 32,      /* in one answer, the last used first */
-	POOL_WARM_MIB = 256,  /* of a snapshot's memory that is read ahead */
+	POOLS_MAX = 1024,      /* of snapshots; one more has none */
+	POOLS_LOOK_MS = 1000,  /* how often use and memory are looked at */
+	POOL_VM_MIB_MAX = 256, /* what one that waits takes at most; some 25 is usual */
+	POOLS_TIDY_MS = 5000,  /* how often one that has nothing is */
+	POOLS_TIDY_MAX = 8,    /* of those in one look: each looks at every sandbox */
+	POOLS_TOLD = 32,       /* in one answer, the last used first */
+	POOL_WARM_MIB = 256,   /* of a snapshot's memory that is read ahead */
 };
 
 struct create;
