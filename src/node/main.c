@@ -115,6 +115,7 @@ static void stop(struct daemon *d)
 	}
 	log_info("stopping; %zu sandboxes run on", n->table.in_state[SANDBOX_RUNNING]);
 	n->stopping = true;
+	builds_close(n); /* the next node says that they ended */
 	err_set(&err, ERR_UNAVAILABLE, 0, "node is being stopped");
 	creates_refuse_all(n, &err);
 	end_unowned(n);
@@ -196,6 +197,8 @@ static void open_parts(struct node *n)
 	link_open(&n->egress, n->loop, n->set[SET_EGRESS_SOCKET].text, &egress_words, &egress_ops);
 	injector_client_open(&n->injector, n->loop, n->set[SET_INJECTOR_SOCKET].text,
 			     &injector_ops);
+	images_client_open(&n->images, n->loop, n->set[SET_IMAGES_SOCKET].text);
+	builds_open(n);
 	tidy_open(n);
 	slots_open(&n->slots, n->loop, &n->warden, &n->egress, n->set[SET_SLOTS].number);
 	n->slots.on_reopened = network_reopened;
@@ -260,6 +263,7 @@ static void take_down(struct daemon *d)
 	n->snapshots.closed = true;
 	door_close(TAKE(n->door));
 	requests_close(n);
+	builds_close(n);
 	creates_close(n);
 	grounds_close(n);
 	base_close(n);
@@ -275,7 +279,6 @@ static void take_down(struct daemon *d)
 	takings_close(n);
 	forks_close(n);
 	sweep_close(n);
-	builds_close(n);
 	catalog_close(n);
 	snapshots_close(n);
 	files_close(TAKE(n->files));
@@ -286,6 +289,7 @@ static void take_down(struct daemon *d)
 	memory_watch_close(&n->memory);
 	link_close(&n->egress);
 	injector_client_close(&n->injector);
+	images_client_close(&n->images);
 	warden_client_close(&n->warden);
 	journal_close(TAKE(n->journal));
 	loop_free(n->loop);

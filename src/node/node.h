@@ -5,12 +5,14 @@
 #include "node/recovery/aside.h"
 #include "node/template/base_template.h"
 #include "node/catalog/catalog.h"
+#include "node/build/builds.h"
 #include "node/life/creates.h"
 #include "node/template/grounds.h"
 #include "node/record/ended.h"
 #include "node/door/gateway_door.h"
 #include "node/recovery/installation.h"
 #include "node/recovery/reconcile.h"
+#include "node/links/images_client.h"
 #include "node/record/memory_watch.h"
 #include "node/life/pools.h"
 #include "node/life/once.h"
@@ -47,6 +49,7 @@ struct node {
 	struct warden_client warden;
 	struct link egress;
 	struct injector_client injector;
+	struct images_client images;
 	struct slots slots;
 	struct memory_watch memory;
 	struct base_template base;
@@ -66,6 +69,7 @@ struct node {
 	struct onces onces;
 	struct snapshots snapshots;
 	struct catalog catalog;
+	struct builds builds;
 	struct quarantine quarantine;
 	struct tidy tidy;
 	struct sweep sweep;

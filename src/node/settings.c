@@ -26,6 +26,9 @@ const struct config_param settings_table[SETTINGS] = {
 				  .help = "where the injector listens; empty: none, and network "
 					  "rules "
 					  "that set headers are refused" },
+	[SET_IMAGES_SOCKET] = { "images_socket", CONFIG_TEXT, "",
+				.help = "where the images daemon listens; empty: none, and "
+					"templates are built of other templates only" },
 	[SET_USER] = { "user", CONFIG_TEXT, "",
 		       .help = "name or number to become when started as root; empty: stay" },
 	[SET_GATEWAY_UID] = { "gateway_uid", CONFIG_USER, "0",
@@ -90,6 +93,10 @@ const struct config_param settings_table[SETTINGS] = {
 	[SET_STEPS_MIB] = { "steps_mib", CONFIG_NUMBER, "20480", .max = 1024 * 1024 * 1024,
 			    .help = "room for what later builds of templates begin with, in MiB; "
 				    "of it a team has half at most" },
+	[SET_BUILDS_MAX] = { "builds_max", CONFIG_NUMBER, "2", .min = 1, .max = 64,
+			     .help = "builds of templates at once; others wait in order" },
+	[SET_BUILDS_TEAM] = { "builds_team", CONFIG_NUMBER, "2", .min = 1, .max = 64,
+			      .help = "of these, at most so many of one team" },
 	[SET_TEMPLATE_VCPUS_MAX] = { "template_vcpus_max", CONFIG_NUMBER, "8", .min = 1,
 				     .max = NODE_TEMPLATE_VCPUS_MAX,
 				     .help = "processors that a team may ask for in a template" },

@@ -3,6 +3,9 @@
 
 #include <errno.h>
 #include <inttypes.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <sys/stat.h>
 
 #include "base/log.h"
 #include "node/build/build_disk.h"
@@ -60,6 +63,7 @@ static void say_rest(struct build_run *r)
 
 /* --- its end ------------------------------------------------------------------------------ */
 
+int uploads_open(struct node *n, const char *team, const char *hash, struct err *err);
 struct build_taking { /* of its own: a copy that was begun tells its end, whoever is left */
 	struct taking_user user;
 	struct build_run *run; /* NULL: it is over */
@@ -109,7 +113,6 @@ static void fail(struct build_run *r, const char *message)
 
 	memcpy(name, r->name, sizeof(name));
 	log_info("build %s failed at %s: %.200s", b->row.id, name, message);
-	say(r, BUILD_ERRORS, "%s", message);
 	end(r);
 	build_failed(b, name, message);
 }
@@ -529,18 +532,20 @@ static void on_upload_dialled(struct builder_dial *d, struct stream *s, const st
 	struct agent_upload_spec spec = { .path = BYTES_LIT(STEP_COPY_ARCHIVE),
 					  .user = BYTES_LIT("root"),
 					  .deadline_ms = BUILD_STEP_MS };
+	struct stat st;
 	struct err err;
 
 	if (!s) {
 		fail_err(r, "the sandbox of the build does not answer", failed);
 		return;
 	}
-	if (uploads_open(r->node, r->build->template->row.team, current(r)->files, &spec.file,
-			 &spec.bytes, &err) < 0) {
+	spec.file = uploads_open(r->node, r->build->template->row.team, current(r)->files, &err);
+	if (spec.file < 0 || fstat(spec.file, &st) < 0) {
 		stream_abort(s);
 		fail_step(r, NULL, &err);
 		return;
 	}
+	spec.bytes = (uint64_t)st.st_size;
 	if (agent_upload_start(&r->upload, s, &spec, on_uploaded, &err) < 0)
 		fail_step(r, NULL, &err);
 }

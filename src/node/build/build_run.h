@@ -49,7 +49,7 @@ struct build_run {
 	char ground[NODE_ID_MAX + 1];  /* "": `base` */
 	struct images_make image;
 	struct ground_want ground_want;
-	int disk;                      /* of the image, read; -1: none */
+	int disk; /* of the image, read; -1: none */
 	char source[GROUND_SOURCE_MAX + 1];
 	struct builder builder;
 	struct builder_dial dial;

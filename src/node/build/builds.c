@@ -50,6 +50,11 @@ static void start_more(struct node *n)
 	}
 }
 
+void builds_open(struct node *n)
+{
+	queue_init(&n->builds.waiting);
+}
+
 void builds_begin(struct node *n, struct build *b)
 {
 	struct build_run *r = calloc(1, sizeof(*r));
@@ -101,4 +106,14 @@ void builds_close(struct node *n)
 		queue_remove_by(&n->builds.waiting, r, list_next, list_prev);
 		free(r);
 	}
+}
+
+/* TEMPORARY */
+int uploads_open(struct node *n, const char *team, const char *hash, struct err *err);
+int uploads_open(struct node *n, const char *team, const char *hash, struct err *err)
+{
+	(void)n;
+	(void)team;
+	(void)hash;
+	return err_set(err, ERR_NOT_FOUND, 0, "no uploads");
 }

@@ -1,9 +1,9 @@
 /* builds.h - the running of a build: what the catalog asks for, and what it is told.
  *
  * A build is one of the catalog's (catalog.h). It is BUILD_BUILDING from builds_begin() until one
- *of build_ready(), build_failed() and build_cancelled(), each of which ends it: then it is not to
- *be touched any more, and may be gone. It stays where it is until then: a template with a build
- *under way is not removed.
+ * of build_ready(), build_failed() and build_cancelled(), each of which ends it: then it is not to
+ * be touched any more, and may be gone. It stays where it is until then: a template with a build
+ * under way is not removed.
  *
  * What is asked for is build->spec, a JSON object that the gateway has checked:
  *	{"fromImage":"debian:stable", "registry":{"username":,"password":}     or
@@ -12,8 +12,8 @@
  *	 "startCmd":"", "readyCmd":"", "force":false}
  * Members that do not apply are missing. The registry's password is in memory alone, never logged.
  * build->from is the snapshot of fromTemplate, held until the build ends; NULL with fromTemplate:
- *it is `base`. The sizes that are wanted are in build->row. What was uploaded for a step is opened
- *by uploads_open().
+ * it is `base`. The sizes that are wanted are in build->row. What was uploaded for a step is opened
+ * by uploads_open().
  *
  * All of it is called on the loop.
  */
@@ -21,13 +21,23 @@
 
 #include "node/catalog/catalog.h"
 
-/* --- what the catalog asks for: written in this folder --------------------------------------- */
+struct build_run;
+struct builds {
+	struct build_run *running;
+	struct {
+		struct build_run *first, **last;
+	} waiting; /* in the order they came */
+};
+
+/* --- what the catalog asks for --------------------------------------------------------------- */
+
+void builds_open(struct node *n);
 
 /* Begin, or wait for others: the build is in the journal as BUILD_BUILDING. May end it at once. */
 void builds_begin(struct node *n, struct build *b);
 /* Somebody wants it to end: build_cancelled() comes, now or later; or it ended otherwise before. */
 void builds_cancel(struct node *n, struct build *b);
-/* At node's end, before the catalog: nothing is told any more. */
+/* When node stops, and at its end, before sandboxes and the catalog: nothing is told any more. */
 void builds_close(struct node *n);
 
 /* --- what the catalog is told: build_end.c --------------------------------------------------- */
