@@ -246,7 +246,7 @@ static int set_up(struct daemon *d, struct err *err)
 	    open_files(n, err) < 0 || open_journal(n, err) < 0)
 		return -1;
 	base_bind_rows(n);
-	if (adopt_journal(n, err) < 0 || sweep_open(n, err) < 0)
+	if (adopt_journal(n, err) < 0 || uploads_load(n, err) < 0 || sweep_open(n, err) < 0)
 		return -1;
 	ended_begin(n);
 	log_info("%zu sandboxes in the journal", n->table.n);
@@ -280,6 +280,7 @@ static void take_down(struct daemon *d)
 	forks_close(n);
 	sweep_close(n);
 	catalog_close(n);
+	uploads_close(n);
 	snapshots_close(n);
 	files_close(TAKE(n->files));
 	turns_close(&n->saves);

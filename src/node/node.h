@@ -6,6 +6,7 @@
 #include "node/template/base_template.h"
 #include "node/catalog/catalog.h"
 #include "node/build/builds.h"
+#include "node/catalog/uploads.h"
 #include "node/life/creates.h"
 #include "node/template/grounds.h"
 #include "node/record/ended.h"
@@ -70,6 +71,7 @@ struct node {
 	struct snapshots snapshots;
 	struct catalog catalog;
 	struct builds builds;
+	struct uploads uploads;
 	struct quarantine quarantine;
 	struct tidy tidy;
 	struct sweep sweep;

@@ -105,6 +105,11 @@ const struct config_param settings_table[SETTINGS] = {
 					  .max = NODE_TEMPLATE_MEMORY_MAX_MIB,
 					  .help = "memory that a team may ask for in a template, "
 						  "in MiB" },
+	[SET_UPLOAD_TEAM_MAX_MIB] = { "upload_team_max_mib", CONFIG_NUMBER, "5120", .min = 1,
+				      .max = 1024 * 1024 * 1024,
+				      .help = "what clients of one team uploaded for builds, in "
+					      "MiB; "
+					      "then what was used least recently goes" },
 	[SET_DISK_RESERVE_MIB] = { "disk_reserve_mib", CONFIG_NUMBER, "256",
 				   .max = 1024 * 1024 * 1024,
 				   .help = "room on data_dir's disk that is never promised, in "

@@ -49,6 +49,7 @@ static const char *const migrations[] = {
 	"ALTER TABLE teams ADD COLUMN max_memory BIGINT NOT NULL DEFAULT 0;"
 	"ALTER TABLE teams ADD COLUMN max_disk BIGINT NOT NULL DEFAULT 0;"
 	"ALTER TABLE teams ADD COLUMN max_paused BIGINT NOT NULL DEFAULT 0;",
+	"CREATE TABLE facts (name TEXT PRIMARY KEY, value TEXT NOT NULL);",
 };
 
 static enum err_code code_of(int rc)

@@ -3,6 +3,7 @@
 
 #include "base/clock.h"
 #include "base/random.h"
+#include "store/fact_statements.h"
 #include "store/key_statements.h"
 #include "store/secret_statements.h"
 
@@ -228,6 +229,7 @@ static const struct {
 	[STORE_SECRET_REMOVE] = { sql_secret_remove, true },
 	[STORE_SECRET_LIST] = { sql_secret_list, false },
 	[STORE_SECRET_FIND] = { sql_secret_find, false },
+	[STORE_UPLOAD_KEY] = { sql_upload_key, true },
 };
 
 int statements_run(struct database *d, const struct store_request *rq, struct store_rows *ret,

@@ -70,6 +70,7 @@ enum store_verb {
 	STORE_SECRET_REMOVE, /* id -> nothing */
 	STORE_SECRET_LIST,   /* id: those after it; count -> secrets by id */
 	STORE_SECRET_FIND,   /* names, with a space between them -> those that are there */
+	STORE_UPLOAD_KEY,    /* key.hash: 64 digits -> key.hash: the first that was ever sent */
 	STORE_VERBS,
 };
 

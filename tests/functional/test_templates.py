@@ -1,12 +1,18 @@
-"""Templates, builds, tags and aliases over the API: a real gateway and node, no VM.
+"""Templates, builds, tags, aliases and uploads over the API: a real gateway and node, no VM.
 
 Two teams ask for everything: to one what is the other's does not exist, but for what E2B says of aliases.
 """
 
+import hashlib
+import http.client
 import json
 import os
+import pathlib
+import re
+import socket
 import sqlite3
 import time
+import urllib.parse
 import uuid
 
 import pytest
@@ -260,7 +266,7 @@ def test_another_teams_template_is_a_404_everywhere(pair):
         for method, target, body in [
                 ("GET", f"/templates/{name}", None), ("DELETE", f"/templates/{name}", None),
                 ("PATCH", f"/templates/{name}", {"public": True}), ("PATCH", f"/v2/templates/{name}", {"public": True}),
-                ("GET", f"/templates/{name}/tags", None),
+                ("GET", f"/templates/{name}/tags", None), ("GET", f"/templates/{name}/files/{HASH}", None),
                 ("GET", f"/templates/{name}/builds/{bid}/status", None),
                 ("GET", f"/templates/{name}/builds/{bid}/logs", None), ("DELETE", f"/templates/{name}/builds/{bid}", None),
                 ("POST", f"/v2/templates/{name}/builds/{bid}", {"fromImage": "a", "steps": []}),
@@ -301,3 +307,169 @@ def test_an_older_journal_is_brought_up(pair):
     pair.node.begin()
     assert pair.ask("GET", "/templates").status == 200
     assert begin(pair, new(pair, "after-an-upgrade")).status == 202
+
+
+# --- uploads ---
+
+def link(pair, made, digest, key=True):
+    return pair.ask("GET", f"/templates/{made['templateID']}/files/{digest}", key=key)
+
+
+def put(url, body, **more):
+    """As the SDKs do: no key, the length said. A bytes object, or an iterable of pieces with `length`."""
+    parts = urllib.parse.urlsplit(url)
+    connection = http.client.HTTPConnection(parts.hostname, parts.port, timeout=60)
+    target = f"{parts.path}?{parts.query}"
+    connection.putrequest("PUT", target)
+    for name, value in ({"Content-Length": str(more.pop("length", None) or len(body))} | more).items():
+        connection.putheader(name, value)
+    connection.endheaders()
+    for piece in [body] if isinstance(body, bytes) else body:
+        connection.send(piece)
+    answer = connection.getresponse()
+    return answer.status, answer.read()
+
+
+def files_of(pair, team=None):
+    folder = pair.node.data / "uploads" / (team or pair.team)
+    return {p.name: p.stat().st_size for p in folder.iterdir()} if folder.exists() else {}
+
+
+def digest(text):
+    return hashlib.sha256(text.encode()).hexdigest()
+
+
+def test_an_upload_is_there_afterwards(pair):
+    made, name = new(pair, "with-files"), digest("one")
+    first = link(pair, made, name)
+    assert first.status == 201 and first.json["present"] is False
+    assert first.json["url"].startswith(f"{pair.url}/uploads/"), "by the name that the client used"
+    assert put(first.json["url"], b"an archive") == (200, b"")
+    assert (pair.node.data / "uploads" / pair.team / name).read_bytes() == b"an archive"
+    assert link(pair, made, name).json["present"] is True
+    other = pair.ask("POST", "/v3/templates", {"name": "theirs"}, key=pair.other_key).json
+    assert link(pair, other, name, key=pair.other_key).json["present"] is False, "uploads are a team's own"
+    pair.restart_node()
+    assert link(pair, made, name).json["present"] is True
+
+
+@pytest.mark.parametrize("name", ["short", "G" * 64, digest("x").upper()])
+def test_a_hash_that_is_none(pair, name):
+    assert link(pair, new(pair, "with-files"), name).status == 400
+
+
+def test_urls_are_signed_and_bound(pair):
+    made = new(pair, "with-files")
+    url = link(pair, made, digest("two")).json["url"]
+    parts = urllib.parse.urlsplit(url)
+    query = dict(urllib.parse.parse_qsl(parts.query))
+    later = urllib.parse.urlencode({**query, "expires": int(query["expires"]) + 1})
+    old = urllib.parse.urlencode({**query, "expires": 1})
+    for wrong in (url.replace(digest("two"), digest("three")), url.replace(pair.team, pair.other_team),
+                  url.replace(parts.query, later), url.replace(parts.query, old), url.split("?")[0],
+                  url.replace(query["signature"], "0" * 64), url + "&signature=x"):
+        code, said = put(wrong, b"x")
+        assert code == 403 and json.loads(said)["code"] == 403, wrong
+    assert int(query["expires"]) - time.time() < 3700
+    assert digest("two") not in files_of(pair) and digest("three") not in files_of(pair)
+
+
+def test_the_key_of_urls_is_the_gateways_own_and_lasts(pair):
+    made = new(pair, "with-files")
+    url = link(pair, made, digest("kept")).json["url"]
+    pair.daemon.kill()
+    pair.start()
+    assert put(url, b"x")[0] == 200, "another gateway of the same folder knows it"
+
+
+def test_a_length_must_be_said(pair):
+    url = link(pair, new(pair, "with-files"), digest("four")).json["url"]
+    parts = urllib.parse.urlsplit(url)
+    connection = http.client.HTTPConnection(parts.hostname, parts.port, timeout=60)
+    connection.request("PUT", f"{parts.path}?{parts.query}", iter([b"a", b"b"]), {"Transfer-Encoding": "chunked"},
+                       encode_chunked=True)
+    assert connection.getresponse().status == 411
+    assert put(url, b"", length=1 + 2**30)[0] == 413
+
+
+def test_what_is_broken_off_leaves_nothing(pair):
+    url = urllib.parse.urlsplit(link(pair, new(pair, "with-files"), digest("broken")).json["url"])
+    before = files_of(pair)
+    with socket.create_connection((url.hostname, url.port)) as client:
+        client.sendall(f"PUT {url.path}?{url.query} HTTP/1.1\r\nHost: x\r\nContent-Length: 1000000\r\n\r\n".encode() +
+                       b"x" * 50000)
+        wait_for(lambda: any(n.startswith(".new-") for n in files_of(pair)), "it is being written", 10)
+    wait_for(lambda: files_of(pair) == before, "nothing is left of it", 10)
+
+
+def test_two_at_once_of_one_hash(pair):
+    url = urllib.parse.urlsplit(link(pair, new(pair, "with-files"), digest("twice")).json["url"])
+    clients = [socket.create_connection((url.hostname, url.port)) for _ in range(2)]
+    for c in clients:
+        c.sendall(f"PUT {url.path}?{url.query} HTTP/1.1\r\nHost: x\r\nContent-Length: 6\r\n\r\nabc".encode())
+    wait_for(lambda: sum(n.startswith(".new-") for n in files_of(pair)) == 2, "both are being written", 10)
+    for c in clients:
+        c.sendall(b"def")
+        assert c.recv(4096).startswith(b"HTTP/1.1 200")
+        c.close()
+    assert (pair.node.data / "uploads" / pair.team / digest("twice")).read_bytes() == b"abcdef"
+    assert not [n for n in files_of(pair) if n.startswith(".new-")]
+
+
+def test_a_restart_removes_what_was_half_written(pair):
+    folder = pair.node.data / "uploads" / pair.team
+    pair.node.kill()
+    (folder / ".new-abc").write_bytes(b"half")
+    os.chown(folder / ".new-abc", NODE_UID, NODE_UID)
+    pair.node.begin()
+    assert ".new-abc" not in files_of(pair)
+
+
+def memory_kib(pid, what):
+    text = pathlib.Path(f"/proc/{pid}/status").read_text()
+    return int(re.search(rf"^{what}:\s+(\d+) kB", text, re.M)[1])
+
+
+def test_an_upload_of_100_mb_takes_no_memory(pair):
+    size, piece = 100 * 1000 * 1000, os.urandom(1 << 20)
+    url = link(pair, new(pair, "with-files"), digest("large")).json["url"]
+    pid = pair.daemon.process.pid
+    before, seen = memory_kib(pid, "VmRSS"), []
+
+    def pieces():
+        left = size
+        while left > 0:
+            seen.append(memory_kib(pid, "VmRSS"))
+            yield piece[:min(left, len(piece))]
+            left -= len(piece)
+
+    assert put(url, pieces(), length=size)[0] == 200
+    assert files_of(pair)[digest("large")] == size
+    print(f"100 MB: {before} KiB before, {max(seen)} KiB at most")
+    assert max(seen) - before < 8 * 1024
+
+
+def test_what_was_used_least_goes_first(pair):
+    made = new(pair, "with-files")
+    pair.restart_node(upload_team_max_mib=2)
+    before = files_of(pair)
+    names = [digest(f"lru{i}") for i in range(3)]
+    for name in names[:2]:
+        assert put(link(pair, made, name).json["url"], b"x" * 700_000)[0] == 200
+    assert digest("large") not in files_of(pair) and before
+    link(pair, made, names[0])  # it is used again
+    assert put(link(pair, made, names[2]).json["url"], b"x" * 700_000)[0] == 200
+    left = files_of(pair)
+    assert names[0] in left and names[1] not in left and names[2] in left
+    code, said = put(link(pair, made, digest("too large")).json["url"], b"", length=3 * 1024 * 1024)
+    assert code == 429 and "at most 2 MiB" in said.decode()
+    pair.restart_node()
+
+
+def test_urls_are_of_the_name_and_scheme_that_the_client_used():
+    with LonePair(proxies="127.0.0.1") as pair:
+        made = new(pair, "behind-a-proxy")
+        for host, scheme in [("api.hotcell.test", "https"), ("api.hotcell.test:8443", "https"), ("127.0.0.1:7", "http")]:
+            said = pair.ask("GET", f"/templates/{made['templateID']}/files/{HASH}", headers={
+                "Host": host, "X-Forwarded-For": "192.0.2.1", "X-Forwarded-Proto": scheme})
+            assert said.json["url"].startswith(f"{scheme}://{host}/uploads/{pair.team}/{HASH}?expires="), said.raw

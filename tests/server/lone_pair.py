@@ -5,6 +5,7 @@
         pair.node.kill(); pair.restart_node()
 """
 
+import refused_calls
 from lone_gateway import GATEWAY_UID, LoneGateway
 from lone_node import LoneNode
 
@@ -24,6 +25,14 @@ class LonePair(LoneGateway):
         node = PairedNode()
         super().__init__(node_socket=node.base / "node.sock", **settings)
         self.node = node
+
+    def __exit__(self, *exc):
+        try:
+            if not exc[0]:
+                refused_calls.check("node", self.node.log())
+                refused_calls.check("gateway", self.daemon.log())
+        finally:
+            super().__exit__(*exc)
 
     def restart_node(self, **settings):
         self.node.kill()

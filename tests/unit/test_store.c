@@ -411,6 +411,7 @@ static void an_older_schema_is_brought_up(void **state)
 				    "ALTER TABLE keys DROP COLUMN services;"
 				    "ALTER TABLE keys DROP COLUMN max_paused;"
 				    "DROP TABLE secrets;"
+				    "DROP TABLE facts;"
 				    "UPDATE schema_version SET version = 1";
 	struct box *b = *state;
 	char path[96];
@@ -541,6 +542,21 @@ static void secrets_are_kept(void **state)
 	assert_int_equal(b->n_secrets, 1);
 }
 
+/* All gateways of one database sign with the same key: the first that was drawn. */
+static void the_key_of_uploads_lasts(void **state)
+{
+	struct store_request rq = { .verb = STORE_UPLOAD_KEY, .key.hash = "first" };
+	struct box *b = *state;
+
+	assert_int_equal(ask(b, &rq), ERR_NONE);
+	assert_string_equal(b->key.hash, "first");
+	store_close(b->s);
+	box_start(b);
+	snprintf(rq.key.hash, sizeof(rq.key.hash), "second");
+	assert_int_equal(ask(b, &rq), ERR_NONE);
+	assert_string_equal(b->key.hash, "first");
+}
+
 static void the_queue_is_bounded(void **state)
 {
 	struct box *b = *state;
@@ -575,6 +591,7 @@ int main(void)
 		T(teams_have_limits),
 		T(keys_have_services),
 		T(an_older_schema_is_brought_up),
+		T(the_key_of_uploads_lasts),
 		T(a_newer_schema_is_refused),
 		T(forgotten_calls_are_done_all_the_same),
 		T(secrets_are_kept),

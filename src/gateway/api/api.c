@@ -4,6 +4,7 @@
 #include "base/list.h"
 #include "gateway/api/answer.h"
 #include "gateway/api/auth.h"
+#include "gateway/api/upload_routes.h"
 #include "gateway/peers.h"
 
 static_assert((int)KEY_CACHE_COUNTS == (int)PEERS_KEY_COUNTS, "two names for one size");
@@ -31,6 +32,8 @@ void api_close(struct api *a)
 		return;
 	while (a->calls)
 		api_call_free(a->calls);
+	uploads_close(a);
+	explicit_bzero(a->upload_key, sizeof(a->upload_key));
 	store_forget(&a->used_call);
 	free(a->keys);
 	free(a);

@@ -50,7 +50,10 @@ struct api {
 	struct store_call used_call; /* telling the store that a key is in use */
 	struct api_call *calls;
 	size_t n_calls, body_bytes;
-	struct http_server *public; /* for its number of connections; may be NULL */
+	struct upload *uploads; /* upload_routes.c: under way */
+	size_t n_uploads;
+	char upload_key[STORE_HASH_SIZE]; /* signs URLs for them; empty: not asked for yet */
+	struct http_server *public;       /* for its number of connections; may be NULL */
 };
 
 struct api_call {

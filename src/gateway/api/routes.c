@@ -24,7 +24,7 @@ static const struct route *const tables[] = {
 	general_routes,       sandbox_record_routes, sandbox_routes, sandbox_list_routes,
 	sandbox_life_routes,  snapshot_routes,       network_routes, key_routes,
 	template_list_routes, template_routes,       build_routes,   secret_routes,
-	admin_routes,         lost_routes,           ended_routes,
+	admin_routes,         lost_routes,           ended_routes,   upload_routes,
 };
 
 /* One segment against one of the pattern; a parameter takes anything but nothing. */

@@ -281,6 +281,5 @@ const struct route template_routes[] = {
 	{ "PATCH", "/v2/templates/{templateID}", AUTH_KEY, template_change, true, .v2 = true },
 	{ "GET", "/templates/{templateID}/tags", AUTH_KEY, tags_list },
 	{ "POST", "/templates/{templateID}/builds/{buildID}", AUTH_KEY, template_legacy },
-	{ "GET", "/templates/{templateID}/files/{hash}", AUTH_KEY, api_not_built },
 	{ 0 },
 };

@@ -63,7 +63,6 @@ static void say_rest(struct build_run *r)
 
 /* --- its end ------------------------------------------------------------------------------ */
 
-int uploads_open(struct node *n, const char *team, const char *hash, struct err *err);
 struct build_taking { /* of its own: a copy that was begun tells its end, whoever is left */
 	struct taking_user user;
 	struct build_run *run; /* NULL: it is over */

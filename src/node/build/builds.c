@@ -107,13 +107,3 @@ void builds_close(struct node *n)
 		free(r);
 	}
 }
-
-/* TEMPORARY */
-int uploads_open(struct node *n, const char *team, const char *hash, struct err *err);
-int uploads_open(struct node *n, const char *team, const char *hash, struct err *err)
-{
-	(void)n;
-	(void)team;
-	(void)hash;
-	return err_set(err, ERR_NOT_FOUND, 0, "no uploads");
-}

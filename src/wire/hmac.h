@@ -1,0 +1,6 @@
+/* hmac.h - HMAC-SHA-256 (RFC 2104): who has the key made this text. */
+#pragma once
+
+#include "wire/sha256.h"
+
+void hmac_sha256(struct bytes key, struct bytes text, uint8_t ret[static SHA256_SIZE]);
