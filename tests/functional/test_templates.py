@@ -114,7 +114,7 @@ def test_a_build_says_why_it_failed(pair):
     said = begin(pair, made)
     assert said.status == 202 and said.raw == b"" and said.headers["Content-Length"] == "0"
     seen = ended(pair, made)
-    assert seen["reason"]["message"] == "builds are not available on this server"
+    assert seen["reason"]["message"] == "this server has no images daemon: set images_socket"
     assert seen["logEntries"][0]["level"] == "error" and seen["logEntries"][0]["timestamp"].endswith("Z")
     assert status(pair, made, "?logsOffset=1").json["logEntries"] == []
     assert status(pair, made, "?level=error&limit=1").json["logEntries"] == seen["logEntries"]

@@ -91,7 +91,9 @@ static inline void scene_open(void)
 	n->base.disk_mib = 1000;
 	n->base.state = BASE_BUILDING; /* nothing is started */
 	n->warden.link.up = n->egress.up = true;
-	n->egress.path = n->injector.link.path = ""; /* there is none */
+	n->egress.path = n->injector.link.path = n->images.link.path = ""; /* there is none */
+	n->set[SET_BUILDS_MAX].number = n->set[SET_BUILDS_TEAM].number = 2;
+	builds_open(n);
 	keep_free(0);
 	open_journal();
 	tidy_open(n);

@@ -125,6 +125,15 @@ static int user_text(const struct recipe_step *s, struct buf *out, struct err *e
 /* Folders are merged as Docker does: what is there stays, files are replaced and not written
  * through, a link to a folder stands for the folder. */
 static const char copy_script[] =
+	"make() {\n" /* a folder; what of it is new is the owner's */
+	"\tlocal new= above=$1\n"
+	"\twhile [ ! -d \"$above\" ]; do\n"
+	"\t\tnew=$above\n"
+	"\t\tabove=$(dirname -- \"$above\")\n"
+	"\tdone\n"
+	"\tmkdir -p -- \"$1\"\n"
+	"\t[ -z \"$new\" ] || chown -R -- \"$owner\" \"$new\"\n"
+	"}\n"
 	"dir=" STEP_COPY_DIR "\n"
 	"trap 'rm -rf -- \"$dir\"' EXIT\n"
 	"mkdir -p -- \"$dir/tree\"\n"
@@ -146,7 +155,7 @@ static const char copy_script[] =
 	"chown -hR -- \"$owner\" \"$from\"\n"
 	"if [ -n \"$mode\" ] && [ ! -L \"$from\" ]; then chmod -R -- \"$mode\" \"$from\"; fi\n"
 	"if [ -d \"$from\" ] && [ ! -L \"$from\" ]; then\n"
-	"\tmkdir -p -- \"$to\"\n"
+	"\tmake \"$to\"\n"
 	"\tif tar --help 2>&1 | grep -q keep-directory-symlink; then\n"
 	"\t\ttar -cf - -C \"$from\" . | tar -xpf - -C \"$to\" --keep-directory-symlink "
 	"--no-overwrite-dir\n"
@@ -155,8 +164,8 @@ static const char copy_script[] =
 	"\tfi\n"
 	"else\n"
 	"\tcase $to in\n"
-	"\t*/) mkdir -p -- \"$to\" ;;\n"
-	"\t*) mkdir -p -- \"$(dirname -- \"$to\")\" ;;\n"
+	"\t*/) make \"$to\" ;;\n"
+	"\t*) make \"$(dirname -- \"$to\")\" ;;\n"
 	"\tesac\n"
 	"\tmv -f -- \"$from\" \"$to\"\n"
 	"fi\n";
