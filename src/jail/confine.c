@@ -99,7 +99,7 @@ int confine_folder(const char *path, const char *user, struct err *err)
 
 /* Who is not root has nothing to drop, and may not even try to. A change of user undoes hiding
  * where fs.suid_dumpable says so: it is 2 where cores are collected. */
-static int become(const char *user, struct err *err)
+int confine_user(const char *user, struct err *err)
 {
 	struct credentials who = { .uid = getuid(), .gid = getgid() };
 
@@ -116,7 +116,7 @@ int confine(const struct confine *c, struct err *err)
 {
 	int landlock;
 
-	if (become(c->user, err) < 0)
+	if (confine_user(c->user, err) < 0)
 		return err_wrap(err, "give up privileges");
 	landlock = confine_files(c->paths, c->n_paths, err);
 	if (landlock < 0)

@@ -7,7 +7,11 @@
 
 #include "base/err.h"
 
-enum confine_access { CONFINE_READ, CONFINE_WRITE };
+enum confine_access {
+	CONFINE_READ,
+	CONFINE_WRITE,
+	CONFINE_RUN, /* read, and start as programs */
+};
 struct confine_path {
 	const char *path; /* a folder or file that exists; all below it */
 	enum confine_access access;
@@ -32,6 +36,9 @@ int confine_folder(const char *path, const char *user, struct err *err) NODISCAR
 
 /* The number of such a user. ERR_NOT_FOUND: there is none; "" is none. */
 int confine_uid(const char *user, uid_t *ret, struct err *err) NODISCARD;
+
+/* The first part of confine() alone: for who starts programs that give up the rest themselves. */
+int confine_user(const char *user, struct err *err) NODISCARD;
 
 /* User (with its group, no supplementary ones), no_new_privs, no capabilities, not dumpable,
  * Landlock where the kernel has it (logged when not), then the filter: anything else fails with

@@ -21,8 +21,10 @@ static const uint64_t writing = LANDLOCK_ACCESS_FS_READ_FILE | LANDLOCK_ACCESS_F
 				LANDLOCK_ACCESS_FS_REMOVE_FILE | LANDLOCK_ACCESS_FS_MAKE_DIR |
 				LANDLOCK_ACCESS_FS_MAKE_REG | LANDLOCK_ACCESS_FS_MAKE_SOCK |
 				ACCESS_REFER | ACCESS_TRUNCATE;
-static const uint64_t of_files =
-	LANDLOCK_ACCESS_FS_READ_FILE | LANDLOCK_ACCESS_FS_WRITE_FILE | ACCESS_TRUNCATE;
+static const uint64_t running =
+	LANDLOCK_ACCESS_FS_READ_FILE | LANDLOCK_ACCESS_FS_READ_DIR | LANDLOCK_ACCESS_FS_EXECUTE;
+static const uint64_t of_files = LANDLOCK_ACCESS_FS_READ_FILE | LANDLOCK_ACCESS_FS_WRITE_FILE |
+				 LANDLOCK_ACCESS_FS_EXECUTE | ACCESS_TRUNCATE;
 
 /* What each version of Landlock can refuse, so that all it knows is refused. */
 static uint64_t known_to(int version)
@@ -36,6 +38,13 @@ static uint64_t known_to(int version)
 	return known[version < (int)COUNT(known) ? version : (int)COUNT(known) - 1];
 }
 
+static uint64_t wanted(enum confine_access access)
+{
+	if (access == CONFINE_WRITE)
+		return writing;
+	return access == CONFINE_RUN ? running : reading;
+}
+
 static int allow(int rules, uint64_t known, const struct confine_path *p, struct err *err)
 {
 	AUTO(auto_close) int fd = open(p->path, O_PATH | O_CLOEXEC);
@@ -44,7 +53,7 @@ static int allow(int rules, uint64_t known, const struct confine_path *p, struct
 
 	if (fd < 0 || fstat(fd, &st) < 0)
 		return err_set(err, ERR_NOT_FOUND, errno, "%s", p->path);
-	rule.allowed_access = known & (p->access == CONFINE_WRITE ? writing : reading);
+	rule.allowed_access = known & wanted(p->access);
 	if (!S_ISDIR(st.st_mode))
 		rule.allowed_access &= of_files;
 	if (syscall(SYS_landlock_add_rule, rules, LANDLOCK_RULE_PATH_BENEATH, &rule, 0) < 0)

@@ -13,6 +13,8 @@
 
 void control_hang_up(struct control_client *c)
 {
+	if (c->of->ops->on_gone)
+		c->of->ops->on_gone(c);
 	watch_close(&c->ready);
 	close(c->sock);
 	c->of = NULL;

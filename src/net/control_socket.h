@@ -29,6 +29,8 @@ struct control_socket_ops {
 	uint32_t min, max; /* versions of the protocol */
 	/* Take one request and answer it. False: there is none, or its client was hung up on. */
 	bool (*on_request)(struct control_client *c);
+	/* It was hung up on, or went: its place is about to be free. NULL: nobody cares. */
+	void (*on_gone)(struct control_client *c);
 };
 
 struct control_socket { /* embedded by the owner */

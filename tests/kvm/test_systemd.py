@@ -27,7 +27,7 @@ STATE, RUN = "/var/lib/hotcell", "/run/hotcell"
 LEAKS = pathlib.Path(__file__).resolve().parents[1] / "faults/leaks.py"
 UID_BASE, UIDS = 786432, 1024
 BOXES = 1  # more of them show no more, and take as long again
-UNITS = (*DAEMONS, "injector", "signer")
+UNITS = (*DAEMONS, "images", "injector", "signer")
 SECONDS = 240
 
 
@@ -260,7 +260,7 @@ def test_nothing_is_left(server, counting):
         assert server.delete(box) == 204
     assert server.ids() == set()
     systemctl("stop", "hotcell-http.socket", "hotcell-admin.socket", "hotcell-gateway@1", "hotcell-node", "hotcell-egress",
-              "hotcell-injector", "hotcell-signer")
+              "hotcell-images", "hotcell-injector", "hotcell-signer")
     assert leftovers() == ""
     systemctl("stop", "hotcell-warden")
     assert leftovers() == ""

@@ -107,9 +107,13 @@ def lone_signer():
     return lone("signer", data_dir=None, tls_dir="./state", socket="./signer.sock")
 
 
+def lone_images():
+    return lone("images", socket="./images.sock")
+
+
 # Every daemon: how to run one with `user` set to USER; yields its pid.
 DAEMONS = {"egress": lone_egress, "injector": lone_injector, "injector's worker": lone_worker, "node": lone_node,
-           "gateway": lone_gateway, "signer": lone_signer}
+           "gateway": lone_gateway, "signer": lone_signer, "images": lone_images}
 
 
 @pytest.fixture(scope="module", params=DAEMONS)

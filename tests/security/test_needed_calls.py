@@ -1,6 +1,6 @@
 """test_needed_calls.py - long: every system call of a filter is needed, and who needs it.
 
-For egress, for the injector, its forkserver and its workers, and for the signer: the tests of its calls are run with a filter that has one
+For egress, for the injector, its forkserver and its workers, for the images daemon and for the signer: the tests of its calls are run with a filter that has one
 call less, for each; a run that is none the worse for it shows a call too many. Prints the table.
 HOTCELL_NEEDED is a list of calls, if it shall not be all.
 """
@@ -24,6 +24,7 @@ FILTERS = {  # by whose lines of the log they are: where its filter is, and the 
     "injector": ("injector", "test_injector_calls.py"),
     "injector-forkserver": ("injector/forkserver", "test_injector_calls.py"),
     "injector-worker": ("injector/worker", "test_injector_calls.py"),
+    "images": ("images", "test_images_calls.py"),
     "signer": ("signer", "test_signer_calls.py"),
 }
 

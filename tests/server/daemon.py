@@ -8,7 +8,7 @@ import refused_calls
 from warden import build_dir
 
 CALL_SECONDS = 120
-WATCHED = ("egress", "injector", "signer")  # whose system calls are looked at
+WATCHED = ("egress", "images", "injector", "signer")  # whose system calls are looked at
 
 
 def free_port():

@@ -1,0 +1,85 @@
+"""registry.py - a real registry on loopback, with or without a password, and what was asked of it."""
+
+import base64
+import re
+import subprocess
+import urllib.error
+import urllib.request
+
+from daemon import free_port
+from made_images import OCI, digest
+from warden import wait_for
+
+USER, PASSWORD = "builder", "right horse"
+START_SECONDS = 30
+
+
+class Registry:
+    def __init__(self, base, password=False):
+        self.base, self.password, self.port = base, password, free_port()
+        self.base.mkdir()
+        self.log_path = base / "log"
+        self.process = None
+
+    @property
+    def host(self):
+        return f"127.0.0.1:{self.port}"
+
+    def __enter__(self):
+        auth = ""
+        if self.password:
+            made = subprocess.run(["htpasswd", "-Bbn", USER, PASSWORD], check=True, capture_output=True).stdout
+            (self.base / "htpasswd").write_bytes(made)
+            auth = f"auth: {{htpasswd: {{realm: test, path: {self.base}/htpasswd}}}}\n"
+        (self.base / "config.yml").write_text(
+            f"version: 0.1\nstorage: {{filesystem: {{rootdirectory: {self.base}/data}}}}\n"
+            f"http: {{addr: '{self.host}'}}\nlog: {{accesslog: {{disabled: false}}, level: warn}}\n{auth}")
+        with open(self.log_path, "ab") as log:
+            self.process = subprocess.Popen(["docker-registry", "serve", self.base / "config.yml"], stdin=subprocess.DEVNULL,
+                                            stdout=log, stderr=log)
+        wait_for(self.answers, "the registry answers", START_SECONDS, 0.05)
+        return self
+
+    def __exit__(self, *exc):
+        self.process.terminate()
+        self.process.wait(START_SECONDS)
+
+    def answers(self):
+        assert self.process.poll() is None, self.log_path.read_text()
+        try:
+            self.ask("GET", "")
+            return True
+        except OSError:
+            return False
+
+    def ask(self, method, path, data=None, kind=None):
+        request = urllib.request.Request(path if path.startswith("http") else f"http://{self.host}/v2/{path}", data,
+                                         method=method)
+        if self.password:
+            request.add_header("Authorization", "Basic " + base64.b64encode(f"{USER}:{PASSWORD}".encode()).decode())
+        if kind:
+            request.add_header("Content-Type", kind)
+        return urllib.request.urlopen(request, timeout=START_SECONDS)
+
+    def put_blob(self, name, data):
+        at = self.ask("POST", f"{name}/blobs/uploads/", b"").headers["Location"]
+        self.ask("PUT", f"{at}{'&' if '?' in at else '?'}digest={digest(data)}", data, "application/octet-stream")
+
+    def put_manifest(self, name, tag, data, kind=f"{OCI}.manifest.v1+json"):
+        self.ask("PUT", f"{name}/manifests/{tag}", data, kind)
+
+    def push(self, name, tag, image):
+        for blob in (image.config, *image.blobs):
+            self.put_blob(name, blob)
+        self.put_manifest(name, tag, image.manifest)
+        return f"{self.host}/{name}:{tag}"
+
+    def fetched(self, since=0):
+        """Digests of the blobs that were given to somebody, and the manifests that were asked for."""
+        text = self.log_path.read_text(errors="replace")[since:]
+        blobs = re.findall(r'"GET /v2/\S+/blobs/(sha256:\w+) HTTP/1.1" 200', text)
+        manifests = re.findall(r'"GET /v2/\S+/manifests/(\S+) HTTP/1.1" 200', text)
+        return blobs, manifests
+
+    def mark(self):
+        return self.log_path.stat().st_size
