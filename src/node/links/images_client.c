@@ -155,7 +155,7 @@ int images_make(struct images_client *k, struct images_make *m, const struct ima
 	const struct images_request rq = { .verb = IMAGES_MAKE,
 					   .flags = (spec->disk >= 0 ? IMAGES_DISK : 0) |
 						    (spec->archive >= 0 ? IMAGES_ARCHIVE : 0),
-					   .disk_mib = spec->disk_mib };
+					   .disk_mib = spec->disk >= 0 ? spec->disk_mib : 0 };
 	int fds[IMAGES_FDS_MAX] = { -1 };
 	struct link_ask what = { .request = bytes_of(&rq),
 				 .fds = fds,
