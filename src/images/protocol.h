@@ -17,23 +17,26 @@ enum {
 	IMAGES_TEAM_MAX = 63,
 };
 
+/* IMAGES_MAKE: flags, disk_mib, descriptors: a file in memory, JSON {"team":"",
+ * "reference":"[HOST/]NAME[:TAG][@DIGEST]", "sealed":"<base64>"}, of which `sealed` may be absent,
+ * and `reference` is with IMAGES_ARCHIVE; then what the flags say -> answers with `more`, whose
+ * text is for the build's log; then one without: digest, and a descriptor: the image's
+ * configuration, JSON {"env":[], "workingDir":"", "user":"", "entrypoint":[], "cmd":[]}. Without
+ * IMAGES_DISK the name is resolved and nothing else is done.
+ * ERR_NOT_FOUND: no such image. ERR_DENIED: the registry wants other credentials. ERR_MISMATCH: not
+ * for this platform. ERR_EXHAUSTED: too large, or too many at once. ERR_NO_SPACE: no room in the
+ * store. ERR_UNAVAILABLE: the registry does not answer. ERR_INVALID: what was asked for, or the
+ * image, makes no sense. ERR_TIMEOUT: it took too long.
+ *
+ * IMAGES_CANCEL: of: the tag of an IMAGES_MAKE of this client. That one is answered with
+ * ERR_UNAVAILABLE when nothing is left of it; one that is over is success.
+ *
+ * IMAGES_FACTS -> a descriptor: {"sealKey":"<base64>", "agent":"sha256:..."}: for whom credentials
+ * are sealed; the agent that disks get. */
 enum images_verb {
-	IMAGES_MAKE,   /* flags, disk_mib, descriptors: a file in memory, JSON {"team":"",
-			* "reference":"[HOST/]NAME[:TAG][@DIGEST]", "sealed":"<base64>"}, of which
-			* `sealed` may be absent, and `reference` is with IMAGES_ARCHIVE; then what
-			* the   flags say -> answers with `more`, whose text is for the build's log;
-			* then one   without: digest, and a descriptor: the image's configuration, JSON
-			* {"env":[],   "workingDir":"", "user":"", "entrypoint":[], "cmd":[]}. Without
-			* IMAGES_DISK   the name is resolved and nothing else is done.   ERR_NOT_FOUND: no
-			* such image. ERR_DENIED: the registry wants other   credentials. ERR_MISMATCH:
-			* not for this platform. ERR_EXHAUSTED: too large,   or too many at once.
-			* ERR_NO_SPACE: no room in the store. ERR_UNAVAILABLE: the   registry does not
-			* answer. ERR_INVALID: what was asked for, or the image, makes   no sense.
-			* ERR_TIMEOUT: it took too long */
-	IMAGES_CANCEL, /* of: the tag of an IMAGES_MAKE of this client. It is answered with
-			* ERR_UNAVAILABLE, this with nothing; one that is over is success */
-	IMAGES_FACTS,  /* -> a descriptor: {"sealKey":"<base64>", "agent":"sha256:..."}: for whom
-			* credentials are sealed; the agent that disks get */
+	IMAGES_MAKE,
+	IMAGES_CANCEL,
+	IMAGES_FACTS,
 	IMAGES_VERBS,
 };
 
