@@ -20,7 +20,7 @@
 enum { LEAKS_PATH_MAX = 4096 };
 
 struct sight {             /* one look; sets of ids are JSON objects */
-	json_t *listed;    /* by node: those that run, and the pool's */
+	json_t *listed;    /* by node: those that run, the pool's, and its own */
 	json_t *paused;    /* by node */
 	json_t *snapshots; /* by node, hidden ones included */
 	json_t *set_aside; /* by node: rows it makes no sense of */
@@ -156,7 +156,7 @@ static void look_processes(const struct cli *c, struct sight *s)
 		closedir(d);
 }
 
-/* Sandboxes that wait in the pool have no team, and no place in the list. */
+/* Sandboxes that wait in the pool, and those of builds, are node's own: they are in no list. */
 static void take_pool(const json_t *pool, json_t *set)
 {
 	const json_t *id;
@@ -210,6 +210,7 @@ static int look_list(const struct cli *c, struct sight *s, struct err *err)
 	take_rows(rows, s);
 	take_ids(snapshots, "snapshotID", s->snapshots); /* as clients see it: ID:TAG, perhaps */
 	take_pool(json_object_get(node, "pooledIDs"), s->listed);
+	take_pool(json_object_get(node, "builderIDs"), s->listed);
 	/* what node set aside is in no list: what there is of it is kept */
 	take_ids(json_object_get(node, "quarantine"), "id", s->set_aside);
 	s->node_knows = true;
@@ -266,7 +267,7 @@ static const char *sandbox_fault(const struct sight *s, const char *folder, cons
 	static const char *const saved[] = { "pages",     "state",     "row",
 					     "pages.new", "state.new", "row.new" };
 
-	if (!strcmp(name, "disk"))
+	if (!strcmp(name, "disk") || !strcmp(name, "blank"))
 		return NULL;
 	if (!is_one_of(name, saved, COUNT(saved)))
 		return "no file of a sandbox has this name";

@@ -20,7 +20,8 @@ struct agent_kill_spec {           /* borrowed for the call that starts it */
 	struct bytes access_token; /* may be empty */
 };
 
-/* SIGKILL, to it and all it started. Takes the stream in any case. */
+/* SIGKILL, to it alone: what it started goes on, until the VM ends. Takes the stream in any case.
+ */
 int agent_kill_start(struct agent_kill *k, struct stream *s, const struct agent_kill_spec *spec,
 		     agent_kill_done_fn *on_done, struct err *err) NODISCARD;
 void agent_kill_cancel(struct agent_kill *k); /* no callback; fine when nothing is under way */

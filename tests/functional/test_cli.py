@@ -561,9 +561,10 @@ def test_a_process_of_a_sandbox_uid_is_a_leak(gateway, state, tmp_path):
 def test_a_file_or_folder_of_node_without_a_row_is_a_leak(gateway, state, tmp_path):
     gateway("GET", "/admin/sandboxes", 200, [sandbox("runs"), {**sandbox("rests"), "state": "paused"}])
     gateway("GET", "/admin/snapshots", 200, [{"snapshotID": "kept"}])
-    gateway("GET", "/admin/status", 200, {"node": {"pooledIDs": ["pooled"]}})
+    gateway("GET", "/admin/status", 200, {"node": {"pooledIDs": ["pooled"], "builderIDs": ["built"]}})
     for path in ("sandboxes/runs/disk", "sandboxes/runs/pages", "sandboxes/rests/disk", "sandboxes/rests/pages",
                  "sandboxes/rests/state", "sandboxes/rests/core", "sandboxes/gone/disk", "sandboxes/pooled/disk",
+                 "sandboxes/built/disk", "sandboxes/built/blank",
                  "snapshots/kept/memory", "snapshots/kept/layer1", "snapshots/lost/memory", "snapshots/.new-x/pages"):
         (tmp_path / "data" / path).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / "data" / path).touch()

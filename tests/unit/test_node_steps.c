@@ -104,6 +104,47 @@ static void the_longest_unused_go_first(void **state)
 	scene_end();
 }
 
+static void a_step_that_is_made_again_replaces_the_first(void **state)
+{
+	struct snapshot *newest, *used;
+
+	(void)state;
+	scene_open();
+	s.n->set[SET_STEPS_MIB].number = 1000;
+	add("a", "t1", JOURNAL_STEP, "k", 1);
+	used = snapshot_hold(add("b", "t1", JOURNAL_STEP, "k", 1));
+	add("c", "t2", JOURNAL_STEP, "k", 1);
+	newest = add("d", "t1", JOURNAL_STEP, "k", 1);
+	snapshots_trim_steps(newest);
+	run_until_left(3);
+	assert_null(snapshots_by_id(s.n, "a"));
+	assert_ptr_equal(snapshots_by_key(s.n, "t1", "k"), newest);
+	snapshot_release(used);
+	scene_end();
+}
+
+/* A build that is the newest of a template no more. */
+static void what_is_hidden_goes_with_its_last_user(void **state)
+{
+	struct snapshot *p, *q;
+	struct err err;
+
+	(void)state;
+	scene_open();
+	p = snapshot_hold(add("a", "t1", JOURNAL_BUILD, "", 1));
+	q = add("b", "t1", JOURNAL_BUILD, "", 1);
+	assert_ptr_equal(snapshots_usable(s.n, "a", &err), p);
+	snapshot_hide(p);
+	snapshot_hide(q);
+	assert_null(snapshots_usable(s.n, "b", &err));
+	assert_int_equal(err.code, ERR_NOT_FOUND);
+	run_until_left(1);
+	assert_false(p->going);
+	snapshot_release(p);
+	run_until_left(0);
+	scene_end();
+}
+
 static void no_list_of_a_team_shows_them(void **state)
 {
 	struct node_request rq = { .verb = NODE_SNAPSHOTS, .team = "t1" };
@@ -133,6 +174,8 @@ int main(void)
 		cmocka_unit_test(a_step_is_found_by_team_and_key),
 		cmocka_unit_test(a_step_stays_when_nothing_uses_it),
 		cmocka_unit_test(the_longest_unused_go_first),
+		cmocka_unit_test(a_step_that_is_made_again_replaces_the_first),
+		cmocka_unit_test(what_is_hidden_goes_with_its_last_user),
 		cmocka_unit_test(no_list_of_a_team_shows_them),
 	};
 

@@ -311,7 +311,7 @@ static void drop_build(struct build *b)
 		log_warn("the log of build %s stays: %s", b->row.id, err.msg);
 	build_forget(b);
 	if (p)
-		snapshot_unname(p);
+		snapshot_hide(p);
 }
 
 static void on_removed(struct catalog_change *c)

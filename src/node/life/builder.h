@@ -41,6 +41,8 @@ struct builder { /* embedded by its owner; all zero: nothing under way */
 int builder_begin(struct builder *b, struct node *n, const struct builder_spec *spec,
 		  const struct builder_ops *ops, struct err *err) NODISCARD;
 void builder_end(struct builder *b); /* no callback follows; fine when nothing is under way */
+/* At node's own end: the same, but that the next node ends it. */
+void builder_forget(struct builder *b);
 const char *builder_id(const struct builder *b); /* of its sandbox, for the log; "": it has none */
 
 /* Of one that runs: its disk as a step, or all of it as the end of a build. It is frozen for that

@@ -293,13 +293,30 @@ static int add_memory(const struct node *n, json_t *status)
 				   json_integer((json_int_t)admission_promise_max_mib(n)));
 }
 
+/* VMs that are node's own: of builders, and of what templates are built with. */
+static json_t *builders_json(const struct node *n)
+{
+	json_t *ids = json_array();
+
+	for (const struct sandbox *s = n->table.all; s; s = s->next)
+		if ((s->info.flags & NODE_BUILDER) && s->state != SANDBOX_ENDING)
+			(void)json_array_append_new(ids, json_text(bytes_str(s->info.id)));
+	if (n->base.build)
+		(void)json_array_append_new(ids,
+					    json_text(bytes_str(template_build_vm(n->base.build))));
+	if (n->grounds.build)
+		(void)json_array_append_new(
+			ids, json_text(bytes_str(template_build_vm(n->grounds.build))));
+	return ids;
+}
+
 static json_t *status_json(const struct node *n)
 {
 	const struct warden_facts *f = &n->warden.facts;
 
 	return json_pack(
 		"{s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:b, s:o, s:o, s:b, s:b, s:b, s:I, "
-		"s:o, s:I, s:o, s:o}",
+		"s:o, s:o, s:I, s:o, s:o}",
 		"sandboxes", (json_int_t)n->table.in_state[SANDBOX_RUNNING], "paused",
 		(json_int_t)(n->table.in_state[SANDBOX_PAUSED] +
 			     n->table.in_state[SANDBOX_PARKING]),
@@ -312,9 +329,9 @@ static json_t *status_json(const struct node *n)
 		json_text(bytes_str(f->vmm_version)), "warden", (int)n->warden.link.up, "egress",
 		(int)n->egress.up, "injector",
 		(int)(n->injector.link.up && link_exists(&n->injector.link)), "slotsReady",
-		(json_int_t)n->slots.n_ready, "pooledIDs", pooled_json(n), "quarantined",
-		(json_int_t)n->quarantine.n, "quarantine", quarantine_json(n), "templatesLost",
-		base_lost_ids(n));
+		(json_int_t)n->slots.n_ready, "pooledIDs", pooled_json(n), "builderIDs",
+		builders_json(n), "quarantined", (json_int_t)n->quarantine.n, "quarantine",
+		quarantine_json(n), "templatesLost", base_lost_ids(n));
 }
 
 /* Which build each daemon is that node asks, and what keeps them from understanding each other. */

@@ -2,6 +2,7 @@
 #include "node/life/snapshot_steps.h"
 
 #include "base/clock.h"
+#include "base/list.h"
 #include "base/log.h"
 #include "node/node.h"
 
@@ -55,10 +56,22 @@ static void trim(const struct snapshot *newest, const char *team, uint64_t most)
 	}
 }
 
+/* Nobody finds the older one any more. */
+static void drop_same(const struct snapshot *newest)
+{
+	struct err in_use;
+
+	list_each(struct snapshot, p, newest->node->snapshots.all)
+		if (p != newest && is_step(p, newest->row.team) &&
+		    strcmp(p->row.key, newest->row.key) == 0)
+			(void)!snapshot_remove(p, &in_use);
+}
+
 void snapshots_trim_steps(const struct snapshot *newest)
 {
 	uint64_t most = newest->node->set[SET_STEPS_MIB].number * MIB;
 
+	drop_same(newest);
 	trim(newest, newest->row.team, most / STEPS_TEAM_PART);
 	trim(newest, NULL, most);
 }

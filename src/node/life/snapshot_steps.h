@@ -11,5 +11,6 @@ enum { STEPS_TEAM_PART = 2 }; /* of the setting steps_mib one team has this part
 
 /* Of `team`; NULL: none. It counts as used now. */
 struct snapshot *snapshots_by_key(struct node *n, const char *team, const char *key);
-/* `newest` was made: older ones that nothing uses go, until what is left may be kept. */
+/* `newest` was made: of older ones that nothing uses those with its key go, then the longest unused
+ * until what is left may be kept. */
 void snapshots_trim_steps(const struct snapshot *newest);

@@ -120,6 +120,17 @@ struct snapshot *snapshots_find(struct node *n, const char *team, const char *na
 	return NULL;
 }
 
+struct snapshot *snapshots_usable(struct node *n, const char *id, struct err *err)
+{
+	struct snapshot *p = snapshots_by_id(n, id);
+
+	if (!p || p->going) {
+		err_set(err, ERR_NOT_FOUND, 0, "snapshot '%s' not found", id);
+		return NULL;
+	}
+	return has_files(p, err) ? p : NULL;
+}
+
 /* --- its end ------------------------------------------------------------------------------ */
 
 static void on_row_removed(struct journal_write *w, const struct err *failed)
@@ -230,10 +241,12 @@ static void on_hidden(struct journal_write *w, const struct err *err)
 		log_error("snapshot %s keeps its name: %s", p->row.id, err->msg);
 }
 
-void snapshot_unname(struct snapshot *p)
+void snapshot_hide(struct snapshot *p)
 {
 	struct err err;
 
+	if (p->going || p->row.hidden)
+		return;
 	p->row.hidden = 1;
 	pools_drop(p, "its snapshot lost its name");
 	if (p->users == 0 && !p->missing && !p->lost)
@@ -249,10 +262,8 @@ void snapshots_rename_older(struct snapshot *newest)
 
 	for (struct snapshot *p = newest->node->snapshots.all; r->name[0] && p; p = next) {
 		next = p->next;
-		if (p == newest || p->going || p->row.hidden || strcmp(p->row.team, r->team) != 0 ||
-		    !named(p, r->name, r->tag))
-			continue;
-		snapshot_unname(p);
+		if (p != newest && strcmp(p->row.team, r->team) == 0 && named(p, r->name, r->tag))
+			snapshot_hide(p);
 	}
 }
 

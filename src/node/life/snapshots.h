@@ -68,14 +68,16 @@ bool snapshots_need(const struct node *n, const char *base_id); /* is any made o
 
 struct snapshot *snapshot_hold(struct snapshot *p);
 void snapshot_release(struct snapshot *p); /* NULL is fine. May remove it, if it is hidden */
+/* By its id, of any kind and any team, with its files there. NULL: *err as of snapshots_find(). */
+struct snapshot *snapshots_usable(struct node *n, const char *id, struct err *err);
+/* Nobody may ask for it any more: it goes with the last that was made of it, or now. */
+void snapshot_hide(struct snapshot *p);
 /* Row and folder go. -1: something uses it, or it is not known whether: *err. */
 int snapshot_remove(struct snapshot *p, struct err *err) NODISCARD;
 /* A new one, in the table; its row is durable. NULL: no memory. */
 struct snapshot *snapshots_add(struct node *n, const struct journal_snapshot *row);
 /* It takes the name of an earlier one, which is then found by nobody. */
 void snapshots_rename_older(struct snapshot *newest);
-/* Nobody finds it any more: it goes with the last that was made of it. */
-void snapshot_unname(struct snapshot *p);
 /* ERR_NO_FILES: they are not there. */
 bool snapshot_has_files(struct snapshot *p, struct err *err);
 
