@@ -135,10 +135,13 @@ class NodeHost:
 
     # --- the daemons ---
 
+    def path_of(self, program):
+        return build_dir() / "src" / program / f"hotcell-{program}"
+
     def spawn(self, program, settings, log, within=()):
         config = self.base / f"{program}.conf"
         config.write_text("".join(f"{k} = {v}\n" for k, v in settings.items()))
-        path = build_dir() / "src" / program / f"hotcell-{program}"
+        path = self.path_of(program)
         with open(log, "ab") as out:
             return subprocess.Popen([*within, path, config], stdin=subprocess.DEVNULL, stdout=out, stderr=out,
                                     env=refused_calls.environment(program in ("egress", "injector")))
