@@ -133,6 +133,7 @@ static int begin(struct node *n, struct ground_want *w, struct err *err)
 					    .sizes = n->sizes,
 					    .agent = n->agent,
 					    .user = BYTES_LIT("root"),
+					    .provision = true,
 					    .ready_command = BYTES_LIT("true") };
 
 	if (kernel < 0 || disk < 0)
