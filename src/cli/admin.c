@@ -1,4 +1,4 @@
-/* admin.c - the commands that ask the gateway: teams, keys, templates, status, confirm-lost. */
+/* admin.c - the commands that ask the gateway: teams, keys, status, confirm-lost. */
 #include "cli/admin.h"
 
 #include <limits.h>
@@ -26,12 +26,6 @@ static const struct column key_columns[] = { { "KEY", "id" },
 					     { "MADE BY", "maker" },
 					     LIMIT_COLUMNS,
 					     { "SERVICES", "services" } };
-static const struct column template_columns[] = {
-	{ "TEMPLATE", "templateID" }, { "ALIAS", "alias" },           { "CPUS", "cpuCount" },
-	{ "MIB", "memoryMB" },        { "STATE", "buildStatus" },     { "POOL", "poolReady" },
-	{ "WANTED", "poolWanted" },   { "POOL MIB", "poolMemoryMB" }, { "MESSAGE", "message" }
-};
-
 static const struct column pool_columns[] = {
 	{ "POOL OF", "name" },    { "ID", "templateID" },     { "TEAM", "teamID" },
 	{ "READY", "ready" },     { "STARTING", "starting" }, { "WANTED", "wanted" },
@@ -246,12 +240,6 @@ int keys_run(struct cli *c)
 	if (c->n_words <= 1)
 		return show_keys(c, c->n_words == 1 ? c->words[0] : NULL);
 	return cli_usage(keys_usage);
-}
-
-int templates_run(struct cli *c)
-{
-	return cli_show(c, &(struct cli_request){ .path = "/admin/templates" }, template_columns,
-			COUNT(template_columns));
 }
 
 static void print_members(const json_t *object, int indent)

@@ -5,6 +5,5 @@
 
 int teams_run(struct cli *c);
 int keys_run(struct cli *c);
-int templates_run(struct cli *c);
 int status_run(struct cli *c);
 int confirm_lost_run(struct cli *c);

@@ -11,6 +11,7 @@
 #include "cli/sandboxes.h"
 #include "cli/say.h"
 #include "cli/snapshots.h"
+#include "cli/templates.h"
 #include "cli/tls.h"
 
 #define DEFAULT_TLS_DIR "/etc/hotcell/tls"
@@ -50,7 +51,10 @@ static const struct command commands[] = {
 	  explain_run, 1, 2 },
 	{ "egress", "egress log SANDBOX", "whom it tried to reach lately, and what became of it",
 	  egress_run, 2, 2 },
-	{ "templates", "templates", "what sandboxes are made from", templates_run },
+	{ "templates", "templates", "what sandboxes are made from: the host's, and those of teams",
+	  templates_run, 0, INT_MAX },
+	{ "templates", "templates logs BUILD", "what a build of a template said" },
+	{ "templates", "templates cancel BUILD...", "end builds that run or wait" },
 	{ "status", "status", "counts and limits of this host", status_run },
 	{ "confirm-lost", "confirm-lost",
 	  "sandboxes whose VMs the host does not find are lost: end them", confirm_lost_run },

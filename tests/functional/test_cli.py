@@ -358,6 +358,34 @@ def test_a_name_with_escape_codes_does_not_reach_the_terminal(gateway):
     assert "\x1b" not in r.stdout and "?[2Jx" in r.stdout and "base" in r.stdout
 
 
+def test_templates_of_teams_are_beside_the_hosts(gateway):
+    host = {"templateID": "base-1", "alias": "base", "cpuCount": 1, "memoryMB": 512, "buildStatus": "ready"}
+    team = {"templateID": "t1", "teamID": "team1", "namespace": "acme", "name": "web", "public": False, "buildCount": 3,
+            "sandboxes": 2, "build": {"buildID": "b1", "status": "error", "cpuCount": 4, "memoryMB": 1024}}
+    gateway("GET", "/admin/templates", 200, [host, team])
+    lines = hotcell(gateway, "templates").stdout.splitlines()
+    assert lines[0].split()[:6] == ["TEMPLATE", "ALIAS", "CPUS", "MIB", "STATE", "MESSAGE"]
+    assert lines[1].split()[:5] == ["base-1", "base", "1", "512", "ready"]
+    assert lines[2].split() == ["t1", "acme/web", "4", "1024", "error", "-", "team1", "no", "b1", "3", "2"]
+    assert json.loads(hotcell(gateway, "templates", "--json").stdout) == [host, team]
+
+
+def test_templates_logs_shows_every_page(gateway):
+    lines = [{"timestamp": "2026-01-02T03:04:05Z", "level": "info", "message": f"line {i}", "step": "1"} for i in range(150)]
+    build = {"buildID": "b1", "templateID": "t1", "status": "error", "reason": {"message": "it\x1b[2J failed", "step": "1"}}
+    for at in (0, 100, 150):
+        gateway("GET", f"/admin/builds/b1?logsOffset={at}&limit=100", 200, {**build, "logEntries": lines[at:at + 100]})
+    said = hotcell(gateway, "templates", "logs", "b1").stdout
+    assert said.count("line ") == 150 and "it?[2J failed" in said and "\x1b" not in said
+    assert json.loads(hotcell(gateway, "templates", "logs", "b1", "--json").stdout)["logEntries"] == lines
+    assert hotcell(gateway, "templates", "logs", "b2").returncode == 1
+
+
+def test_templates_cancel(gateway):
+    gateway("DELETE", "/admin/builds/b1", 204)
+    assert hotcell(gateway, "templates", "cancel", "b1").stdout == "cancelled b1\n"
+
+
 def test_status_shows_what_node_says(gateway):
     gateway("GET", "/admin/status", 200, {"gateway": {"connections": 3}, "node": {"running": 7}})
     assert re.search(r"running +7", hotcell(gateway, "status").stdout)
@@ -396,7 +424,7 @@ def test_no_server_names_component_cause_and_fix():
     assert "fix:" in r.stderr and "--socket" in r.stderr
 
 
-@pytest.mark.parametrize("words", [[], ["nope"], ["kill"], ["ps", "x"], ["teams", "add"],
+@pytest.mark.parametrize("words", [[], ["nope"], ["kill"], ["ps", "x"], ["teams", "add"], ["templates", "logs"], ["templates", "logs", "a", "b"], ["templates", "x"],
                                    ["--nope"], ["ps", "--leaks"], ["pause"], ["resume"], ["why"], ["ended", "x"], ["fork"],
                                    ["fork", "i", "--count", "x"], ["ps", "--count", "2"], ["snapshots", "x", "y"], ["lost", "find"], ["lost", "drop"],
                                    ["kill", "--all", "a"], ["ps", "--sandboxes", "1"], ["keys", "--disk", "1"],
@@ -411,7 +439,7 @@ def test_wrong_usage(words):
 
 def test_help_names_every_command():
     text = hotcell(None, "--help").stdout
-    for word in ("teams", "keys", "limits", "rotate", "ps", "kill", "pause", "resume", "fork", "snapshots", "lost", "ended", "why", "explain", "egress", "services", "templates", "status", "confirm-lost",
+    for word in ("teams", "keys", "limits", "rotate", "ps", "kill", "pause", "resume", "fork", "snapshots", "lost", "ended", "why", "explain", "egress", "services", "templates", "templates logs", "templates cancel", "status", "confirm-lost",
                  "tls init", "tls renew", "tls install", "tls status", "doctor", "--leaks", "--json"):
         assert word in text
     assert re.fullmatch(r"hotcell \d+\.\d+\.\d+\n", hotcell(None, "--version").stdout)

@@ -473,3 +473,17 @@ def test_urls_are_of_the_name_and_scheme_that_the_client_used():
             said = pair.ask("GET", f"/templates/{made['templateID']}/files/{HASH}", headers={
                 "Host": host, "X-Forwarded-For": "192.0.2.1", "X-Forwarded-Proto": scheme})
             assert said.json["url"].startswith(f"{scheme}://{host}/uploads/{pair.team}/{HASH}?expires="), said.raw
+
+
+# --- what an operator sees ---
+
+def test_an_operator_sees_all_templates_and_logs(pair):
+    made = new(pair, "seen-by-operators")
+    begin(pair, made)
+    ended(pair, made)
+    row = next(t for t in pair.admin("GET", "/admin/templates").json if t["templateID"] == made["templateID"])
+    assert (row["name"], row["teamID"], row["buildCount"], row["sandboxes"]) == ("seen-by-operators", pair.team, 1, 0)
+    said = pair.admin("GET", f"/admin/builds/{made['buildID']}")
+    assert said.json["status"] == "error" and said.json["logEntries"][0]["level"] == "error"
+    assert pair.admin("GET", f"/admin/builds/{NO_BUILD}").status == 404
+    assert pair.admin("DELETE", f"/admin/builds/{new(pair, 'seen-by-operators')['buildID']}").status == 204
