@@ -418,6 +418,17 @@ static void test_a_snapshot_of_a_templates_name_is_a_build(void **state)
 	assert_int_equal(ask(NODE_SNAPSHOT_DELETE, "red", "web", "v5", "", ""), 0);
 	assert_null(found("red", id, "v5"));
 	assert_non_null(found("red", id, ""));
+	p = add_snapshot("again", "red", "web", "v6", false);
+	catalog_snapshot_taken(p);
+	assert_int_equal(ask(NODE_SNAPSHOTS, "red", "again", "", "", ""), 0);
+	assert_non_null(strstr(heard, "\"sandboxes\":0"));
+	assert_int_equal(ask(NODE_SNAPSHOT_DELETE, "red", "again", "", "", ""), 0);
+	assert_null(found("red", id, "v6"));
+	p = add_snapshot("last", "red", "web", "default", false);
+	catalog_snapshot_taken(p);
+	assert_int_equal(ask(NODE_SNAPSHOT_DELETE, "red", "web", "", "", ""), 0); /* all of it */
+	assert_int_equal(s.n->catalog.n, 0);
+	assert_null(found("red", "web", ""));
 	close_it();
 }
 

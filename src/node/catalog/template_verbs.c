@@ -369,7 +369,14 @@ void template_delete_ask(struct node *n, struct door_asked *a, const struct node
 	struct err err;
 	struct template *t = catalog_own(n, rq->team, rq->template_id, &err);
 	struct build *b = t && rq->template_tag[0] ? catalog_tagged(t, rq->template_tag) : NULL;
+	struct snapshot *p = NULL;
 
+	if (!t || (rq->template_tag[0] && !b)) /* by its own id, a snapshot may be a build, too */
+		p = snapshots_find(n, rq->team, rq->template_id, rq->template_tag, &err);
+	if (p && p->build) {
+		t = p->build->template;
+		b = p->build;
+	}
 	if (!t || (rq->template_tag[0] && !b)) {
 		snapshots_delete(n, a, rq, text);
 	} else if (b && b->row.copied) {

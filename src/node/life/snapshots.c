@@ -356,10 +356,15 @@ static size_t say_sandboxes(const struct snapshot *p, json_t *to)
 	return n;
 }
 
+static size_t held_by_build(const struct snapshot *p)
+{
+	return p->build && p->build->held;
+}
+
 static json_t *why_kept(const struct snapshot *p)
 {
 	json_t *all = json_array();
-	size_t known;
+	size_t known, held = held_by_build(p);
 
 	if (p->row.kind != JOURNAL_SNAPSHOT)
 		say(all, json_string(p->row.kind == JOURNAL_STEP
@@ -372,10 +377,13 @@ static json_t *why_kept(const struct snapshot *p)
 		say(all, json_string("it was asked for, and is kept until it is deleted"));
 	if (p->missing)
 		say(all, json_string("its files are not there: its row waits for them"));
-	known = say_sandboxes(p, all) + p->readers + p->pooled;
+	known = say_sandboxes(p, all) + p->readers + p->pooled + held;
 	if (p->pooled > 0)
 		say(all,
 		    json_sprintf("%zu VMs of its pool, which end when it is deleted", p->pooled));
+	if (held)
+		say(all, json_sprintf("it is build %s of template %s", p->build->row.id,
+				      p->build->template->row.id));
 	if (p->readers > 0)
 		say(all, json_sprintf("%zu snapshots that are being made read it", p->readers));
 	if (p->users > known)
@@ -399,15 +407,15 @@ static json_t *snapshot_json(const struct snapshot *p)
 
 	rfc3339_put(r->created_ns, 6, at);
 	snprintf(created, sizeof(created), "%" PRIu64, r->created_ns);
-	v = json_pack("{s:s, s:s, s:s, s:s, s:s, s:s, s:s, s:s, s:s, s:I, s:I, s:I, s:I, s:b, "
-		      "s:b, s:s, s:o, s:o}",
-		      "snapshotID", r->id, "teamID", r->team, "name", r->name, "tag", r->tag,
-		      "sandboxID", r->source, "parentID", r->parent, "baseID", r->base_id,
-		      "createdNs", created, "createdAt", at, "memoryBytes",
-		      (json_int_t)r->memory_bytes, "diskBytes", (json_int_t)r->disk_bytes, "layers",
-		      (json_int_t)r->layers, "sandboxes", (json_int_t)used_by(p), "hidden",
-		      (int)r->hidden, "missing", (int)p->missing, "kind", kinds[r->kind], "keptBy",
-		      kept_by(p), "why", why_kept(p));
+	v = json_pack(
+		"{s:s, s:s, s:s, s:s, s:s, s:s, s:s, s:s, s:s, s:I, s:I, s:I, s:I, s:b, "
+		"s:b, s:s, s:o, s:o}",
+		"snapshotID", r->id, "teamID", r->team, "name", r->name, "tag", r->tag, "sandboxID",
+		r->source, "parentID", r->parent, "baseID", r->base_id, "createdNs", created,
+		"createdAt", at, "memoryBytes", (json_int_t)r->memory_bytes, "diskBytes",
+		(json_int_t)r->disk_bytes, "layers", (json_int_t)r->layers, "sandboxes",
+		(json_int_t)(used_by(p) - held_by_build(p)), "hidden", (int)r->hidden, "missing",
+		(int)p->missing, "kind", kinds[r->kind], "keptBy", kept_by(p), "why", why_kept(p));
 	if (v)
 		(void)pool_describe(p->pool, v);
 	return v;
