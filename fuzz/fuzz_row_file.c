@@ -38,6 +38,32 @@ static void must_read_back_snapshot(const struct journal_snapshot *r)
 	row_done_snapshot(&again);
 }
 
+/* How many of a template and a build it is. */
+static int read_catalog(struct bytes in)
+{
+	struct journal_template t;
+	struct journal_build b;
+	struct err err = { 0 };
+	int n = 0;
+
+	if (row_get_template(in, &t, &err) == 0) {
+		MUST(folder_name_ok(t.id, sizeof(t.id)) && t.public <= 1);
+		row_done_template(&t);
+		n++;
+	} else {
+		must_say_why(&err);
+	}
+	err = (struct err){ 0 };
+	if (row_get_build(in, &b, &err) == 0) {
+		MUST(folder_name_ok(b.id, sizeof(b.id)) && b.status < BUILD_STATUSES);
+		row_done_build(&b);
+		n++;
+	} else {
+		must_say_why(&err);
+	}
+	return n;
+}
+
 static void read_both(struct bytes in)
 {
 	struct journal_snapshot p;
@@ -63,6 +89,7 @@ static void read_both(struct bytes in)
 	} else {
 		must_say_why(&err);
 	}
+	n += read_catalog(in);
 	MUST(n <= 1); /* it is the one or the other */
 }
 

@@ -151,16 +151,21 @@ static int lock_data(struct daemon *d, struct err *err)
 
 static int open_journal(struct node *n, struct err *err)
 {
-	int sandboxes = files_root(n->files), snapshots = files_snapshots(n->files);
+	struct rebuild_folders f = { files_root(n->files), files_snapshots(n->files), -1, -1 };
 	char path[CONFIG_VALUE_MAX + 16];
 
 	snprintf(path, sizeof(path), "%s/journal.db", n->set[SET_DATA_DIR].text);
 	if (rebuild_check_wal(path, err) < 0 || journal_open(n->loop, path, &n->journal, err) < 0 ||
 	    installation_open(&n->installation, n->journal, n->set[SET_DATA_DIR].text, err) < 0 ||
-	    journal_describe(n->journal, sandboxes, snapshots, err) < 0)
+	    journal_describe(n->journal, f.sandboxes, f.snapshots, err) < 0 ||
+	    catalog_open(n, err) < 0)
 		return -1;
+	f.templates = n->catalog.rows_dir;
+	f.builds = n->catalog.builds_dir;
 	n->warden.installation = n->installation.id;
-	return rebuild_new(n->journal, sandboxes, snapshots, err);
+	if (journal_describe_catalog(n->journal, f.templates, f.builds, err) < 0)
+		return -1;
+	return rebuild_new(n->journal, &f, err);
 }
 
 static int open_files(struct node *n, struct err *err)

@@ -309,6 +309,25 @@ def test_an_older_journal_is_brought_up(pair):
     assert begin(pair, new(pair, "after-an-upgrade")).status == 202
 
 
+def test_a_journal_that_is_made_again_has_the_templates(pair):
+    """What is ready is found again by its tags; what was deleted is not."""
+    made, gone = new(pair, "made-again", tags=["default", "v1"]), new(pair, "made-again-gone")
+    assert pair.ask("DELETE", f"/templates/{gone['templateID']}").status == 204
+    put_ready(pair, made, "readysnapshot4")
+    row = pair.node.data / "builds" / made["buildID"] / "row"
+    assert not row.exists(), "put_ready() wrote behind node's back"
+    # a change of a tag describes the template, as it is now
+    assert pair.ask("POST", "/templates/tags", {"target": "made-again", "tags": ["v2"]}).status == 201
+    assert (pair.node.data / "catalog" / made["templateID"] / "row").exists()
+    pair.node.kill()
+    for path in pair.node.data.glob("journal.db*"):
+        path.unlink()
+    pair.node.begin()
+    assert {t["tag"] for t in pair.ask("GET", "/templates/made-again/tags").json} == {"default", "v1", "v2"}
+    assert pair.ask("GET", "/templates/made-again-gone").status == 404
+    assert pair.ask("GET", "/templates/first").status == 200
+
+
 # --- uploads ---
 
 def link(pair, made, digest, key=True):

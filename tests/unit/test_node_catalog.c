@@ -6,6 +6,7 @@
 
 #include "node/build/builds.h"
 #include "node/catalog/catalog_change.h"
+#include "node/journal/rebuild.h"
 
 enum { BODY = 64 * 1024 };
 static char heard[BODY];
@@ -68,7 +69,8 @@ static void open_it(void)
 	snprintf(s.n->set[SET_DATA_DIR].text, sizeof(s.n->set[0].text), "%s", s.dir);
 	s.n->set[SET_TEMPLATE_VCPUS_MAX].number = 8;
 	s.n->set[SET_TEMPLATE_MEMORY_MAX_MIB].number = 8192;
-	if (snapshots_load(s.n, &err) < 0 || catalog_load(s.n, &err) < 0)
+	if (catalog_open(s.n, &err) < 0 || snapshots_load(s.n, &err) < 0 ||
+	    catalog_load(s.n, &err) < 0)
 		fail_msg("%s", err.msg);
 }
 
@@ -90,7 +92,8 @@ static void restart(void)
 	journal_close(TAKE(s.n->journal));
 	s.n->snapshots.closed = false;
 	open_journal();
-	if (snapshots_load(s.n, &err) < 0 || catalog_load(s.n, &err) < 0)
+	if (catalog_open(s.n, &err) < 0 || snapshots_load(s.n, &err) < 0 ||
+	    catalog_load(s.n, &err) < 0)
 		fail_msg("%s", err.msg);
 }
 
@@ -509,6 +512,68 @@ static void test_a_restart_keeps_rows(void **state)
 	close_it();
 }
 
+static struct rebuild_folders folders(void)
+{
+	return (struct rebuild_folders){ files_root(s.n->files), files_snapshots(s.n->files),
+					 s.n->catalog.rows_dir, s.n->catalog.builds_dir };
+}
+
+static void describe_all(void)
+{
+	struct rebuild_folders f = folders();
+	struct err err;
+
+	if (journal_describe(s.n->journal, f.sandboxes, f.snapshots, &err) < 0 ||
+	    journal_describe_catalog(s.n->journal, f.templates, f.builds, &err) < 0)
+		fail_msg("%s", err.msg);
+}
+
+static void forget_journal(void)
+{
+	static const char *const names[] = { "", "-wal", "-shm" };
+	char path[96];
+
+	s.n->snapshots.closed = true;
+	catalog_close(s.n);
+	snapshots_close(s.n);
+	journal_close(TAKE(s.n->journal));
+	s.n->snapshots.closed = false;
+	for (size_t i = 0; i < COUNT(names); i++) {
+		snprintf(path, sizeof(path), "%s/journal.db%s", s.dir, names[i]);
+		(void)!unlink(path);
+	}
+}
+
+/* Without its journal a node finds what is ready, with its tags; not what was deleted. */
+static void test_a_journal_made_again(void **state)
+{
+	char id[64], build[64], gone[64], other[64], path[160];
+	struct rebuild_folders f;
+	struct err err;
+
+	(void)state;
+	open_it();
+	describe_all();
+	create("red", "web", ",\"tags\":[\"v1\",\"v2\"]", id, build);
+	make_ready(build, "snap1");
+	snprintf(path, sizeof(path), "%s/snapshots/snap1/manifest", s.dir);
+	close(open(path, O_WRONLY | O_CREAT | O_CLOEXEC, 0600));
+	create("red", "gone", "", gone, other);
+	assert_int_equal(ask(NODE_SNAPSHOT_DELETE, "red", "gone", "", "", ""), 0);
+	forget_journal();
+	open_journal();
+	assert_int_equal(catalog_open(s.n, &err), 0);
+	f = folders();
+	if (rebuild_new(s.n->journal, &f, &err) < 0 || snapshots_load(s.n, &err) < 0 ||
+	    catalog_load(s.n, &err) < 0)
+		fail_msg("%s", err.msg);
+	assert_int_equal(s.n->catalog.n, 1);
+	assert_non_null(snapshots_by_id(s.n, "snap1"));
+	assert_ptr_equal(found("red", "web", "v2"), snapshots_by_id(s.n, "snap1"));
+	assert_string_equal(s.n->catalog.all->row.namespace, "red-space");
+	close_it();
+}
+
 /* --- the log -------------------------------------------------------------------------------- */
 
 static size_t lines_of(const char *build, const struct build_log_query *q)
@@ -599,6 +664,7 @@ int main(void)
 		cmocka_unit_test(test_one_that_is_used_is_not_deleted),
 		cmocka_unit_test(test_a_sandbox_says_its_template),
 		cmocka_unit_test(test_a_restart_keeps_rows),
+		cmocka_unit_test(test_a_journal_made_again),
 		cmocka_unit_test(test_pages_of_a_log),
 		cmocka_unit_test(test_a_log_is_bounded),
 	};

@@ -383,7 +383,7 @@ static struct rebuilt rebuild(struct said *said)
 	struct rebuilt got;
 	struct err err = { 0 };
 
-	*said = (struct said){ .user = { s.sandboxes, s.snapshots, on_said } };
+	*said = (struct said){ .user = { s.sandboxes, s.snapshots, -1, -1, on_said } };
 	if (journal_rebuild(s.journal, &said->user, &got, &err) < 0)
 		fail_msg("%s", err.msg);
 	return got;

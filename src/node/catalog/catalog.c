@@ -103,8 +103,9 @@ void catalog_close(struct node *n)
 	changes_close(n);
 	while (n->catalog.all)
 		template_forget(n->catalog.all);
+	auto_close(&n->catalog.rows_dir);
 	auto_close(&n->catalog.builds_dir);
-	n->catalog.builds_dir = -1;
+	n->catalog.rows_dir = n->catalog.builds_dir = -1;
 }
 
 struct template *catalog_by_id(const struct node *n, const char *id)
@@ -419,6 +420,7 @@ void catalog_snapshot_taken(struct snapshot *p)
 		return;
 	}
 	c->made_build = true;
+	catalog_make_folder(p->node->catalog.builds_dir, b->row.id);
 	build_is(b, p);
 	if (template_tag(t, p->row.tag, b, &err) < 0)
 		log_warn("snapshot %s: %s", p->row.id, err.msg);

@@ -74,9 +74,12 @@ struct catalog {
 	size_t n;
 	uint64_t last_ns; /* no two were created at the same time: lists are cut by it */
 	struct catalog_change *changes;
-	int builds_dir; /* data_dir/builds; -1: not opened */
+	int rows_dir;   /* data_dir/catalog: a folder with the description of each template */
+	int builds_dir; /* data_dir/builds: the same of builds, and their logs */
 };
 
+/* At start, first: where templates and builds are described. */
+int catalog_open(struct node *n, struct err *err) NODISCARD;
 /* At start, after snapshots are loaded and before sandboxes are. A build that was under way is not
  * any more. */
 int catalog_load(struct node *n, struct err *err) NODISCARD;
@@ -118,6 +121,8 @@ void template_tags_text(const struct template *t, struct buf *out); /* as a row 
 int template_make_room(struct template *t, struct err *err) NODISCARD;
 uint64_t catalog_now(struct catalog *c);            /* later than all before */
 void build_make_id(char ret[static BUILD_ID_SIZE]); /* a random UUID, version 4 */
+/* Makes its folder, so that it can be described. A failure is logged: then it is not. */
+void catalog_make_folder(int dir, const char *id);
 void build_unprepare(struct build *b);              /* it is not begun after all, or is over */
 void build_is(struct build *b, struct snapshot *p); /* p came of it */
 

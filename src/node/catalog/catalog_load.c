@@ -10,6 +10,8 @@
 #include "node/node.h"
 #include "node/recovery/adopt.h"
 
+enum { FOLDER_MODE = 0700 };
+
 static const char not_any_more[] = "node was restarted while the template was built";
 
 static void load_tags(struct template *t, const char *text)
@@ -106,15 +108,32 @@ static int sweep_log(int dir, const char *name, void *context, struct err *err)
 	return 0;
 }
 
-static int open_logs(struct node *n, struct err *err)
+static int open_folder(const struct node *n, const char *name, struct err *err)
 {
 	char path[CONFIG_VALUE_MAX + 16];
 
-	snprintf(path, sizeof(path), "%s/builds", n->set[SET_DATA_DIR].text);
-	n->catalog.builds_dir = folder_ensure(path, 0700, err);
-	if (n->catalog.builds_dir < 0)
+	snprintf(path, sizeof(path), "%s/%s", n->set[SET_DATA_DIR].text, name);
+	return folder_ensure(path, FOLDER_MODE, err);
+}
+
+int catalog_open(struct node *n, struct err *err)
+{
+	n->catalog.builds_dir = -1;
+	n->catalog.rows_dir = open_folder(n, "catalog", err);
+	if (n->catalog.rows_dir < 0)
 		return -1;
-	return folder_each(n->catalog.builds_dir, sweep_log, n, err);
+	n->catalog.builds_dir = open_folder(n, "builds", err);
+	return n->catalog.builds_dir < 0 ? -1 : 0;
+}
+
+void catalog_make_folder(int dir, const char *id)
+{
+	AUTO(auto_close) int made = -1;
+	struct err err;
+
+	made = folder_make(dir, id, FOLDER_MODE, &err);
+	if (made < 0 && err.sys != EEXIST)
+		log_warn("%s cannot be described: %s", id, err.msg);
 }
 
 int catalog_load(struct node *n, struct err *err)
@@ -125,5 +144,5 @@ int catalog_load(struct node *n, struct err *err)
 	list_each(struct template, t, n->catalog.all)
 		template_settle(
 			t); /* snapshots.c removes nothing before all that use it are known */
-	return open_logs(n, err);
+	return folder_each(n->catalog.builds_dir, sweep_log, n, err);
 }

@@ -163,6 +163,9 @@ static void begin_build(struct template *t, bool is_new, const struct wanted *w,
 		}
 		return;
 	}
+	if (is_new)
+		catalog_make_folder(t->node->catalog.rows_dir, t->row.id);
+	catalog_make_folder(t->node->catalog.builds_dir, b->row.id);
 	c->made_build = true;
 	c->made_template = is_new;
 	c->answer = created_json(b, w);
@@ -317,10 +320,13 @@ static void drop_build(struct build *b)
 static void on_removed(struct catalog_change *c)
 {
 	struct template *t = catalog_by_id(c->node, c->template_id);
+	struct err err;
 
 	log_info("template %s is removed", c->template_id);
 	while (t && t->builds)
 		drop_build(t->builds);
+	if (folder_remove(c->node->catalog.rows_dir, c->template_id, &err) < 0)
+		log_warn("template %s: its folder stays: %s", c->template_id, err.msg);
 	if (t)
 		template_forget(t);
 }

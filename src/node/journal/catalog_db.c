@@ -37,11 +37,10 @@ static const struct column build_columns[] = {
 #undef B
 };
 
-static const struct row_kind template_rows = { "template", template_columns,
-					       COUNT(template_columns),
-					       sizeof(struct journal_template) };
-static const struct row_kind build_rows = { "build", build_columns, COUNT(build_columns),
-					    sizeof(struct journal_build) };
+const struct row_kind template_rows = { "template", template_columns, COUNT(template_columns),
+					sizeof(struct journal_template) };
+const struct row_kind build_rows = { "build", build_columns, COUNT(build_columns),
+				     sizeof(struct journal_build) };
 
 static const char sql_remove_template[] = "DELETE FROM template WHERE id = ?";
 static const char sql_remove_builds[] = "DELETE FROM build WHERE template_id = ?";

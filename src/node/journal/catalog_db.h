@@ -8,6 +8,7 @@
 int catalog_db_open(struct journal_db *d, struct err *err) NODISCARD;
 void catalog_db_close(struct journal_db *d);
 
+extern const struct row_kind template_rows, build_rows; /* struct journal_template, _build */
 int journal_db_put_template(struct journal_db *d, const struct journal_template *row,
 			    struct err *err) NODISCARD;
 int journal_db_put_build(struct journal_db *d, const struct journal_build *row,

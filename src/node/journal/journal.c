@@ -34,6 +34,8 @@ static void journal_free(struct journal *j)
 {
 	auto_close(&j->sandboxes);
 	auto_close(&j->snapshots);
+	auto_close(&j->templates);
+	auto_close(&j->builds);
 	while (j->told.first)
 		journal_job_free(queue_take(&j->told));
 	free(j);
@@ -197,13 +199,22 @@ int journal_describe(struct journal *j, int sandboxes, int snapshots, struct err
 	return 0;
 }
 
+int journal_describe_catalog(struct journal *j, int templates, int builds, struct err *err)
+{
+	j->templates = fcntl(templates, F_DUPFD_CLOEXEC, 0);
+	j->builds = fcntl(builds, F_DUPFD_CLOEXEC, 0);
+	if (j->templates < 0 || j->builds < 0)
+		return err_set(err, ERR_EXHAUSTED, errno, "a descriptor");
+	return 0;
+}
+
 int journal_open(struct loop *l, const char *path, struct journal **ret, struct err *err)
 {
 	struct journal *j = calloc(1, sizeof(*j));
 
 	if (!j)
 		return err_set(err, ERR_EXHAUSTED, ENOMEM, "allocate the journal");
-	j->sandboxes = j->snapshots = -1;
+	j->sandboxes = j->snapshots = j->templates = j->builds = -1;
 	queue_init(&j->asked);
 	queue_init(&j->done);
 	queue_init(&j->told);

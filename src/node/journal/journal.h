@@ -69,6 +69,9 @@ struct journal_write { /* embedded by the caller; all zero: nothing under way */
 int journal_open(struct loop *l, const char *path, struct journal **ret, struct err *err) NODISCARD;
 /* At start: from now on a durable row is described in its folder below one of these: row_file.h. */
 int journal_describe(struct journal *j, int sandboxes, int snapshots, struct err *err) NODISCARD;
+/* The same of templates and of builds that are ready. */
+int journal_describe_catalog(struct journal *j, int templates, int builds,
+			     struct err *err) NODISCARD;
 /* Waits until what was asked for is written; no on_done follows. NULL is fine. */
 void journal_close(struct journal *j);
 

@@ -72,6 +72,22 @@ int journal_ask(struct journal *j, struct journal_job *job, struct journal_write
 
 /* --- as the thread does it ---------------------------------------------------------------- */
 
+/* Of a template and a build: what there is of them. */
+static int describe_catalog(struct journal *j, const struct journal_job *job, struct err *err)
+{
+	const struct catalog_rows *r = job->catalog;
+
+	if (j->templates < 0)
+		return 0;
+	if (job->kind == JOB_REMOVE_TEMPLATE)
+		return row_file_drop(j->templates, job->about.id, true, err);
+	if (job->kind == JOB_REMOVE_BUILD)
+		return row_file_drop(j->builds, job->about.id, true, err);
+	if (r->has_template && row_file_keep_template(j->templates, &r->template, err) < 0)
+		return -1;
+	return r->has_build ? row_file_keep_build(j->builds, &r->build, err) : 0;
+}
+
 /* Before its row: a row that says "paused" has its description. */
 static int describe(struct journal *j, const struct journal_job *job, struct err *err)
 {
@@ -83,6 +99,9 @@ static int describe(struct journal *j, const struct journal_job *job, struct err
 		return row_file_keep_snapshot(j->snapshots, &job->snapshot, err);
 	if (job->kind == JOB_REMOVE_SNAPSHOT)
 		return row_file_drop(j->snapshots, job->snapshot.id, true, err);
+	if (job->kind == JOB_PUT_TEMPLATE || job->kind == JOB_REMOVE_TEMPLATE ||
+	    job->kind == JOB_REMOVE_BUILD)
+		return describe_catalog(j, job, err);
 	return 0;
 }
 

@@ -66,7 +66,7 @@ struct journal {
 	bool reserved; /* since the last write it was looked whether there is a reserve */
 	pthread_mutex_t db_lock;
 	struct journal_db *db;
-	int sandboxes, snapshots; /* where rows are described; -1: nowhere */
+	int sandboxes, snapshots, templates, builds; /* where rows are described; -1: nowhere */
 };
 
 /* Writes until it is stopped. */

@@ -19,7 +19,9 @@ int journal_db_is_used(struct journal_db *d, bool *ret_rows, bool *ret_ended, st
 	int rows = 0, ended = 0;
 
 	if (journal_db_number(
-		    d, "SELECT EXISTS (SELECT 1 FROM sandbox) OR EXISTS (SELECT 1 FROM snapshot)",
+		    d,
+		    "SELECT EXISTS (SELECT 1 FROM sandbox) OR EXISTS (SELECT 1 FROM snapshot) "
+		    "OR EXISTS (SELECT 1 FROM template)",
 		    &rows, err) < 0 ||
 	    journal_db_number(d, "SELECT EXISTS (SELECT 1 FROM tombstone)", &ended, err) < 0)
 		return -1;

@@ -10,6 +10,7 @@
 #include "base/folder.h"
 #include "base/log.h"
 #include "node/journal/journal_thread.h"
+#include "node/journal/catalog_db.h"
 #include "node/journal/meta_db.h"
 #include "node/journal/row_file.h"
 #include "node/journal/snapshots_db.h"
@@ -27,6 +28,7 @@ struct rebuild { /* of one kind */
 	const char *kind;
 	bring_fn *bring;
 	size_t *brought; /* how many */
+	bool may_lack;   /* a description: it is not worth a word then */
 };
 
 /* --- one folder --------------------------------------------------------------------------- */
@@ -103,6 +105,8 @@ static bool is_described(struct rebuild *r, int folder, const char *name)
 	}
 	if (row_has_file(folder, ROW_FILE, NULL, &ignored) != 0)
 		return true;
+	if (r->may_lack)
+		return false;
 	r->ret->undescribed++;
 	r->user->say(r->user, r->kind, name,
 		     "there is no description of it: it ran, or was not whole");
@@ -135,6 +139,37 @@ static int bring_snapshot(struct journal_db *d, int folder, const char *name, st
 	return rc < 0 ? -1 : 1;
 }
 
+static int bring_template(struct journal_db *d, int folder, const char *name, struct err *why,
+			  struct err *err)
+{
+	AUTO(buf_done) struct buf text = BUF_MAX(ROW_FILE_MAX + 1);
+	struct journal_template row;
+	int rc = 0;
+
+	if (row_file_read(folder, &text, why) < 0 ||
+	    row_get_template(buf_view(&text), &row, why) < 0)
+		return 0;
+	if (check_name(row.id, name, why) == 0)
+		rc = journal_db_put_template(d, &row, err) < 0 ? -1 : 1;
+	row_done_template(&row);
+	return rc;
+}
+
+static int bring_build(struct journal_db *d, int folder, const char *name, struct err *why,
+		       struct err *err)
+{
+	AUTO(buf_done) struct buf text = BUF_MAX(ROW_FILE_MAX + 1);
+	struct journal_build row;
+	int rc = 0;
+
+	if (row_file_read(folder, &text, why) < 0 || row_get_build(buf_view(&text), &row, why) < 0)
+		return 0;
+	if (check_name(row.id, name, why) == 0)
+		rc = journal_db_put_build(d, &row, err) < 0 ? -1 : 1;
+	row_done_build(&row);
+	return rc;
+}
+
 static int take_folder(int dir, const char *name, void *context, struct err *err)
 {
 	struct rebuild *r = context;
@@ -155,6 +190,19 @@ static int take_folder(int dir, const char *name, void *context, struct err *err
 	return 0;
 }
 
+static int fill_catalog(struct journal_db *d, struct rebuild_user *u, struct rebuilt *ret,
+			struct err *err)
+{
+	struct rebuild templates = { d, u, ret, "template", bring_template, &ret->templates };
+	struct rebuild builds = { d, u, ret, "build", bring_build, &ret->builds, true };
+
+	if (u->templates < 0)
+		return 0;
+	if (folder_each(u->templates, take_folder, &templates, err) < 0)
+		return -1;
+	return folder_each(u->builds, take_folder, &builds, err);
+}
+
 int rebuild_fill(struct journal_db *d, struct rebuild_user *u, struct rebuilt *ret, struct err *err)
 {
 	struct rebuild snapshots = { d, u, ret, "snapshot", bring_snapshot, &ret->snapshots };
@@ -167,6 +215,8 @@ int rebuild_fill(struct journal_db *d, struct rebuild_user *u, struct rebuilt *r
 	rc = folder_each(u->snapshots, take_folder, &snapshots, err);
 	if (rc == 0)
 		rc = folder_each(u->sandboxes, take_folder, &sandboxes, err);
+	if (rc == 0)
+		rc = fill_catalog(d, u, ret, err);
 	if (journal_db_end(d, rc, err) < 0)
 		return err_wrap(err, "make a journal from the descriptions");
 	return 0;
@@ -194,18 +244,18 @@ int journal_rebuild(struct journal *j, struct rebuild_user *u, struct rebuilt *r
 	return rc;
 }
 
-int rebuild_new(struct journal *j, int sandboxes, int snapshots, struct err *err)
+int rebuild_new(struct journal *j, const struct rebuild_folders *f, struct err *err)
 {
-	struct rebuild_user u = { sandboxes, snapshots, log_one };
+	struct rebuild_user u = { f->sandboxes, f->snapshots, f->templates, f->builds, log_one };
 	struct rebuilt got;
 
 	if (journal_rebuild(j, &u, &got, err) < 0)
 		return -1;
-	if (got.sandboxes + got.snapshots + got.unreadable > 0)
-		log_warn("the journal is new and the data folder is not: %zu paused sandboxes and "
-			 "%zu snapshots are brought back from their descriptions, %zu could not be "
-			 "read",
-			 got.sandboxes, got.snapshots, got.unreadable);
+	if (got.sandboxes + got.snapshots + got.templates + got.unreadable > 0)
+		log_warn("the journal is new and the data folder is not: %zu paused sandboxes, "
+			 "%zu snapshots and %zu templates are brought back from their "
+			 "descriptions, %zu could not be read",
+			 got.sandboxes, got.snapshots, got.templates, got.unreadable);
 	return 0;
 }
 
@@ -273,7 +323,7 @@ static int fill(const char *data_dir, struct rebuilt *ret, struct err *err)
 {
 	AUTO(auto_close)
 	int sandboxes = check_used(data_dir, err) < 0 ? -1 : open_root(data_dir, "sandboxes", err);
-	AUTO(auto_close) int snapshots = -1;
+	AUTO(auto_close) int snapshots = -1, templates = -1, builds = -1;
 	struct rebuild_user u = { .say = print_one };
 	char path[REBUILD_PATH_MAX];
 	struct journal_db *d;
@@ -282,13 +332,17 @@ static int fill(const char *data_dir, struct rebuilt *ret, struct err *err)
 	if (sandboxes < 0)
 		return -1;
 	snapshots = open_root(data_dir, "snapshots", err);
-	if (snapshots < 0)
+	templates = snapshots < 0 ? -1 : open_root(data_dir, "catalog", err);
+	builds = templates < 0 ? -1 : open_root(data_dir, "builds", err);
+	if (builds < 0)
 		return -1;
 	snprintf(path, sizeof(path), "%s/journal.db", data_dir);
 	if (rebuild_check_wal(path, err) < 0 || journal_db_open(path, &d, err) < 0)
 		return -1;
 	u.sandboxes = sandboxes;
 	u.snapshots = snapshots;
+	u.templates = templates;
+	u.builds = builds;
 	rc = check_unused(d, path, err);
 	if (rc == 0)
 		rc = rebuild_fill(d, &u, ret, err);
@@ -308,5 +362,8 @@ int rebuild_run(const char *data_dir)
 	printf("%zu paused sandboxes and %zu snapshots are in the journal again; %zu could not be "
 	       "read, %zu have no description, %zu had been deleted\n",
 	       got.sandboxes, got.snapshots, got.unreadable, got.undescribed, got.deleted);
+	if (got.templates > 0)
+		printf("%zu templates with %zu builds are in the journal again\n", got.templates,
+		       got.builds);
 	return got.unreadable + got.undescribed > 0 ? EXIT_PARTLY : 0;
 }

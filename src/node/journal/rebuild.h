@@ -5,14 +5,15 @@
 #include "node/journal/journal_snapshots.h"
 
 struct rebuilt {
-	size_t sandboxes, snapshots; /* brought back */
-	size_t unreadable;           /* a description is there and cannot be used */
-	size_t undescribed;          /* it ran, or was never whole */
-	size_t deleted;              /* its owner wanted it gone */
+	size_t sandboxes, snapshots, templates, builds; /* brought back */
+	size_t unreadable;  /* a description is there and cannot be used */
+	size_t undescribed; /* it ran, or was never whole */
+	size_t deleted;     /* its owner wanted it gone */
 };
 
 struct rebuild_user {             /* told of each; `why` is NULL for one that is back */
 	int sandboxes, snapshots; /* the folders; borrowed */
+	int templates, builds;    /* the same; -1: there are none */
 	void (*say)(struct rebuild_user *u, const char *kind, const char *id, const char *why);
 };
 
@@ -35,6 +36,9 @@ int rebuild_run(const char *data_dir);
 int journal_rebuild(struct journal *j, struct rebuild_user *u, struct rebuilt *ret,
 		    struct err *err) NODISCARD;
 /* At start: a journal that holds nothing yet is filled, which is logged. */
-int rebuild_new(struct journal *j, int sandboxes, int snapshots, struct err *err) NODISCARD;
+struct rebuild_folders {
+	int sandboxes, snapshots, templates, builds;
+};
+int rebuild_new(struct journal *j, const struct rebuild_folders *f, struct err *err) NODISCARD;
 /* A log without its journal would be applied to another one: ERR_EXISTS. */
 int rebuild_check_wal(const char *journal_path, struct err *err) NODISCARD;

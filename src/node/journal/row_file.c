@@ -13,6 +13,7 @@
 #include "base/folder.h"
 #include "node/journal/columns.h"
 #include "node/journal/journal_db.h"
+#include "node/journal/catalog_db.h"
 #include "node/journal/snapshots_db.h"
 
 #define HEAD "hotcell-row"
@@ -222,6 +223,36 @@ int row_get_snapshot(struct bytes in, struct journal_snapshot *ret, struct err *
 	return bad(err, "a value is not possible");
 }
 
+int row_get_template(struct bytes in, struct journal_template *ret, struct err *err)
+{
+	if (get(&template_rows, in, (char *)ret, err) < 0)
+		return -1;
+	if (folder_name_ok(ret->id, sizeof(ret->id)) && ret->public <= 1)
+		return 0;
+	row_done_template(ret);
+	return bad(err, "a value is not possible");
+}
+
+int row_get_build(struct bytes in, struct journal_build *ret, struct err *err)
+{
+	if (get(&build_rows, in, (char *)ret, err) < 0)
+		return -1;
+	if (folder_name_ok(ret->id, sizeof(ret->id)) && ret->status < BUILD_STATUSES)
+		return 0;
+	row_done_build(ret);
+	return bad(err, "a value is not possible");
+}
+
+void row_done_template(struct journal_template *row)
+{
+	done(&template_rows, (char *)row);
+}
+
+void row_done_build(struct journal_build *row)
+{
+	done(&build_rows, (char *)row);
+}
+
 void row_done(struct journal_row *row)
 {
 	done(&sandbox_rows, (char *)row);
@@ -390,6 +421,26 @@ int row_file_keep_snapshot(int root, const struct journal_snapshot *row, struct 
 	AUTO(buf_done) struct buf text = BUF_SECRET(ROW_FILE_MAX);
 
 	if (row_put_snapshot(row, &text, err) < 0)
+		return -1;
+	return row_file_write(root, row->id, buf_view(&text), err);
+}
+
+int row_file_keep_template(int root, const struct journal_template *row, struct err *err)
+{
+	AUTO(buf_done) struct buf text = BUF_MAX(ROW_FILE_MAX);
+
+	if (put(&template_rows, (const char *)row, &text, err) < 0)
+		return -1;
+	return row_file_write(root, row->id, buf_view(&text), err);
+}
+
+int row_file_keep_build(int root, const struct journal_build *row, struct err *err)
+{
+	AUTO(buf_done) struct buf text = BUF_MAX(ROW_FILE_MAX);
+
+	if (row->status != BUILD_READY)
+		return 0;
+	if (put(&build_rows, (const char *)row, &text, err) < 0)
 		return -1;
 	return row_file_write(root, row->id, buf_view(&text), err);
 }

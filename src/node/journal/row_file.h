@@ -19,6 +19,7 @@
 #pragma once
 
 #include "base/bytes.h"
+#include "node/journal/journal_catalog.h"
 #include "node/journal/journal_snapshots.h"
 
 #define ROW_FILE    "row"
@@ -39,8 +40,12 @@ int row_put_snapshot(const struct journal_snapshot *row, struct buf *out,
  * is nothing to be done with. */
 int row_get(struct bytes in, struct journal_row *ret, struct err *err) NODISCARD;
 int row_get_snapshot(struct bytes in, struct journal_snapshot *ret, struct err *err) NODISCARD;
+int row_get_template(struct bytes in, struct journal_template *ret, struct err *err) NODISCARD;
+int row_get_build(struct bytes in, struct journal_build *ret, struct err *err) NODISCARD;
 void row_done(struct journal_row *row);
 void row_done_snapshot(struct journal_snapshot *row);
+void row_done_template(struct journal_template *row);
+void row_done_build(struct journal_build *row);
 
 /* --- on disk; all of these block ---------------------------------------------------------- */
 
@@ -62,3 +67,6 @@ bool row_end_was_wished(enum node_reason why);
  * is; waking, it no longer is; to be killed because somebody wanted it, it is marked. */
 int row_file_keep(int root, const struct journal_row *row, struct err *err) NODISCARD;
 int row_file_keep_snapshot(int root, const struct journal_snapshot *row, struct err *err) NODISCARD;
+int row_file_keep_template(int root, const struct journal_template *row, struct err *err) NODISCARD;
+/* One that is not ready is not described: nothing came of it. */
+int row_file_keep_build(int root, const struct journal_build *row, struct err *err) NODISCARD;
