@@ -61,6 +61,7 @@ static void let_go(struct build *b)
 	if (!b->held)
 		return;
 	b->held = false;
+	pools_drop(b->snapshot, "its template has another build");
 	snapshot_release(b->snapshot);
 }
 
@@ -137,7 +138,8 @@ struct build *catalog_build_anywhere(const struct node *n, const char *build_id)
 
 size_t build_users(const struct build *b)
 {
-	return b->snapshot ? b->snapshot->users - b->held : 0;
+	/* what is in its pool is nobody's */
+	return b->snapshot ? b->snapshot->users - b->snapshot->pooled - b->held : 0;
 }
 
 size_t template_users(const struct template *t)

@@ -128,7 +128,7 @@ struct snapshot *snapshots_usable(struct node *n, const char *id, struct err *er
 		err_set(err, ERR_NOT_FOUND, 0, "snapshot '%s' not found", id);
 		return NULL;
 	}
-	return has_files(p, err) ? p : NULL;
+	return snapshot_has_files(p, err) ? p : NULL;
 }
 
 /* --- its end ------------------------------------------------------------------------------ */
