@@ -60,6 +60,7 @@ static void add_machine(struct vmm_args *a, const struct vmm *v, const struct wa
 	 * promise more than there is, and a snapshot be loaded where it does not fit */
 	add(a, "-cpu");
 	add(a, "%s,enforce", v->cpu_model);
+	/* the sizes as WARDEN_SIZES_TEXT says them, for clients */
 	add(a, "-smp");
 	add(a, "%u", s->vcpus);
 	add(a, "-m");

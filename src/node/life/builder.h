@@ -27,7 +27,8 @@ struct builder_spec { /* borrowed for the call */
 struct builder;
 struct builder_ops {
 	void (*on_running)(struct builder *b);
-	/* The last: it could not be started, or ended without being asked to. */
+	/* The last: it could not be started, or ended without being asked to. Whoever waits for a
+	 * copy of it was told before. */
 	void (*on_ended)(struct builder *b, const struct err *why);
 };
 struct builder { /* embedded by its owner; all zero: nothing under way */
@@ -40,7 +41,9 @@ struct builder { /* embedded by its owner; all zero: nothing under way */
 /* Failure (-1): no callback follows. */
 int builder_begin(struct builder *b, struct node *n, const struct builder_spec *spec,
 		  const struct builder_ops *ops, struct err *err) NODISCARD;
-void builder_end(struct builder *b); /* no callback follows; fine when nothing is under way */
+/* No callback of its own follows; fine when nothing is under way. A copy of it that is not whole
+ * fails: its user is told before this returns. */
+void builder_end(struct builder *b);
 /* At node's own end: the same, but that the next node ends it. */
 void builder_forget(struct builder *b);
 const char *builder_id(const struct builder *b); /* of its sandbox, for the log; "": it has none */
