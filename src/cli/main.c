@@ -55,6 +55,8 @@ static const struct command commands[] = {
 	  templates_run, 0, INT_MAX },
 	{ "templates", "templates logs BUILD", "what a build of a template said" },
 	{ "templates", "templates cancel BUILD...", "end builds that run or wait" },
+	{ "templates", "templates delete TEMPLATE...",
+	  "templates of teams, by their ids, for good" },
 	{ "status", "status", "counts and limits of this host", status_run },
 	{ "confirm-lost", "confirm-lost",
 	  "sandboxes whose VMs the host does not find are lost: end them", confirm_lost_run },

@@ -9,7 +9,7 @@
 
 enum { LOG_PAGES_MAX = 1000 }; /* more than a log can have */
 
-static const char usage[] = "templates [logs BUILD | cancel BUILD...]";
+static const char usage[] = "templates [logs BUILD | cancel BUILD... | delete TEMPLATE...]";
 
 static const struct column template_columns[] = {
 	{ "TEMPLATE", "templateID" }, { "ALIAS", "alias" },        { "CPUS", "cpuCount" },
@@ -109,5 +109,8 @@ int templates_run(struct cli *c)
 	if (cli_says(c, "cancel", 1, c->n_words))
 		return cli_each(c, 1, "cancelled",
 				(struct cli_request){ "DELETE", "/admin/builds/" });
+	if (cli_says(c, "delete", 1, c->n_words))
+		return cli_each(c, 1, "deleted",
+				(struct cli_request){ "DELETE", "/admin/templates/" });
 	return cli_usage(usage);
 }

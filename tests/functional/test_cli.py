@@ -384,6 +384,8 @@ def test_templates_logs_shows_every_page(gateway):
 def test_templates_cancel(gateway):
     gateway("DELETE", "/admin/builds/b1", 204)
     assert hotcell(gateway, "templates", "cancel", "b1").stdout == "cancelled b1\n"
+    gateway("DELETE", "/admin/templates/t1", 204)
+    assert hotcell(gateway, "templates", "delete", "t1").stdout == "deleted t1\n"
 
 
 def test_status_shows_what_node_says(gateway):
@@ -424,7 +426,7 @@ def test_no_server_names_component_cause_and_fix():
     assert "fix:" in r.stderr and "--socket" in r.stderr
 
 
-@pytest.mark.parametrize("words", [[], ["nope"], ["kill"], ["ps", "x"], ["teams", "add"], ["templates", "logs"], ["templates", "logs", "a", "b"], ["templates", "x"],
+@pytest.mark.parametrize("words", [[], ["nope"], ["kill"], ["ps", "x"], ["teams", "add"], ["templates", "logs"], ["templates", "delete"], ["templates", "logs", "a", "b"], ["templates", "x"],
                                    ["--nope"], ["ps", "--leaks"], ["pause"], ["resume"], ["why"], ["ended", "x"], ["fork"],
                                    ["fork", "i", "--count", "x"], ["ps", "--count", "2"], ["snapshots", "x", "y"], ["lost", "find"], ["lost", "drop"],
                                    ["kill", "--all", "a"], ["ps", "--sandboxes", "1"], ["keys", "--disk", "1"],

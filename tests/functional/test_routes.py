@@ -97,6 +97,7 @@ ROUTES = {
     ("GET", "/admin/snapshots"): (200, None),
     ("GET", "/admin/ended"): (200, None),
     ("GET", "/admin/templates"): (200, None),
+    ("DELETE", "/admin/templates/{templateID}"): (404, None),
     ("GET", "/admin/builds/{buildID}"): (404, None),
     ("DELETE", "/admin/builds/{buildID}"): (404, None),
     ("POST", "/admin/confirm-lost"): (200, None),

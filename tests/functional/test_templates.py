@@ -505,4 +505,7 @@ def test_an_operator_sees_all_templates_and_logs(pair):
     said = pair.admin("GET", f"/admin/builds/{made['buildID']}")
     assert said.json["status"] == "error" and said.json["logEntries"][0]["level"] == "error"
     assert pair.admin("GET", f"/admin/builds/{NO_BUILD}").status == 404
+    assert pair.admin("DELETE", "/admin/templates/seen-by-operators").status == 404, "a name is of more than one team"
     assert pair.admin("DELETE", f"/admin/builds/{new(pair, 'seen-by-operators')['buildID']}").status == 204
+    assert pair.admin("DELETE", f"/admin/templates/{made['templateID']}").status == 204
+    assert pair.ask("GET", "/templates/seen-by-operators").status == 404

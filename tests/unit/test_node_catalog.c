@@ -393,6 +393,7 @@ static void test_a_template_of_a_snapshots_name_hides_no_tag(void **state)
 	(void)state;
 	open_it();
 	old = add_snapshot("old", "red", "web", "saved", false);
+	assert_int_equal(ask(NODE_SNAPSHOT_DELETE, "", "web", "saved", "", ""), ERR_NOT_FOUND);
 	create("red", "web", "", id, build);
 	assert_ptr_equal(found("red", "web", "saved"), old);
 	p = make_ready(build, "snap1")->snapshot;

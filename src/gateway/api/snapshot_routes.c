@@ -198,6 +198,7 @@ static void snapshot_list(struct api_call *c)
 
 /* --- delete ------------------------------------------------------------------------------- */
 
+/* Also a template; at the admin door by its id, of any team. */
 void snapshot_delete(struct api_call *c)
 {
 	struct node_request rq = { .verb = NODE_SNAPSHOT_DELETE };

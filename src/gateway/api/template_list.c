@@ -1,6 +1,7 @@
 /* template_list.c - all templates of a team, and the host's: asked of node in pages. */
 #include "gateway/api/answer.h"
 #include "gateway/api/api.h"
+#include "gateway/api/snapshot_routes.h"
 #include "gateway/api/template_json.h"
 
 enum { LIST_MAX = 100, PARAM_MAX = 64, PAGES_MAX = 16 /* of node's */ };
@@ -182,5 +183,6 @@ const struct route template_list_routes[] = {
 	{ "GET", "/templates", AUTH_KEY, template_list },
 	{ "GET", "/v2/templates", AUTH_KEY, template_pages },
 	{ "GET", "/admin/templates", AUTH_ADMIN, template_list },
+	{ "DELETE", "/admin/templates/{templateID}", AUTH_ADMIN, snapshot_delete },
 	{ 0 },
 };

@@ -315,7 +315,8 @@ struct template *catalog_any(const struct node *n, const char *team, const char 
 struct template *catalog_own(struct node *n, const char *team, const char *name, struct err *err)
 {
 	for (struct template *t = n->catalog.all; t; t = t->next)
-		if (!t->going && is_it(t, name) && (!team[0] || strcmp(t->row.team, team) == 0))
+		if (!t->going && (team[0] ? is_it(t, name) && strcmp(t->row.team, team) == 0
+					  : strcmp(t->row.id, name) == 0))
 			return t;
 	err_set(err, ERR_NOT_FOUND, 0, "template '%s' not found", name);
 	return NULL;

@@ -377,6 +377,10 @@ void template_delete_ask(struct node *n, struct door_asked *a, const struct node
 	struct build *b = t && rq->template_tag[0] ? catalog_tagged(t, rq->template_tag) : NULL;
 	struct snapshot *p = NULL;
 
+	if (!t && !rq->team[0] && !snapshots_by_id(n, rq->template_id)) { /* no names here */
+		door_refuse(a, &err);
+		return;
+	}
 	if (!t || (rq->template_tag[0] && !b)) /* by its own id, a snapshot may be a build, too */
 		p = snapshots_find(n, rq->team, rq->template_id, rq->template_tag, &err);
 	if (p && p->build) {
