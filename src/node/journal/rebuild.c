@@ -252,10 +252,10 @@ int rebuild_new(struct journal *j, const struct rebuild_folders *f, struct err *
 	if (journal_rebuild(j, &u, &got, err) < 0)
 		return -1;
 	if (got.sandboxes + got.snapshots + got.templates + got.unreadable > 0)
-		log_warn("the journal is new and the data folder is not: %zu paused sandboxes, "
-			 "%zu snapshots and %zu templates are brought back from their "
-			 "descriptions, %zu could not be read",
-			 got.sandboxes, got.snapshots, got.templates, got.unreadable);
+		log_warn("the journal is new and the data folder is not: %zu paused sandboxes and "
+			 "%zu snapshots are brought back from their descriptions, %zu could not be "
+			 "read; and %zu templates with %zu builds",
+			 got.sandboxes, got.snapshots, got.unreadable, got.templates, got.builds);
 	return 0;
 }
 
