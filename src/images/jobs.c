@@ -16,12 +16,15 @@ enum { MS = 1000 };
 
 /* --- what a client is told -------------------------------------------------------------------- */
 
-/* Who does not read its answers would have to be waited for: it goes. */
+/* Who does not read its answers would have to be waited for: it goes. A line for a log that does
+ * not fit now is left out. */
 static void tell(struct jobs_entry *e, const struct images_reply *r, int fd)
 {
 	struct err err;
 
-	if (e->client && fdmsg_send(e->client->sock, r, sizeof(*r), &fd, fd >= 0, &err) < 0)
+	if (!e->client || fdmsg_send(e->client->sock, r, sizeof(*r), &fd, fd >= 0, &err) == 0)
+		return;
+	if (!r->more || err.sys != EAGAIN)
 		control_hang_up(e->client);
 }
 

@@ -130,7 +130,11 @@ int store_keep(const struct store *s, int dir, const char *name, const struct oc
 	char digest[IMAGE_DIGEST + 1];
 	uint64_t size;
 
-	if (fd < 0 || store_digest(fd, digest, &size, err) < 0)
+	if (fd < 0)
+		return -1;
+	/* the disk works while we hash: publish() waits for it */
+	(void)sync_file_range(fd, 0, 0, SYNC_FILE_RANGE_WRITE);
+	if (store_digest(fd, digest, &size, err) < 0)
 		return -1;
 	if (size != blob->size || strcmp(digest, blob->digest) != 0)
 		return err_set(err, ERR_INVALID, 0, "layer %.19s is not what its digest says",

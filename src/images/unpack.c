@@ -60,14 +60,15 @@ static void tell_added(const json_t *of, struct unpack_said *ret)
 		add_text(ret, i > 0 ? ", " : "Added what the image lacks: ", one);
 }
 
-/* Its words for reasons are those of err_name(). */
+/* Of its reasons, which are called as by err_name(), those that are not the image's fault. */
 static enum err_code code_of(const json_t *name)
 {
+	static const enum err_code ours[] = { ERR_NO_SPACE, ERR_EXHAUSTED, ERR_INTERNAL };
 	const char *text = json_string_value(name);
 
-	for (int code = ERR_NONE + 1; text && code < ERR_CODES; code++)
-		if (strcmp(err_name((enum err_code)code), text) == 0)
-			return (enum err_code)code;
+	for (size_t i = 0; text && i < COUNT(ours); i++)
+		if (strcmp(err_name(ours[i]), text) == 0)
+			return ours[i];
 	return ERR_INVALID;
 }
 

@@ -117,6 +117,17 @@ static int show_programs(const char *root, const struct config_value *set, struc
 	return 0;
 }
 
+/* Nothing is in it; a build with sanitizers wants to be allowed there. */
+static int make_proc(const char *root, struct err *err)
+{
+	AUTO(auto_close) int dir = -1;
+	char to[PATH_SIZE];
+
+	snprintf(to, sizeof(to), "%s/proc", root);
+	dir = folder_ensure(to, 0555, err);
+	return dir < 0 ? -1 : 0;
+}
+
 /* Credentials are in memory alone. */
 static int make_auth(const char *root, const char *path, const char *user, struct err *err)
 {
@@ -141,8 +152,9 @@ static int put_together(const struct config_value *set, const struct places *p, 
 	    mount("view", p->root, "tmpfs", MS_NOSUID | MS_NODEV,
 		  "mode=0755,size=1m,nr_inodes=1k") < 0)
 		return err_set(err, ERR_INTERNAL, errno, "mount %s", p->root);
-	if (show_system(p->root, err) < 0 || show_programs(p->root, set, err) < 0 ||
-	    bind(p->root, p->etc, false, err) < 0 || bind(p->root, p->store, true, err) < 0 ||
+	if (show_system(p->root, err) < 0 || make_proc(p->root, err) < 0 ||
+	    show_programs(p->root, set, err) < 0 || bind(p->root, p->etc, false, err) < 0 ||
+	    bind(p->root, p->store, true, err) < 0 ||
 	    make_auth(p->root, p->auth, set[SET_USER].text, err) < 0)
 		return -1;
 	if (mount(NULL, p->root, NULL, MS_REMOUNT | MS_RDONLY | MS_NOSUID | MS_NODEV,

@@ -8,13 +8,15 @@ import subprocess
 
 import pytest
 
+import certs
 from lone_images import CANCEL, UID, LoneImages, Refused, new_folder, processes_of
 from made_images import OCI, Image, digest, index_of, tar_of
 from registry import PASSWORD, USER, Registry
-from warden import wait_for
+from warden import build_dir, wait_for
 
 BASE = {"etc/os-release": b"ID=test\n" * 1000}
 PATIENCE = 30
+REAL_UNPACK = build_dir() / "src/unpack/hotcell-unpack"
 
 
 @pytest.fixture(name="base")
@@ -58,6 +60,31 @@ def test_an_image_becomes_a_disk(base, registry, images):
     assert any("Resolving" in line for line in made.said) and any("2 to fetch" in line for line in made.said)
     assert any("/etc/passwd" in line for line in made.said), "what was added is told"
     assert images.leftovers() == []
+
+
+def programs_with_libraries(*paths):
+    """{name: bytes} of programs of this host and what they are linked with."""
+    files = {}
+    for path in paths:
+        listed = subprocess.run(["ldd", path], check=True, capture_output=True, text=True).stdout
+        for name in (path, *(word for word in listed.split() if word.startswith("/"))):
+            files[name.lstrip("/")] = pathlib.Path(name).read_bytes()
+    return files
+
+
+@pytest.mark.skipif(not REAL_UNPACK.exists(), reason="this build has no hotcell-unpack")
+def test_a_disk_by_the_real_unpack(base, registry):
+    image = Image([programs_with_libraries("/bin/bash"), {"etc/motd": b"hello"}])
+    name = registry.push("x", "1", image)
+    with LoneImages(base, insecure=registry.host, unpack=REAL_UNPACK) as images:
+        (images.programs / "agent").write_bytes((build_dir() / "src/agent/hotcell-agent-test").read_bytes())
+        made = images.make(name, disk=base / "disk", disk_mib=256)
+        assert made.digest == image.digest
+        subprocess.run(["e2fsck", "-fn", base / "disk"], check=True, capture_output=True)
+        motd = subprocess.run(["debugfs", "-R", "cat /etc/motd", base / "disk"], check=True, capture_output=True).stdout
+        assert motd == b"hello"
+        why = refused(images, registry.push("y", "1", Image([{"etc/motd": b"x"}])), disk=base / "disk2", disk_mib=256)
+        assert why.code == "invalid" and "bash" in why.text
 
 
 def test_layers_as_they_are(base, registry, images):
@@ -242,6 +269,18 @@ def test_a_mirror_is_asked_first(base, registry):
         assert images.make(f"{registry.host}/x:1", disk=base / "disk").digest == Image([BASE]).digest
         assert registry.fetched(since) == ([], []), "the mirror had it"
         assert images.make(f"{registry.host}/y:1", disk=base / "disk").digest == Image([{"y": b"1"}]).digest
+
+
+def test_a_certificate_of_the_companys_own(base):
+    authority = certs.Authority(base)
+    with Registry(base / "registry", password=True, authority=authority) as registry:
+        name = registry.push("x", "1", Image([BASE]))
+        with LoneImages(base) as images:
+            why = refused(images, name, credentials=(USER, PASSWORD))
+            assert why.code == "unavailable" and "extra_ca" in why.text and registry.host in why.text
+        with LoneImages(base, extra_ca=authority.cert) as images:
+            made = images.make(name, disk=base / "disk", credentials=(USER, PASSWORD))
+            assert made.digest == Image([BASE]).digest
 
 
 # --- archives ----------------------------------------------------------------------------------------------------------

@@ -26,7 +26,7 @@ REQUEST = struct.Struct("=QIIQII")  # src/images/protocol.h
 REPLY = struct.Struct("=QII72s512s")
 CODES = ["none", "invalid", "not_found", "exists", "denied", "exhausted", "mismatch", "timeout", "unavailable", "internal",
          "no_space", "no_files", "base_lost", "version"]
-UID = 64324  # nobody's
+UID = 65600 + os.getpid() % 100000  # nobody's, and of no test beside this one
 START_SECONDS, PATIENCE = 30, 60
 TEAM = "team-1"
 STAND_IN = pathlib.Path(__file__).resolve().parent / "unpack_stand_in"

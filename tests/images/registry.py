@@ -1,7 +1,8 @@
-"""registry.py - a real registry on loopback, with or without a password, and what was asked of it."""
+"""registry.py - a real registry on loopback, with or without a password, with or without TLS, and what was asked of it."""
 
 import base64
 import re
+import ssl
 import subprocess
 import urllib.error
 import urllib.request
@@ -15,15 +16,16 @@ START_SECONDS = 30
 
 
 class Registry:
-    def __init__(self, base, password=False):
-        self.base, self.password, self.port = base, password, free_port()
+    def __init__(self, base, password=False, authority=None):
+        """`authority`: of certs.py; then it speaks TLS, as localhost."""
+        self.base, self.password, self.port, self.authority = base, password, free_port(), authority
         self.base.mkdir()
         self.log_path = base / "log"
         self.process = None
 
     @property
     def host(self):
-        return f"127.0.0.1:{self.port}"
+        return f"{'localhost' if self.authority else '127.0.0.1'}:{self.port}"
 
     def __enter__(self):
         auth = ""
@@ -31,9 +33,15 @@ class Registry:
             made = subprocess.run(["htpasswd", "-Bbn", USER, PASSWORD], check=True, capture_output=True).stdout
             (self.base / "htpasswd").write_bytes(made)
             auth = f"auth: {{htpasswd: {{realm: test, path: {self.base}/htpasswd}}}}\n"
+        tls = ""
+        if self.authority:
+            pair = self.authority.issue("localhost")
+            (self.base / "chain").write_text(pair.chain)
+            (self.base / "key").write_text(pair.key)
+            tls = f", tls: {{certificate: {self.base}/chain, key: {self.base}/key}}"
         (self.base / "config.yml").write_text(
             f"version: 0.1\nstorage: {{filesystem: {{rootdirectory: {self.base}/data}}}}\n"
-            f"http: {{addr: '{self.host}'}}\nlog: {{accesslog: {{disabled: false}}, level: warn}}\n{auth}")
+            f"http: {{addr: '127.0.0.1:{self.port}'{tls}}}\nlog: {{accesslog: {{disabled: false}}, level: warn}}\n{auth}")
         with open(self.log_path, "ab") as log:
             self.process = subprocess.Popen(["docker-registry", "serve", self.base / "config.yml"], stdin=subprocess.DEVNULL,
                                             stdout=log, stderr=log)
@@ -53,13 +61,15 @@ class Registry:
             return False
 
     def ask(self, method, path, data=None, kind=None):
-        request = urllib.request.Request(path if path.startswith("http") else f"http://{self.host}/v2/{path}", data,
+        scheme = "https" if self.authority else "http"
+        request = urllib.request.Request(path if path.startswith("http") else f"{scheme}://{self.host}/v2/{path}", data,
                                          method=method)
         if self.password:
             request.add_header("Authorization", "Basic " + base64.b64encode(f"{USER}:{PASSWORD}".encode()).decode())
         if kind:
             request.add_header("Content-Type", kind)
-        return urllib.request.urlopen(request, timeout=START_SECONDS)
+        trust = ssl.create_default_context(cafile=self.authority.cert) if self.authority else None
+        return urllib.request.urlopen(request, timeout=START_SECONDS, context=trust)
 
     def put_blob(self, name, data):
         at = self.ask("POST", f"{name}/blobs/uploads/", b"").headers["Location"]

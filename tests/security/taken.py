@@ -18,7 +18,7 @@ PTRACE_SINGLESTEP, PTRACE_GETREGS, PTRACE_SETREGS = 9, 12, 13
 SYSCALL = b"\x0f\x05"
 ERRORS = 4095
 SCRATCH_BELOW, SCRATCH_MAX = 64 << 10, 16 << 10  # of the stack: nothing the process has there yet
-NUMBERS = {"open": 2, "connect": 42, "socket": 41, "sendto": 44, "fork": 57, "execve": 59, "kill": 62, "ptrace": 101,
+NUMBERS = {"brk": 12, "shutdown": 48, "open": 2, "connect": 42, "socket": 41, "sendto": 44, "fork": 57, "execve": 59, "kill": 62, "ptrace": 101,
            "prctl": 157, "mmap": 9, "mprotect": 10, "openat": 257, "unshare": 272, "setns": 308,
            "process_vm_readv": 310, "execveat": 322, "memfd_create": 319, "getpid": 39, "openat2": 437,
            "pidfd_open": 434, "pidfd_getfd": 438, "bind": 49, "clone": 56, "clone3": 435, "io_uring_setup": 425,

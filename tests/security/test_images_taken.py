@@ -1,5 +1,6 @@
 """test_images_taken.py - what somebody gets who has taken over skopeo or hotcell-unpack; and who may ask the daemon."""
 
+import base64
 import json
 import os
 import pathlib
@@ -10,15 +11,15 @@ import sys
 
 import pytest
 
-from lone_images import FACTS, MAKE, REQUEST, LoneImages, Refused, memory_file, new_folder
+from lone_images import FACTS, MAKE, REQUEST, UID, LoneImages, Refused, memory_file, new_folder, processes_of
 from made_images import Image, digest
-from registry import Registry
-from warden import is_sanitized, wait_for
+from taken import memory_has
+from warden import is_sanitized
 
 HERE = pathlib.Path(__file__).resolve().parents[1] / "images"
 NODE_UID, STRANGER = 64325, 64326
 PATIENCE = 30
-UNBOUND = {"memory"} if is_sanitized() else set()  # sanitizers reserve terabytes
+UNBOUND = {"memory", "list /proc"} if is_sanitized() else set()  # sanitizers reserve terabytes, and look there
 
 
 @pytest.fixture(name="base")
@@ -82,6 +83,19 @@ def test_a_skopeo_that_lies_is_found_out(base):
         with pytest.raises(Refused) as why:
             images.make(f"{name}:1")
         assert "digest" in why.value.text
+
+
+@pytest.mark.skipif(is_sanitized(), reason="a build with sanitizers has terabytes to search")
+def test_the_daemon_forgets_credentials(base):
+    """It opens them for a job, which has them; when that is over, nobody has."""
+    password = "correct horse battery staple"
+    needles = (password.encode(), base64.b64encode(f"someone:{password}".encode()))
+    with LoneImages(base, skopeo=taken_program(base, "skopeo")) as images, socket.create_server(("127.0.0.1", 0)) as silent:
+        sealed = images.seal(json.dumps({"username": "someone", "password": password}))
+        with pytest.raises(Refused):
+            images.make("127.0.0.1:%d/x" % silent.getsockname()[1], sealed=sealed)
+        for pid in processes_of(UID):
+            assert memory_has(pid, *needles, sealed.encode()[:40]) <= {sealed.encode()[:40]}
 
 
 # --- who may ask -------------------------------------------------------------------------------------------------------

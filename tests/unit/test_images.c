@@ -140,6 +140,9 @@ static void test_unpack_words(void **state)
 			 0);
 	assert_int_equal(said.code, ERR_NO_SPACE);
 	assert_string_equal(said.text, "full?");
+	assert_int_equal(
+		unpack_line(BYTES_LIT("{\"error\":{\"code\":\"not_found\"}}"), &said, &err), 0);
+	assert_int_equal(said.code, ERR_INVALID); /* the image is there, and of no use */
 	assert_int_equal(unpack_line(BYTES_LIT("{\"error\":{}}"), &said, &err), 0);
 	assert_true(said.code == ERR_INVALID && said.text[0]);
 	assert_int_equal(unpack_line(BYTES_LIT("{\"ok\":1}"), &said, &err), -1);
