@@ -35,6 +35,8 @@ int disk_err(struct err *err, errcode_t rc, const char *what)
 			       what);
 	if (rc == ENOSPC || rc == EDQUOT || rc == EFBIG)
 		return err_set(err, ERR_NO_SPACE, (int)rc, "%s", what);
+	if (rc == EXT2_ET_SHORT_WRITE) /* by a regular file, for want of room */
+		return err_set(err, ERR_NO_SPACE, ENOSPC, "%s", what);
 	if (rc == EXT2_ET_EA_NO_SPACE)
 		return err_set(err, ERR_EXHAUSTED, 0, "%s: no room for its attributes", what);
 	if (rc == EXT2_ET_NO_MEMORY || rc == ENOMEM)

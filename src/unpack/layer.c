@@ -206,9 +206,10 @@ static int write_data(struct image *im, struct archive *a, bool sparse, struct f
 		/* each piece is a block, however short */
 		if (sparse && image_spend(im, len + DISK_BLOCK, err) < 0)
 			return -1;
-		if (offset < 0 ||
-		    file_write(f, (struct bytes){ data, len }, (uint64_t)offset, err) < 0)
-			return err->code ? -1 : err_set(err, ERR_INVALID, 0, "data before a file");
+		if (offset < 0)
+			return err_set(err, ERR_INVALID, 0, "data before the beginning of a file");
+		if (file_write(f, (struct bytes){ data, len }, (uint64_t)offset, err) < 0)
+			return -1;
 		im->counts.bytes += len;
 		if (result_progress(im, err) < 0)
 			return -1;

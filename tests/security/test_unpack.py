@@ -6,6 +6,7 @@ HOTCELL_IMAGES=all takes the whole table, and what is large.
 import gzip
 import hashlib
 import io
+import json
 import os
 import re
 import subprocess
@@ -97,6 +98,17 @@ def test_a_disk_that_is_not_empty_is_left_alone(tmp_path):
                          cwd=tmp_path, stdout=subprocess.PIPE, text=True)
     assert run.returncode == 1 and "not an empty file" in run.stdout
     assert (tmp_path / "disk").read_bytes() == b"somebody's"
+
+
+def test_a_full_disk_of_the_host_is_told(tmp_path):
+    (tmp_path / "layer").write_bytes(tar(hostile.BASH, file("a", os.urandom(20 << 20))))
+    (tmp_path / "small").mkdir()
+    run = subprocess.run(["unshare", "-m", "bash", "-ec", "mount -t tmpfs -o size=8m none small; : >small/disk; "
+                          f"exec {unpacked.program()} --layers 1 --disk-mib 64 3<>small/disk 4>&1 5<layer 10<layer"],
+                         cwd=tmp_path, stdout=subprocess.PIPE, text=True)
+    assert run.returncode == 1
+    error = json.loads(run.stdout.splitlines()[-1])["error"]
+    assert error["code"] == "no_space" and "No space left" in error["message"], error
 
 
 def root_tar():

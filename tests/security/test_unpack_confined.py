@@ -39,9 +39,7 @@ def stopped(tmp_path_factory):
     out, into = os.pipe()
     fcntl.fcntl(into, F_SETPIPE_SZ, PAGE)
     os.write(into, b"\n" * PAGE)
-    command = (f"exec setpriv --reuid {NOBODY} --regid {NOBODY} --clear-groups {unpacked.program()} --layers 1 --disk-mib 64 "
-               f"3<>disk 4>&{into} {into}>&- 5<agent 10<layer")
-    child = subprocess.Popen(["/bin/bash", "-c", command], cwd=place, pass_fds=[into])
+    child = subprocess.Popen(unpacked.launch(place, [place / "layer"], 64, into, False), cwd=place, pass_fds=[into])
     os.close(into)
     wait_for(lambda: pathlib.Path(f"/proc/{child.pid}/syscall").read_text().startswith("1 0x4 "), "it waits to be heard")
     yield child.pid
@@ -58,7 +56,7 @@ def test_it_has_no_privileges(stopped):
     said = status(stopped)
     assert (said["NoNewPrivs"], said["Groups"].strip()) == ("1", "")
     assert {said[name] for name in ("CapInh", "CapPrm", "CapEff", "CapAmb")} == {"0" * 16}
-    assert set(said["Uid"].split()) == {NOBODY}
+    assert set(said["Uid"].split()) == set(said["Gid"].split()) == {str(NOBODY)}
 
 
 def test_it_has_what_it_was_given_and_nothing_else(stopped):

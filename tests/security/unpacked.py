@@ -3,25 +3,40 @@
 import collections
 import hashlib
 import json
+import os
 import pathlib
 import re
-import shlex
 import subprocess
 
 from warden import build_dir, is_sanitized
 
 FIRST_LAYER = 10
 SECONDS = 120  # after which the launcher dies, and the test with it
-NOBODY = "65534"
+NOBODY = 65534
 DEBUGFS, E2FSCK = "/usr/sbin/debugfs", "/usr/sbin/e2fsck"
 
-# The kernel counts the memory of whoever calls exec, too: a small process stands between the test and the program.
+# Opens the files as root, then becomes nobody, who needs no way to them. `forks`: the kernel counts the memory of
+# whoever calls exec, too, so a small process stands between the test and the program, and tells what was used.
 LAUNCH = """
-import json, os, resource, signal, sys
-signal.alarm(int(sys.argv[1]))
-child = os.spawnv(os.P_WAIT, "/bin/bash", ["bash", "-c", sys.argv[2]])
-used = resource.getrusage(resource.RUSAGE_CHILDREN)
-print(json.dumps([child, used.ru_maxrss // 1024, used.ru_utime + used.ru_stime]))
+import fcntl, json, os, resource, signal, sys
+given = json.loads(sys.argv[1])
+signal.alarm(given["seconds"])
+if given["forks"] and os.fork():
+    status = os.waitstatus_to_exitcode(os.wait()[1])
+    used = resource.getrusage(resource.RUSAGE_CHILDREN)
+    print(json.dumps([status, used.ru_maxrss // 1024, used.ru_utime + used.ru_stime]))
+    sys.exit()
+def away(fd):
+    return fcntl.fcntl(fd, fcntl.F_DUPFD_CLOEXEC, 300)
+program = away(os.open(given["program"], os.O_RDONLY))
+moved = {at: away(fd if isinstance(fd, int) else os.open(fd, flags)) for at, fd, flags in given["files"]}
+os.closerange(3, 300)
+for at, fd in moved.items():
+    os.dup2(fd, at)
+os.setgroups([])
+os.setgid(given["user"])
+os.setuid(given["user"])
+os.execve(program, given["words"], os.environ)
 """
 
 Outcome = collections.namedtuple("Outcome", "status lines said memory_mib seconds disk")
@@ -38,24 +53,32 @@ def files_below(folder):
             for path in folder.rglob("*") if path.name not in ("disk", "result")}
 
 
+def launch(place, layers, disk_mib, result, forks):
+    """The words of a process that runs it as nobody; a layer is a path, the result a path or a descriptor."""
+    files = [(3, place / "disk", os.O_RDWR), (4, result, os.O_WRONLY | os.O_CREAT | os.O_TRUNC), (5, place / "agent", os.O_RDONLY),
+             *((FIRST_LAYER + i, layer, os.O_RDONLY) for i, layer in enumerate(layers))]
+    given = {"program": str(program()), "words": ["hotcell-unpack", "--layers", str(len(layers)), "--disk-mib", str(disk_mib)],
+             "files": [(at, what if isinstance(what, int) else str(what), flags) for at, what, flags in files],
+             "seconds": SECONDS, "user": NOBODY, "forks": forks}
+    return ["/usr/bin/python3", "-IS", "-c", LAUNCH, json.dumps(given)]
+
+
 def unpack(place, layers, disk_mib=64, agent=b"agent"):
     """Run it as nobody, in an empty folder. Layers are bytes, or paths of files."""
     place = pathlib.Path(place)
     here = place / "empty"
     here.mkdir(exist_ok=True)
     (place / "agent").write_bytes(agent)
-    given = []
+    paths = []
     for i, layer in enumerate(layers):
         if isinstance(layer, bytes):
             (place / f"layer{i}").write_bytes(layer)
             layer = place / f"layer{i}"
-        given.append(f"{FIRST_LAYER + i}<{shlex.quote(str(layer))}")
+        paths.append(layer)
     (place / "disk").write_bytes(b"")
     before = files_below(place)
-    command = (f"exec setpriv --reuid {NOBODY} --regid {NOBODY} --clear-groups {shlex.quote(str(program()))} "
-               f"--layers {len(layers)} --disk-mib {disk_mib} 3<>../disk 4>../result 5<../agent {' '.join(given)}")
-    run = subprocess.run(["/usr/bin/python3", "-IS", "-c", LAUNCH, str(SECONDS), command], cwd=here, text=True,
-                         stdout=subprocess.PIPE, stderr=subprocess.PIPE, check=True)
+    run = subprocess.run(launch(place, paths, disk_mib, place / "result", True), cwd=here, text=True, stdout=subprocess.PIPE,
+                         stderr=subprocess.PIPE, check=True)
     status, memory_mib, seconds = json.loads(run.stdout)
     assert files_below(place) == before, "something beside the disk has changed"
     lines = [json.loads(line) for line in (place / "result").read_text().splitlines()]
