@@ -76,7 +76,7 @@ class Herd:
 
 @pytest.fixture(scope="module")
 def server():
-    with Server() as s:
+    with Server(node={"pool_each_max": 1}) as s:
         yield s
 
 

@@ -35,7 +35,7 @@ FEW = (12, 100)    # descriptors
 
 @pytest.fixture(scope="module")
 def server():
-    with Server(node={"pool": 0}) as s:
+    with Server(node={"pool": 0, "pool_each_max": 1, "pool_unused_s": 10}) as s:
         yield s
 
 

@@ -91,11 +91,6 @@ void pools_forget(struct snapshot *p);                /* it goes, and has no use
 
 uint64_t pool_guest_mib(const struct node *n, const struct pool *pool);
 uint64_t pools_budget_mib(const struct node *n); /* UINT64_MAX: none */
-/* Adds "pools", "poolMemoryMB" and "poolMemoryMaxMB" (0: no budget). Not 0: no memory. */
-int pools_describe(const struct node *n, json_t *status);
-/* Adds "poolReady", "poolStarting", "poolWanted", "poolMemoryMB"; `pool` NULL: there is none. The
- * same. */
-int pool_describe(const struct pool *pool, json_t *to);
 
 /* Each gets `allowed` of what is `wanted`, in the order of the list: one, then the rest; as long
  * as there are `mib` and `vms`. Pure. */

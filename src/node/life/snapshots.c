@@ -8,6 +8,7 @@
 #include "base/log.h"
 #include "node/recovery/adopt.h"
 #include "node/node.h"
+#include "node/life/pools_text.h"
 #include "node/life/step.h"
 #include "wire/rfc3339.h"
 

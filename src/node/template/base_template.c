@@ -10,6 +10,7 @@
 #include <fcntl.h>
 
 #include "base/log.h"
+#include "node/life/pools_text.h"
 #include "node/template/base_find.h"
 #include "node/node.h"
 #include "node/template/base_packages.h"

@@ -1,0 +1,52 @@
+/* pools_text.c - what is said of pools. */
+#include "node/life/pools_text.h"
+
+#include "node/node.h"
+
+static uint64_t memory_of(const struct pool *pool)
+{
+	uint64_t mib = pool->starting * MEMORY_SANDBOX_MIB;
+
+	for (const struct sandbox *s = pool->ready; s; s = s->pool_next)
+		mib += s->pool_mib;
+	return mib;
+}
+
+int pool_describe(const struct pool *pool, json_t *to)
+{
+	static const struct pool none;
+
+	if (!pool)
+		pool = &none;
+	return json_object_set_new(to, "poolReady", json_integer((json_int_t)pool->n_ready)) |
+	       json_object_set_new(to, "poolStarting", json_integer((json_int_t)pool->starting)) |
+	       json_object_set_new(to, "poolWanted", json_integer((json_int_t)pool->wanted)) |
+	       json_object_set_new(to, "poolMemoryMB", json_integer((json_int_t)memory_of(pool)));
+}
+
+static json_t *one_json(const struct node *n, const struct pool *pool)
+{
+	const struct snapshot *p = pool->snapshot;
+
+	return json_pack("{s:s, s:s, s:s, s:I, s:I, s:I, s:I, s:I}", "templateID",
+			 p ? p->row.id : n->base.id, "name", p ? p->row.name : BASE_ALIAS, "teamID",
+			 p ? p->row.team : "", "ready", (json_int_t)pool->n_ready, "starting",
+			 (json_int_t)pool->starting, "wanted", (json_int_t)pool->wanted, "allowed",
+			 (json_int_t)pool->allowed, "memoryMB", (json_int_t)memory_of(pool));
+}
+
+int pools_describe(const struct node *n, json_t *status)
+{
+	uint64_t budget = pools_budget_mib(n);
+	json_t *all = json_array();
+	size_t told = 0;
+	int failed = json_array_append_new(all, one_json(n, &n->pools.base));
+
+	for (const struct pool *p = n->pools.all; p && told < POOLS_TOLD; p = p->next, told++)
+		failed |= json_array_append_new(all, one_json(n, p));
+	return failed | json_object_set_new(status, "pools", all) |
+	       json_object_set_new(status, "poolMemoryMB",
+				   json_integer((json_int_t)n->pools.used_mib)) |
+	       json_object_set_new(status, "poolMemoryMaxMB",
+				   json_integer(budget == UINT64_MAX ? 0 : (json_int_t)budget));
+}
