@@ -151,8 +151,8 @@ def test_copies_of_a_pool_share_nothing_that_must_be_their_own(server, snapshots
     snapshot_id, name = snapshots[0]
 
     def who(box):
-        said = server.run(box, "cat /etc/machine-id; hostname; cat /proc/sys/kernel/random/boot_id; "
-                               "head -c 16 /dev/urandom | od -An -tx1; cat /proc/sys/kernel/random/uuid")
+        said = server.run(box, "cat /etc/machine-id /etc/hostname /proc/sys/kernel/random/boot_id /proc/sys/kernel/random/uuid; "
+                               "od -An -tx1 -N16 /dev/urandom", shell=("/bin/sh", "-c"))
         server.delete(box)
         return [box["sandboxID"], *said.strip().split("\n")]
 
@@ -174,23 +174,46 @@ def test_copies_of_a_pool_share_nothing_that_must_be_their_own(server, snapshots
         assert len(set(values)) == COPIES, values
 
 
-def test_pools_share_the_budget_and_the_last_used_have_most(server, source, snapshots):
+def of_pool(server, name):
+    """A create: was its VM there already?"""
+    wait_for(lambda: sum(p["ready"] for p in pools(server).values()) == VMS, "pools are full", PATIENCE, 0.02)
+    waiting = set(server.node_status()["pooledIDs"])
+    box = server.create(templateID=name)
+    server.delete(box)
+    return box["sandboxID"] in waiting
+
+
+def test_pools_share_the_budget_by_their_use(server, source, snapshots):
     names = [take(server, source, f"many{n}") for n in range(SNAPSHOTS)]
-    everyone = [*snapshots, *names]
-    for _, name in everyone:
+    holders, late = [*snapshots, *names[:VMS - len(snapshots)]], names[VMS - len(snapshots):]
+    for snapshot_id, name in holders:
         server.delete(server.create(templateID=name))
-    wait_ready(server, *[snapshot_id for snapshot_id, _ in everyone[-VMS:]])
+        wait_ready(server, snapshot_id)
+    for _, name in late:  # used as much as some that have a VM: it stays theirs
+        server.delete(server.create(templateID=name))
+    wait_for(lambda: all(pools(server)[snapshot_id]["ready"] == 1 for snapshot_id, _ in holders), "one each", PATIENCE, 0.05)
     status, found = server.node_status(), pools(server)
     print(f"\n{status['poolMemoryMB']} of {BUDGET_MIB} MiB: " +
           ", ".join(f"{p['name']} {p['ready']}/{p['wanted']}" for p in found.values()))
-    for snapshot_id, _ in everyone[:-VMS]:
-        assert not found[snapshot_id]["ready"], "it was not used for longest"
-    for snapshot_id, name in reversed(names):
-        wait_ready(server, snapshot_id)
+    for snapshot_id, _ in late:
+        assert not found[snapshot_id]["ready"] and found[snapshot_id]["wanted"]
+    found = sum(of_pool(server, name) for _, name in [*holders, *late])
+    print(f"{len(holders) + len(late)} in turn: {found} found a VM")
+    assert found == VMS
+    for _ in range(4):  # now it is used more than twice as much as the least used
+        server.delete(server.create(templateID=late[-1][1]))
+    wait_ready(server, late[-1][0])
+    drop_all(server, dict(names))
+
+
+def drop_all(server, left):
+    """A pool keeps none of them: its VMs are gone when the answer comes."""
+    while left:
+        snapshot_id = wait_for(lambda: next((i for i in left if ready(server, i)), None), "one has a VM", PATIENCE, 0.05)
         folder = server.base / "node/snapshots" / snapshot_id
         inode = (folder / "memory").stat().st_ino
         assert mapped(inode)
-        assert drop(server, name).status == 204  # a pool does not keep it
+        assert drop(server, left.pop(snapshot_id)).status == 204
         assert snapshot_id not in pools(server) and not mapped(inode)
         wait_for(lambda gone=folder: not gone.exists(), "its folder goes", PATIENCE, 0.05)
 

@@ -69,7 +69,7 @@ static void the_count_neither_overflows_nor_wants_what_may_not_be(void **state)
 
 enum { POOLS = 4 };
 
-static void the_budget_goes_to_what_was_used_last(void **state)
+static void the_budget_goes_to_what_was_used_most(void **state)
 {
 	static const struct {
 		const char *name;
@@ -482,8 +482,38 @@ static void base_has_its_share_whatever_others_want(void **state)
 	host_end();
 }
 
-/* The budget is full: one that was not used for longest is ended, and only when it is gone is
- * another begun. */
+static void pools_are_sorted_by_use(void **state)
+{
+	static const size_t uses[] = { 3, 9, 1, 9, 20, 2, 2, 1, 40, 5 };
+	struct snapshot *all[COUNT(uses)];
+	size_t n = 0;
+
+	(void)state;
+	host_open();
+	for (size_t i = 0; i < COUNT(uses); i++) {
+		char name[8];
+
+		snprintf(name, sizeof(name), "s%zu", i);
+		all[i] = snapshot(name);
+		used(all[i], uses[i]);
+	}
+	pooled(all[4]->pool); /* counts twice */
+	pooled(all[4]->pool);
+	for (int again = 0; again < 2; again++) {
+		pools_plan(s.n);
+		n = 0;
+		for (const struct pool *p = s.n->pools.all; p; p = p->next, n++) {
+			assert_ptr_equal(*p->prev, p);
+			assert_true(!p->next || p->rank >= p->next->rank);
+		}
+		assert_int_equal(n, COUNT(uses));
+		assert_true(all[4]->pool->rank > (uint64_t)30 * POOL_POINTS);
+	}
+	host_end();
+}
+
+/* The budget is full: one that was used least is ended, and only when it is gone is another begun.
+ */
 static void pools_stay_within_the_budget(void **state)
 {
 	char id[NODE_ID_MAX + 1];
@@ -496,7 +526,12 @@ static void pools_stay_within_the_budget(void **state)
 	b = snapshot("b");
 	used(a, 1);
 	memcpy(id, pooled(a->pool)->info.id, sizeof(id));
-	used(b, 1);
+	used(b, 1); /* as much, and later: that is not enough */
+	pools_plan(s.n);
+	assert_int_equal(a->pool->allowed, 1);
+	assert_int_equal(b->pool->allowed, 0);
+	assert_null(pools_lacking(s.n));
+	used(b, 2);
 	pools_plan(s.n);
 	assert_int_equal(a->pool->allowed, 0);
 	assert_int_equal(b->pool->allowed, 1);
@@ -624,7 +659,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(the_wish_follows_use),
 		cmocka_unit_test(the_count_neither_overflows_nor_wants_what_may_not_be),
-		cmocka_unit_test(the_budget_goes_to_what_was_used_last),
+		cmocka_unit_test(the_budget_goes_to_what_was_used_most),
 		cmocka_unit_test(only_what_can_be_found_by_a_name_has_a_pool),
 		cmocka_unit_test(a_create_counts_as_use_and_waits_for_its_own_pool),
 		cmocka_unit_test(what_is_pooled_is_promised_once),
@@ -635,6 +670,7 @@ int main(void)
 		cmocka_unit_test(a_sandbox_still_makes_a_delete_fail),
 		cmocka_unit_test(one_that_loses_its_name_loses_its_pool),
 		cmocka_unit_test(base_has_its_share_whatever_others_want),
+		cmocka_unit_test(pools_are_sorted_by_use),
 		cmocka_unit_test(pools_stay_within_the_budget),
 		cmocka_unit_test(nothing_is_filled_while_somebody_waits),
 		cmocka_unit_test(an_unused_pool_is_emptied_and_ends),

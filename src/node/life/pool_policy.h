@@ -15,6 +15,8 @@ enum {
 	POOL_CREATES_PER_VM = 4, /* 4 at once want one VM, 5 want two */
 	POOL_HALF_LIVES = 4,     /* with 300 s the count is halved every 75 s */
 	POOL_POINTS_MAX = 1 << 24,
+	POOL_HOLD = 2, /* one that has a VM counts so often when the budget is shared: whoever is
+			* used as much does not take it away, which would be of use to nobody */
 };
 
 struct pool_use {        /* all zero: never used */
@@ -28,4 +30,6 @@ struct pool_limits {
 };
 
 void pool_used(struct pool_use *u, uint64_t now_ms, uint64_t unused_ms); /* a create came */
+/* What is left of its use: who has less shrinks first. */
+uint64_t pool_points(const struct pool_use *u, uint64_t now_ms, uint64_t unused_ms);
 size_t pool_target(const struct pool_use *u, uint64_t now_ms, struct pool_limits limits);

@@ -276,14 +276,46 @@ static void end_surplus(struct node *n)
 							   : "nobody needs it");
 }
 
+/* What it is used for now. */
+static void look_at(const struct node *n, struct pool *p)
+{
+	uint64_t now = loop_now_ms(n->loop);
+	struct pool_limits limits = limits_of(n);
+
+	p->wanted = may_have(n, p->snapshot) ? pool_target(&p->use, now, limits) : 0;
+	p->rank = pool_points(&p->use, now, limits.unused_ms) * (begun(p) > 0 ? POOL_HOLD : 1);
+}
+
+/* By rank; of equals in the order they are in, which is that of their use. They are nearly sorted
+ * since the last time. */
+static void sort(struct pools *all)
+{
+	struct pool *sorted = NULL, *last = NULL, *p;
+
+	while ((p = all->all)) {
+		struct pool **at = last && last->rank >= p->rank ? &last->next : &sorted;
+
+		list_remove(p);
+		while (*at && (*at)->rank >= p->rank)
+			at = &(*at)->next;
+		list_add(at, p);
+		if (!p->next)
+			last = p;
+	}
+	all->all = sorted;
+	if (sorted)
+		sorted->prev = &all->all;
+}
+
 void pools_plan(struct node *n)
 {
 	struct pools *all = &n->pools;
-	uint64_t budget = pools_budget_mib(n), now = loop_now_ms(n->loop);
+	uint64_t budget = pools_budget_mib(n);
 
 	all->base.wanted = all->base.allowed = (size_t)n->set[SET_POOL].number;
 	for (struct pool *p = all->all; p; p = p->next)
-		p->wanted = may_have(n, p->snapshot) ? pool_target(&p->use, now, limits_of(n)) : 0;
+		look_at(n, p);
+	sort(all);
 	pools_share(all->all, budget - (budget < UINT64_MAX ? base_share_mib(n) : 0), room(n));
 	end_surplus(n);
 }

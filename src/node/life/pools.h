@@ -7,8 +7,9 @@
  * All pools are within one budget (`pool_memory_mib`). What a VM is counted with is what admission
  * counts, or what its control group takes, if that is more; one that is being removed still counts.
  * Of the budget base has its share, whatever the others want. Then each snapshot gets one VM, the
- * last used first, and then what else it wants in the same order: what was not used for longest
- * shrinks first.
+ * most used of late first, and then what else it wants in the same order: what was used least
+ * shrinks first. One that has a VM loses it to who is used more than twice as much: of many that
+ * are used in turn some find a VM, instead of each taking the next one's.
  *
  * VMs in a pool are nobody's, and give way: to a create or a resume that the host has no other
  * memory for, and to whoever wants the snapshot gone. Their guests run, and the processes of the
@@ -25,7 +26,7 @@ enum {
 	POOL_VM_MIB_MAX = 256, /* what one that waits takes at most; some 25 is usual */
 	POOLS_TIDY_MS = 5000,  /* how often one that has nothing is */
 	POOLS_TIDY_MAX = 8,    /* of those in one look: each looks at every sandbox */
-	POOLS_TOLD = 32,       /* in one answer, the last used first */
+	POOLS_TOLD = 32,       /* in one answer, the most used first */
 	POOL_WARM_MIB = 256,   /* of a snapshot's memory that is read ahead */
 };
 
@@ -36,6 +37,7 @@ struct pool {
 	struct snapshot *snapshot; /* which points back; NULL: base's */
 	struct pool_use use;
 	size_t wanted, allowed;              /* by its use; of these, within the budget */
+	uint64_t rank;                       /* by its use, and by whether it has a VM */
 	size_t refs;                         /* creates that may take of it; of these, */
 	size_t waiting;                      /* those in the queue */
 	size_t matched;                      /* creates.c: of these, for whom one is starting */
@@ -45,7 +47,7 @@ struct pool {
 	uint64_t vm_mib;           /* what one of its VMs is counted with, the most so far */
 	bool warmed;               /* its snapshot's memory was read ahead */
 	uint64_t tidy_ms;          /* when to see next whether it can go */
-	struct pool *next, **prev; /* of snapshots: the last used first */
+	struct pool *next, **prev; /* of snapshots: the most used of late first */
 };
 
 struct pools {
