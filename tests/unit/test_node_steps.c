@@ -104,6 +104,23 @@ static void the_longest_unused_go_first(void **state)
 	scene_end();
 }
 
+static void there_are_not_too_many(void **state)
+{
+	char id[32];
+
+	(void)state;
+	scene_open();
+	s.n->set[SET_STEPS_MIB].number = 1000;
+	for (int i = 0; i <= STEPS_KEPT_MAX / STEPS_TEAM_PART; i++) {
+		snprintf(id, sizeof(id), "step%d", i);
+		step_of(id, "t1", 0);
+	}
+	snapshots_trim_steps(snapshots_by_id(s.n, id));
+	run_until_left(STEPS_KEPT_MAX / STEPS_TEAM_PART);
+	assert_null(snapshots_by_id(s.n, "step0"));
+	scene_end();
+}
+
 static void a_step_that_is_made_again_replaces_the_first(void **state)
 {
 	struct snapshot *newest, *used;
@@ -174,6 +191,7 @@ int main(void)
 		cmocka_unit_test(a_step_is_found_by_team_and_key),
 		cmocka_unit_test(a_step_stays_when_nothing_uses_it),
 		cmocka_unit_test(the_longest_unused_go_first),
+		cmocka_unit_test(there_are_not_too_many),
 		cmocka_unit_test(a_step_that_is_made_again_replaces_the_first),
 		cmocka_unit_test(what_is_hidden_goes_with_its_last_user),
 		cmocka_unit_test(no_list_of_a_team_shows_them),

@@ -25,34 +25,40 @@ struct snapshot *snapshots_by_key(struct node *n, const char *team, const char *
 	return p;
 }
 
-/* All that is kept for `team`, or for all when it is NULL. *ret_oldest: what may go first, or NULL.
- */
-static uint64_t kept_bytes(const struct snapshot *newest, const char *team,
-			   struct snapshot **ret_oldest)
-{
-	uint64_t bytes = 0;
+struct kept {
+	uint64_t bytes;
+	size_t n;
+	struct snapshot *oldest; /* what may go first; NULL: nothing */
+};
 
-	*ret_oldest = NULL;
+/* All that is kept for `team`, or for all when it is NULL. */
+static struct kept count(const struct snapshot *newest, const char *team)
+{
+	struct kept k = { 0 };
+
 	for (struct snapshot *p = newest->node->snapshots.all; p; p = p->next) {
 		if (!is_step(p, team))
 			continue;
-		bytes += p->row.disk_bytes;
+		k.n++;
+		k.bytes += p->row.disk_bytes;
 		if (p != newest && p->users == 0 && !p->lost && !p->missing &&
-		    (!*ret_oldest || p->used_ns < (*ret_oldest)->used_ns))
-			*ret_oldest = p;
+		    (!k.oldest || p->used_ns < k.oldest->used_ns))
+			k.oldest = p;
 	}
-	return bytes;
+	return k;
 }
 
-static void trim(const struct snapshot *newest, const char *team, uint64_t most)
+static void trim(const struct snapshot *newest, const char *team, uint64_t part)
 {
-	struct snapshot *oldest;
+	uint64_t bytes = newest->node->set[SET_STEPS_MIB].number * MIB / part;
+	struct kept k = count(newest, team);
 	struct err err;
 
-	while (kept_bytes(newest, team, &oldest) > most && oldest) {
-		log_info("step %s goes: there is no room for all", oldest->row.id);
-		if (snapshot_remove(oldest, &err) < 0)
+	while (k.oldest && (k.bytes > bytes || k.n > STEPS_KEPT_MAX / part)) {
+		log_info("step %s goes: there is no room for all", k.oldest->row.id);
+		if (snapshot_remove(k.oldest, &err) < 0)
 			return;
+		k = count(newest, team);
 	}
 }
 
@@ -69,9 +75,7 @@ static void drop_same(const struct snapshot *newest)
 
 void snapshots_trim_steps(const struct snapshot *newest)
 {
-	uint64_t most = newest->node->set[SET_STEPS_MIB].number * MIB;
-
 	drop_same(newest);
-	trim(newest, newest->row.team, most / STEPS_TEAM_PART);
-	trim(newest, NULL, most);
+	trim(newest, newest->row.team, STEPS_TEAM_PART);
+	trim(newest, NULL, 1);
 }

@@ -7,7 +7,10 @@
 
 #include "node/life/snapshots.h"
 
-enum { STEPS_TEAM_PART = 2 }; /* of the setting steps_mib one team has this part at most: a half */
+enum {
+	STEPS_KEPT_MAX = 4000, /* of all that SNAPSHOTS_MAX allows; of one team: */
+	STEPS_TEAM_PART = 2,   /* this part of it, and of the setting steps_mib, at most: a half */
+};
 
 /* Of `team`; NULL: none. It counts as used now. */
 struct snapshot *snapshots_by_key(struct node *n, const char *team, const char *key);

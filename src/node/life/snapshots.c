@@ -367,7 +367,7 @@ static json_t *why_kept(const struct snapshot *p)
 	json_t *all = json_array();
 	size_t known, held = held_by_build(p);
 
-	if (p->row.kind != JOURNAL_SNAPSHOT)
+	if (p->row.kind != JOURNAL_SNAPSHOT && !p->row.hidden)
 		say(all, json_string(p->row.kind == JOURNAL_STEP
 					     ? "later builds of its team may begin with it"
 					     : "it is the end of a build"));
