@@ -23,7 +23,9 @@ static int blob_of(const json_t *obj, struct oci_blob *ret, struct err *err)
 	struct bytes digest;
 	int64_t size;
 
-	if (!json_is_object(obj) || json_want_string(obj, "digest", &digest, err) < 0 ||
+	if (!json_is_object(obj))
+		return err_set(err, ERR_INVALID, 0, "a part of the image is not described");
+	if (json_want_string(obj, "digest", &digest, err) < 0 ||
 	    json_want_int(obj, "size", 0, (int64_t)OCI_BLOB_MAX, &size, err) < 0)
 		return err_wrap(err, "a part of the image");
 	if (!image_digest_ok(digest))

@@ -46,7 +46,9 @@ static void test_platforms(void **state)
 	assert_int_equal(choose(BLOB, &b), 0);
 	assert_int_equal(choose(BLOB "," BLOB, &b), -1);
 	assert_int_equal(choose("", &b), -1);
+	err.code = ERR_NONE;
 	assert_int_equal(choose("7", &b), -1);
+	assert_int_equal(err.code, ERR_INVALID);
 	assert_int_equal(
 		choose(OF("linux", "arm64") "," OF("win\\n", "amd64") "," OF("unknown", "unknown"),
 		       &b),
