@@ -155,6 +155,7 @@ _Noreturn void job_live(struct job *j, pid_t parent)
 		i.layers[n] = -1;
 	log_init("images-job", LOG_INFO);
 	config = live(j, parent, &i, &err);
+	assert((config < 0) == (err.code != ERR_NONE));
 	say_last(j, &i, config, &err);
 	_exit(config < 0 ? FAILED : 0);
 }
