@@ -34,8 +34,8 @@ static struct pool_limits limits_of(const struct node *n)
 /* Whose memory was kept, and who is found by a name or an id. */
 static bool may_have(const struct node *n, const struct snapshot *p)
 {
-	return (!p->row.hidden || (p->build && p->build->held)) && !p->going && p->row.memory_bytes > 0 &&
-	       n->set[SET_POOL_EACH_MAX].number > 0;
+	return (!p->row.hidden || (p->build && p->build->held)) && !p->going &&
+	       p->row.memory_bytes > 0 && n->set[SET_POOL_EACH_MAX].number > 0;
 }
 
 struct pool *pools_of(struct node *n, struct snapshot *p)

@@ -13,7 +13,7 @@ enum {
 struct images_client {
 	struct link link;
 	struct link_call facts;
-	char *seal_key; /* base64; NULL: not known yet */
+	char *seal_key;                 /* base64; NULL: not known yet */
 	char agent[IMAGES_DIGEST_SIZE]; /* which one it puts into disks; "": not known yet */
 };
 
@@ -25,7 +25,7 @@ struct images_make_spec { /* borrowed for the call, but for descriptors, which a
 	const char *reference; /* "": of an archive */
 	const char *sealed;    /* credentials, base64; NULL: none */
 	int archive;           /* -1: none */
-	int disk;              /* an empty regular file, read and written; -1: it is only looked up */
+	int disk; /* an empty regular file, read and written; -1: it is only looked up */
 	uint32_t disk_mib;
 };
 
