@@ -175,7 +175,14 @@ class LoneImages:
     def leftovers(self):
         """What jobs have left: files, and processes of its user but the daemon and its forkserver."""
         files = [path for folder in ("store/jobs", "auth") for path in (self.data / folder).iterdir()]
-        return files + processes_of(UID)[2:] if self.daemon.process else files + processes_of(UID)
+        return files + [pid for pid in processes_of(UID) if pid not in self.own()]
+
+    def own(self):
+        """The daemon and its forkserver."""
+        if not self.daemon.process:
+            return set()
+        pid = self.daemon.pid
+        return {pid, *map(int, pathlib.Path(f"/proc/{pid}/task/{pid}/children").read_text().split())}
 
 
 def processes_of(uid):
