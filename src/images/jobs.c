@@ -83,7 +83,7 @@ static void close_channel(struct jobs_entry *e)
 {
 	if (!e->channel_open)
 		return;
-	watch_close(&e->notes);
+	watch_close(&e->notes_come);
 	close(e->channel);
 	e->channel_open = false;
 }
@@ -98,48 +98,54 @@ static void free_entry(struct jobs_entry *e)
 	e->of = NULL;
 }
 
-static void on_note(struct watch *w, unsigned int events);
+/* One word of a job. False: there is none now, or no more. */
+static bool take_note(struct jobs_entry *e)
+{
+	AUTO(auto_close) int fd = -1;
+	struct err err = { 0 };
+	struct job_note n;
+	size_t n_fds = 0;
 
-/* What it said last may still be there to be read. */
+	if (!e->channel_open)
+		return false;
+	if (fdmsg_recv(e->channel, &n, sizeof(n), &fd, 1, &n_fds, &err) < 0) {
+		if (err.sys != EAGAIN)
+			close_channel(e);
+		return false;
+	}
+	if (!note_ok(&n, n_fds) || ++e->notes > JOBS_NOTES_MAX) {
+		log_error("job %s says too much, or what makes no sense", e->id);
+		close_channel(e);
+		kill_job(e);
+		return false;
+	}
+	pass_on(e, &n, &fd);
+	return true;
+}
+
+static void on_note(struct watch *w, unsigned int events)
+{
+	struct jobs_entry *e = CONTAINER_OF(w, struct jobs_entry, notes_come);
+
+	(void)events;
+	for (int i = 0; i < JOBS_NOTES_BATCH && take_note(e); i++)
+		;
+}
+
+/* What it said last may still be there to be read: no more than a socket holds. */
 static void on_dead(struct watch *w, unsigned int events)
 {
 	struct jobs_entry *e = CONTAINER_OF(w, struct jobs_entry, dead);
 	struct err err = { 0 };
 
 	(void)events;
-	if (e->channel_open)
-		on_note(&e->notes, 0);
+	while (take_note(e))
+		;
 	if (forkserver_clean(e->of->forkserver, e->id, e->pid, &err) < 0)
 		log_error("job %s: %s", e->id, err.msg);
 	set_failed(e, ERR_INTERNAL, "the job ended before its time");
 	tell(e, &e->end, e->end_fd);
 	free_entry(e);
-}
-
-static void on_note(struct watch *w, unsigned int events)
-{
-	struct jobs_entry *e = CONTAINER_OF(w, struct jobs_entry, notes);
-	struct err err = { 0 };
-
-	(void)events;
-	while (e->channel_open) {
-		AUTO(auto_close) int fd = -1;
-		struct job_note n;
-		size_t n_fds = 0;
-
-		if (fdmsg_recv(e->channel, &n, sizeof(n), &fd, 1, &n_fds, &err) < 0) {
-			if (err.sys != EAGAIN)
-				close_channel(e);
-			return;
-		}
-		if (!note_ok(&n, n_fds)) {
-			log_error("job %s says what makes no sense", e->id);
-			close_channel(e);
-			kill_job(e);
-			return;
-		}
-		pass_on(e, &n, &fd);
-	}
 }
 
 static void on_late(struct timer *t)
@@ -183,7 +189,7 @@ static int watch_job(struct jobs *j, struct jobs_entry *e, struct err *err)
 	timer_init(&e->late, j->loop, on_late);
 	if (watch_open(&e->dead, j->loop, e->pidfd, WATCH_READ, on_dead, err) < 0)
 		return -1;
-	if (watch_open(&e->notes, j->loop, e->channel, WATCH_READ, on_note, err) < 0) {
+	if (watch_open(&e->notes_come, j->loop, e->channel, WATCH_READ, on_note, err) < 0) {
 		watch_close(&e->dead);
 		return -1;
 	}

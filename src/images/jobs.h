@@ -4,7 +4,7 @@
 #include "images/forkserver.h"
 #include "net/control_socket.h"
 
-enum { JOBS_MAX = 32 };
+enum { JOBS_MAX = 32, JOBS_NOTES_MAX = 20000, JOBS_NOTES_BATCH = 32 }; /* of one job; in a turn */
 
 struct jobs;
 
@@ -14,12 +14,13 @@ struct jobs_entry {
 	uint64_t tag;
 	char id[ORDER_ID_MAX + 1];
 	int32_t pid;
+	uint32_t notes; /* so far */
 	int pidfd, channel;
 	bool channel_open;
 	bool has_end; /* how it ended is known: told when nothing is left of it */
 	struct images_reply end;
 	int end_fd; /* that goes with it; -1: none */
-	struct watch notes, dead;
+	struct watch notes_come, dead;
 	struct timer late;
 };
 
