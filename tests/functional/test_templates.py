@@ -115,12 +115,13 @@ def test_a_build_says_why_it_failed(pair):
     assert said.status == 202 and said.raw == b"" and said.headers["Content-Length"] == "0"
     seen = ended(pair, made)
     assert seen["reason"]["message"] == "this server has no images daemon: set images_socket"
-    assert seen["logEntries"][0]["level"] == "error" and seen["logEntries"][0]["timestamp"].endswith("Z")
-    assert status(pair, made, "?logsOffset=1").json["logEntries"] == []
-    assert status(pair, made, "?level=error&limit=1").json["logEntries"] == seen["logEntries"]
+    assert [entry["level"] for entry in seen["logEntries"]] == ["info", "error"]
+    assert all(entry["timestamp"].endswith("Z") and entry["step"] == "base" for entry in seen["logEntries"])
+    assert status(pair, made, "?logsOffset=1").json["logEntries"] == seen["logEntries"][1:]
+    assert status(pair, made, "?level=error&limit=1").json["logEntries"] == seen["logEntries"][1:]
     assert status(pair, made, "?limit=0").json["logEntries"] == []
     logs = pair.ask("GET", f"/templates/{made['templateID']}/builds/{made['buildID']}/logs?direction=backward")
-    assert logs.json == {"logs": seen["logEntries"]}
+    assert logs.json == {"logs": seen["logEntries"][::-1]}
     again = begin(pair, made)
     assert again.status == 400 and "waiting" in again.json["message"]
 
@@ -503,7 +504,7 @@ def test_an_operator_sees_all_templates_and_logs(pair):
     row = next(t for t in pair.admin("GET", "/admin/templates").json if t["templateID"] == made["templateID"])
     assert (row["name"], row["teamID"], row["buildCount"], row["sandboxes"]) == ("seen-by-operators", pair.team, 1, 0)
     said = pair.admin("GET", f"/admin/builds/{made['buildID']}")
-    assert said.json["status"] == "error" and said.json["logEntries"][0]["level"] == "error"
+    assert said.json["status"] == "error" and said.json["logEntries"][-1]["level"] == "error"
     assert pair.admin("GET", f"/admin/builds/{NO_BUILD}").status == 404
     assert pair.admin("DELETE", "/admin/templates/seen-by-operators").status == 404, "a name is of more than one team"
     assert pair.admin("DELETE", f"/admin/builds/{new(pair, 'seen-by-operators')['buildID']}").status == 204
