@@ -1,4 +1,5 @@
-/* fuzz_build_request.c - promises of build_request.h: limits hold, one beginning, known steps. */
+/* fuzz_build_request.c - promises of build_request.h: limits hold, one beginning, known steps,
+ * credentials apart. */
 #include "fuzz/must.h"
 #include "gateway/parse/build_request.h"
 
@@ -23,23 +24,27 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
 	const json_t *steps, *step;
 	struct err err = { 0 };
-	json_t *v = NULL;
+	struct build_request r;
+	json_t *v;
 	size_t i;
 
-	if (build_request_parse((struct bytes){ data, size }, "red", &v, &err) < 0) {
+	if (build_request_parse((struct bytes){ data, size }, "red", &r, &err) < 0) {
 		must_say_why(&err);
-		MUST(!v);
+		MUST(!r.text && !r.credentials.ptr);
 		return 0;
 	}
+	v = r.text;
 	steps = json_object_get(v, "steps");
 	MUST(size <= BUILD_REQUEST_MAX);
 	MUST(!text_of(v, "fromImage") != !text_of(v, "fromTemplate"));
-	MUST(!json_object_get(v, "registry") || text_of(v, "fromImage"));
+	MUST(!json_object_get(v, "registry") && !json_object_get(v, "sealed"));
+	MUST(r.credentials.len == 0 || text_of(v, "fromImage"));
+	MUST(r.credentials.len == 0 || r.credentials.secret);
 	MUST(json_array_size(steps) <= BUILD_STEPS_MAX);
 	json_array_foreach(steps, i, step)
 	{
 		must_be_a_step(step);
 	}
-	json_decref(v);
+	build_request_done(&r);
 	return 0;
 }

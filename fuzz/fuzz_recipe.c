@@ -52,6 +52,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		return 0;
 	}
 	MUST(r.n <= RECIPE_STEPS_MAX && (r.image[0] == '\0') != (r.parent[0] == '\0'));
+	MUST(!r.sealed || (r.sealed[0] && r.image[0]));
 	MUST(build_context_init(&c, &err) == 0);
 	step_key_first("team", "image", key);
 	for (size_t i = 0; i < r.n; i++) {

@@ -65,7 +65,8 @@ static const struct {
 			 "hotcell-images says why" },
 	[CAUSE_MISSING] = { ERR_NOT_FOUND, false, "", " is not there: check its name and tag" },
 	[CAUSE_CREDENTIALS] = { ERR_DENIED, true, "the registry ",
-				" refused: it wants a user name and a password, or others" },
+				" refused (unauthorized): it wants a user name and a password, or "
+				"others" },
 	[CAUSE_PLAIN] = { ERR_UNAVAILABLE, true, "the registry ",
 			  " speaks plain HTTP: an operator may name it in the setting insecure" },
 	[CAUSE_CERTIFICATE] = { ERR_UNAVAILABLE, true, "the certificate of the registry ",

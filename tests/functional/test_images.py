@@ -196,7 +196,7 @@ def test_a_registry_that_lies(base, registry, images):
 
 @pytest.fixture(name="closed")
 def run_closed_registry(base):
-    with Registry(base / "closed", password=True) as registry:
+    with Registry(base / "closed", password=PASSWORD) as registry:
         yield registry
 
 

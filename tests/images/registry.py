@@ -16,9 +16,14 @@ START_SECONDS = 30
 
 
 class Registry:
+<<<<<<< HEAD
     def __init__(self, base, password=False, authority=None):
         """`authority`: of certs.py; then it speaks TLS, as localhost."""
         self.base, self.password, self.port, self.authority = base, password, free_port(), authority
+=======
+    def __init__(self, base, password=None):
+        self.base, self.password, self.port = base, password, free_port()
+>>>>>>> 0b9c15cb (gateway, node: seal the credentials of a private registry)
         self.base.mkdir()
         self.log_path = base / "log"
         self.process = None
@@ -30,7 +35,7 @@ class Registry:
     def __enter__(self):
         auth = ""
         if self.password:
-            made = subprocess.run(["htpasswd", "-Bbn", USER, PASSWORD], check=True, capture_output=True).stdout
+            made = subprocess.run(["htpasswd", "-Bbn", USER, self.password], check=True, capture_output=True).stdout
             (self.base / "htpasswd").write_bytes(made)
             auth = f"auth: {{htpasswd: {{realm: test, path: {self.base}/htpasswd}}}}\n"
         tls = ""
@@ -65,7 +70,7 @@ class Registry:
         request = urllib.request.Request(path if path.startswith("http") else f"{scheme}://{self.host}/v2/{path}", data,
                                          method=method)
         if self.password:
-            request.add_header("Authorization", "Basic " + base64.b64encode(f"{USER}:{PASSWORD}".encode()).decode())
+            request.add_header("Authorization", "Basic " + base64.b64encode(f"{USER}:{self.password}".encode()).decode())
         if kind:
             request.add_header("Content-Type", kind)
         trust = ssl.create_default_context(cafile=self.authority.cert) if self.authority else None

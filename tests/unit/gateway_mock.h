@@ -28,12 +28,13 @@ struct mock {
 	struct gateway_door *door;
 	struct mock_sandbox all[MOCK_SANDBOXES_MAX];
 	size_t n, asked;
-	enum err_code refuse; /* every request of node, when not 0 */
-	uint32_t retry_s;     /* with that */
-	const char *header;   /* "Name: value" of the next request; NULL: none */
-	const char *record;   /* what node has of metrics, logs and snapshots */
-	const char *seal_key; /* NULL: node has nobody to open what is sealed */
-	enum err_code untold; /* what it says to NODE_SECRET */
+	enum err_code refuse;   /* every request of node, when not 0 */
+	uint32_t retry_s;       /* with that */
+	const char *header;     /* "Name: value" of the next request; NULL: none */
+	const char *record;     /* what node has of metrics, logs and snapshots */
+	const char *seal_key;   /* NULL: node has nobody to open what is sealed */
+	const char *images_key; /* the same of registries' passwords */
+	enum err_code untold;   /* what it says to NODE_SECRET */
 	size_t n_told;
 	bool hold; /* the next request gets no answer until it is given up */
 	struct door_asked *held;
@@ -268,6 +269,7 @@ static inline void mock_one(struct mock *m, struct door_asked *a, const struct n
 
 static inline void mock_secret(struct mock *m, struct door_asked *a, const struct node_request *rq)
 {
+	const char *key = rq->flags & NODE_FOR_IMAGES ? m->images_key : m->seal_key;
 	char text[128] = "";
 
 	if (rq->verb == NODE_SECRET)
@@ -276,12 +278,12 @@ static inline void mock_secret(struct mock *m, struct door_asked *a, const struc
 		mock_refuse(a, m->untold, "the injector is not there");
 		return;
 	}
-	if (rq->verb == NODE_SEAL_KEY && !m->seal_key) {
-		mock_refuse(a, ERR_NOT_FOUND, "no injector");
+	if (rq->verb == NODE_SEAL_KEY && !key) {
+		mock_refuse(a, ERR_NOT_FOUND, "nobody opens it");
 		return;
 	}
 	if (rq->verb == NODE_SEAL_KEY)
-		snprintf(text, sizeof(text), "{\"sealKey\":\"%s\"}", m->seal_key);
+		snprintf(text, sizeof(text), "{\"sealKey\":\"%s\"}", key);
 	door_answer(a, &(struct node_reply){ 0 }, bytes_str(text), NULL, 0);
 }
 
@@ -319,6 +321,7 @@ static inline void mock_on_asked(struct door_user *u, struct door_asked *a,
 	}
 	m->last = *rq;
 	assert_true(bytes_to_str(text, m->last_text, sizeof(m->last_text)));
+	assert_true(rq->verb != NODE_SEAL_KEY || text.len == 0);
 	if (m->refuse)
 		door_answer(a,
 			    &(struct node_reply){ .code = m->refuse,
@@ -349,7 +352,7 @@ static inline void mock_on_asked(struct door_user *u, struct door_asked *a,
 		door_answer(a, &(struct node_reply){ .count = 1 }, (struct bytes){ 0 }, NULL, 0);
 	else if (rq->verb == NODE_STATUS)
 		door_answer(a, &(struct node_reply){ 0 }, BYTES_LIT("{\"sandboxes\":3}"), NULL, 0);
-	else if (node_verb_needs(rq->verb) & NODE_NEEDS_ID)
+	else if (rq->verb != NODE_BUILD_START && node_verb_needs(rq->verb) & NODE_NEEDS_ID)
 		mock_one(m, a, rq);
 	else
 		door_answer(a, &(struct node_reply){ 0 }, (struct bytes){ 0 }, NULL, 0);

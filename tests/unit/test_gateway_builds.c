@@ -32,11 +32,16 @@ static void check_all(const struct row *rows, size_t n,
 
 static int build(struct bytes body, struct buf *out, struct err *err)
 {
-	AUTO(json_decrefp) json_t *v = NULL;
+	struct build_request r;
+	int rc;
 
-	if (build_request_parse(body, "red", &v, err) < 0)
+	if (build_request_parse(body, "red", &r, err) < 0)
 		return -1;
-	return json_encode(v, out, err);
+	assert_true(r.credentials.len == 0 || r.credentials.secret);
+	rc = json_encode(r.text, out, err) | buf_add(out, BYTES_LIT(" "), err) |
+	     buf_add(out, buf_view(&r.credentials), err);
+	build_request_done(&r);
+	return rc;
 }
 
 static void builds(void **state)
@@ -53,15 +58,22 @@ static void builds(void **state)
 		  "\"startCmd\":\"s\",\"readyCmd\":\"r\",\"force\":true" },
 		{ "{\"fromImage\":\"a\",\"fromImageRegistry\":{\"type\":\"registry\","
 		  "\"username\":\"u\",\"password\":\"p\"}}",
-		  0, "\"registry\":{\"username\":\"u\",\"password\":\"p\"}" },
+		  0,
+		  "{\"fromImage\":\"a\",\"steps\":[],\"force\":false} "
+		  "{\"username\":\"u\",\"password\":\"p\"}" },
+		{ "{\"fromImage\":\"a\",\"registry\":{\"username\":\"u\"},\"sealed\":\"x\"}", 0,
+		  "{\"fromImage\":\"a\",\"steps\":[],\"force\":false} " },
+		{ "{\"fromImage\":\"a\",\"fromImageRegistry\":{\"type\":\"registry\","
+		  "\"username\":\"u\"}}",
+		  ERR_INVALID, "password is missing" },
 		{ "{}", ERR_INVALID, "one of fromImage and fromTemplate" },
 		{ "{\"fromImage\":\"a\",\"fromTemplate\":\"b\"}", ERR_INVALID, "not both" },
 		{ "{\"fromImage\":\"a b\"}", ERR_INVALID, "fromImage" },
 		{ "{\"fromImage\":\"--a\"}", ERR_INVALID, "fromImage" },
 		{ "{\"fromImage\":\"a\",\"fromImageRegistry\":{\"type\":\"aws\"}}", ERR_INVALID,
-		  "'aws' are not supported" },
+		  "kind aws are not supported" },
 		{ "{\"fromImage\":\"a\",\"fromImageRegistry\":{\"type\":\"gcp\"}}", ERR_INVALID,
-		  "'gcp' are not supported" },
+		  "kind gcp are not supported" },
 		{ "{\"fromImage\":\"a\",\"fromImageRegistry\":{\"type\":\"x\"}}", ERR_INVALID,
 		  "must be 'registry'" },
 		{ "{\"fromTemplate\":\"a\",\"fromImageRegistry\":{\"type\":\"registry\","
@@ -82,6 +94,28 @@ static void builds(void **state)
 
 	(void)state;
 	check_all(rows, COUNT(rows), build);
+}
+
+/* A parser's words quote what they stumble over. */
+static void a_refusal_quotes_nothing(void **state)
+{
+	static const char *const bodies[] = {
+		"{\"fromImage\":\"a\",\"fromImageRegistry\":{\"password\":\"hidden\" \"hidden\"}}",
+		"{\"fromImage\":\"a\",\"fromImageRegistry\":{\"password\":hidden}}",
+		"{\"fromImage\":\"a\",\"fromImageRegistry\":{\"hidden\":1,\"hidden\":2}}",
+		"{\"fromImage\":\"a\",\"fromImageRegistry\":{\"type\":\"hidden\"}}",
+		"{\"fromImage\":\"a\",\"fromImageRegistry\":\"hidden\"}",
+	};
+
+	(void)state;
+	for (size_t i = 0; i < COUNT(bodies); i++) {
+		AUTO(buf_done) struct buf out = BUF_MAX(1024);
+		struct err err = { 0 };
+
+		assert_int_equal(build(bytes_str(bodies[i]), &out, &err), -1);
+		assert_int_equal(err.code, ERR_INVALID);
+		assert_null(strstr(err.msg, "hidden"));
+	}
 }
 
 static void too_many_steps(void **state)
@@ -187,7 +221,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(builds),  cmocka_unit_test(too_many_steps),
 		cmocka_unit_test(creates), cmocka_unit_test(tags),
-		cmocka_unit_test(queries),
+		cmocka_unit_test(queries), cmocka_unit_test(a_refusal_quotes_nothing),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

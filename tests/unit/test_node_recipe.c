@@ -60,6 +60,14 @@ static void a_whole_recipe(void **state)
 	assert_true(bytes_eq(recipe_arg(&r.steps[0], 1), BYTES_LIT("root")));
 	assert_int_equal(recipe_arg(&r.steps[0], 2).len, 0);
 	assert_string_equal(r.steps[1].files, HASH);
+	assert_null(r.sealed);
+}
+
+static void credentials_come_sealed(void **state)
+{
+	(void)state;
+	read_recipe("{\"fromImage\":\"a\",\"sealed\":\"c2VhbGVk\"}");
+	assert_string_equal(r.sealed, "c2VhbGVk");
 }
 
 static const struct {
@@ -69,6 +77,11 @@ static const struct {
 	{ "{}", "one of them" },
 	{ "{\"fromImage\":\"a\",\"fromTemplate\":\"b\"}", "one of them" },
 	{ "{\"fromImage\":1}", "fromImage" },
+	{ "{\"fromImage\":\"a\",\"registry\":{\"username\":\"u\",\"password\":\"p\"}}",
+	  "not sealed" },
+	{ "{\"fromImage\":\"a\",\"sealed\":\"x\",\"registry\":{}}", "not sealed" },
+	{ "{\"fromImage\":\"a\",\"sealed\":{\"password\":\"p\"}}", "sealed must be" },
+	{ "{\"fromTemplate\":\"a\",\"sealed\":\"x\"}", "without an image" },
 	{ "{\"fromImage\":\"a\",\"steps\":[1]}", "step 1" },
 	{ "{\"fromImage\":\"a\",\"steps\":[{\"args\":[]}]}", "type" },
 	{ "{\"fromImage\":\"a\",\"steps\":[{\"type\":\"ADD\",\"args\":[\"a\"]}]}", "'ADD'" },
@@ -414,6 +427,7 @@ int main(void)
 #define TEST(f) cmocka_unit_test_setup_teardown(f, set_up, tear_down)
 	const struct CMUnitTest tests[] = {
 		TEST(a_whole_recipe),
+		TEST(credentials_come_sealed),
 		TEST(what_is_refused),
 		TEST(a_step_is_said_in_short),
 		TEST(keys_differ_where_steps_do),

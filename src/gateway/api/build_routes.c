@@ -1,4 +1,8 @@
-/* build_routes.c - builds of templates: begin, look, cancel. */
+/* build_routes.c - builds of templates: begin, look, cancel.
+ *
+ * A build with credentials for a registry begins in two steps: the key of the images daemon from
+ * node -> sealed -> the build. Node is given what is sealed, and cannot open it.
+ */
 #include "base/wipe.h"
 #include "gateway/api/answer.h"
 #include "gateway/api/api.h"
@@ -7,6 +11,10 @@
 #include "gateway/api/template_json.h"
 #include "gateway/parse/build_query.h"
 #include "gateway/parse/build_request.h"
+#include "images/protocol.h"
+#include "tls/seal.h"
+
+enum { KEY_DEPTH_MAX = 2 };
 
 /* The build that the path names: of a template of the team's, or of an operator's by itself. */
 static bool take_build(struct api_call *c, struct node_request *rq)
@@ -29,21 +37,100 @@ static void on_begun(struct api_call *c, struct node_answer *said)
 	api_answer(c, 202, NULL);
 }
 
-static void build_start(struct api_call *c)
+struct build_job { /* of a call that begins one */
+	struct api_job job;
+	struct node_request rq;
+	struct build_request want;
+};
+
+static void job_free(struct api_job *job)
 {
-	AUTO(json_decrefp) json_t *want = NULL;
-	struct node_request rq = { .verb = NODE_BUILD_START };
+	struct build_job *j = CONTAINER_OF(job, struct build_job, job);
+
+	build_request_done(&j->want);
+	free(j);
+}
+
+/* The label: what one team has sealed is of no use to another. */
+static int seal_credentials(struct api_call *c, struct build_job *j, struct bytes key,
+			    struct err *err)
+{
+	AUTO(buf_done) struct buf sealed = BUF_MAX(SEAL_TEXT_MAX + 1);
+	char label[STORE_ID_SIZE + sizeof(IMAGES_SEAL_LABEL)];
+
+	snprintf(label, sizeof(label), "%s" IMAGES_SEAL_LABEL, c->team.id);
+	loop_forget(c->g->loop);
+	if (seal(key, bytes_str(label), buf_view(&j->want.credentials), &sealed, err) < 0)
+		return -1;
+	buf_done(&j->want.credentials);
+	return json_object_set_new(j->want.text, "sealed", json_text(buf_view(&sealed))) < 0
+		       ? err_set(err, ERR_INTERNAL, 0, "no memory")
+		       : 0;
+}
+
+static void on_seal_key(struct api_call *c, struct node_answer *said)
+{
+	AUTO(json_decrefp) json_t *text = api_node_json(c, said, "key");
+	struct build_job *j;
+	struct bytes key;
+	struct err err;
+
+	if (!text)
+		return;
+	j = CONTAINER_OF(c->job, struct build_job, job);
+	if (json_want_string(text, "sealKey", &key, &err) < 0 ||
+	    seal_credentials(c, j, key, &err) < 0) {
+		err.code = ERR_INTERNAL; /* nothing of it is the client's fault */
+		api_fail_err(c, &err);
+	} else {
+		template_ask(c, &j->rq, j->want.text, on_begun);
+	}
+}
+
+static void ask_seal_key(struct api_call *c)
+{
+	struct node_request rq = { .verb = NODE_SEAL_KEY, .flags = NODE_FOR_IMAGES };
+
+	snprintf(rq.team, sizeof(rq.team), "%s", c->team.id);
+	template_ask(c, &rq, NULL, on_seal_key);
+}
+
+/* Answered already when this is NULL. The password is nowhere else afterwards. */
+static struct build_job *take_job(struct api_call *c)
+{
+	struct build_job *j = calloc(1, sizeof(*j));
 	struct err err;
 	int rc;
 
+	if (!j) {
+		api_fail(c, 503, "no memory");
+		return NULL;
+	}
+	j->job.free = job_free;
+	c->job = &j->job;
+	rc = build_request_parse(buf_view(&c->body), c->team.slug, &j->want, &err);
+	wipe(c->body.ptr, c->body.len);
+	if (rc == 0)
+		return j;
+	api_fail_err(c, &err);
+	return NULL;
+}
+
+static void build_start(struct api_call *c)
+{
+	struct node_request rq = { .verb = NODE_BUILD_START };
+	struct build_job *j;
+
 	if (!take_build(c, &rq))
 		return;
-	rc = build_request_parse(buf_view(&c->body), c->team.slug, &want, &err);
-	wipe(c->body.ptr, c->body.len);
-	if (rc < 0)
-		api_fail_err(c, &err);
+	j = take_job(c);
+	if (!j)
+		return;
+	j->rq = rq;
+	if (j->want.credentials.len > 0)
+		ask_seal_key(c);
 	else
-		template_ask(c, &rq, want, on_begun);
+		template_ask(c, &j->rq, j->want.text, on_begun);
 }
 
 /* --- look ----------------------------------------------------------------------------------- */

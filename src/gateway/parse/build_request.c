@@ -1,6 +1,8 @@
 /* build_request.c - the grammar of a build: where it begins, its steps, its commands. */
 #include "gateway/parse/build_request.h"
 
+#include "images/protocol.h"
+
 enum { DEPTH_MAX = 8 };
 
 static int no_memory(struct err *err)
@@ -38,16 +40,28 @@ static int take_credential(const json_t *from, const char *name, json_t *to, str
 static int refuse_kind(struct bytes type, struct err *err)
 {
 	if (bytes_eq(type, BYTES_LIT("aws")) || bytes_eq(type, BYTES_LIT("gcp")))
-		return err_set(err, ERR_INVALID, 0,
-			       "registry credentials of type '%.*s' are not supported by this "
-			       "server: use type 'registry', with a user name and a password",
-			       (int)type.len, (const char *)type.ptr);
+		return err_set(err, ERR_INVALID, 0, IMAGES_KIND_REFUSED,
+			       bytes_eq(type, BYTES_LIT("aws")) ? "aws" : "gcp");
 	return err_set(err, ERR_INVALID, 0, "fromImageRegistry.type must be 'registry'");
 }
 
-static int take_registry(const json_t *body, json_t *to, struct err *err)
+/* As they are sealed: images/protocol.h. */
+static int take_credentials(const json_t *from, struct buf *ret, struct err *err)
 {
-	json_t *from = NULL, *made = NULL;
+	AUTO(json_decrefp) json_t *made = json_object();
+
+	if (!made)
+		return no_memory(err);
+	if (take_credential(from, "username", made, err) < 0 ||
+	    take_credential(from, "password", made, err) < 0)
+		return -1;
+	*ret = BUF_SECRET(BUILD_CREDENTIALS_MAX);
+	return json_encode(made, ret, err);
+}
+
+static int take_registry(const json_t *body, struct build_request *ret, struct err *err)
+{
+	json_t *from = NULL;
 	struct bytes type;
 
 	if (json_may_object(body, "fromImageRegistry", &from, err) < 0)
@@ -58,14 +72,9 @@ static int take_registry(const json_t *body, json_t *to, struct err *err)
 		return -1;
 	if (!bytes_eq(type, BYTES_LIT("registry")))
 		return refuse_kind(type, err);
-	if (!json_object_get(to, "fromImage"))
+	if (!json_object_get(ret->text, "fromImage"))
 		return err_set(err, ERR_INVALID, 0, "fromImageRegistry needs fromImage");
-	made = json_object();
-	if (json_object_set_new(to, "registry", made) < 0)
-		return no_memory(err);
-	if (take_credential(from, "username", made, err) < 0)
-		return -1;
-	return take_credential(from, "password", made, err);
+	return take_credentials(from, &ret->credentials, err);
 }
 
 static bool image_ok(struct bytes image)
@@ -222,13 +231,14 @@ static int take_command(const json_t *body, const char *name, json_t *to, struct
 	return text.len > 0 ? set_text(to, name, text, err) : 0;
 }
 
-static int parse(const json_t *body, const char *slug, json_t *to, struct err *err)
+static int parse(const json_t *body, const char *slug, struct build_request *ret, struct err *err)
 {
+	json_t *to = ret->text;
 	bool force = false;
 
 	if (!json_is_object(body))
 		return err_set(err, ERR_INVALID, 0, "the body must be a JSON object");
-	if (take_beginning(body, slug, to, err) < 0 || take_registry(body, to, err) < 0 ||
+	if (take_beginning(body, slug, to, err) < 0 || take_registry(body, ret, err) < 0 ||
 	    take_steps(body, to, err) < 0 || take_command(body, "startCmd", to, err) < 0 ||
 	    take_command(body, "readyCmd", to, err) < 0 ||
 	    json_may_bool(body, "force", &force, err) < 0)
@@ -236,20 +246,29 @@ static int parse(const json_t *body, const char *slug, json_t *to, struct err *e
 	return json_object_set_new(to, "force", json_boolean(force)) < 0 ? no_memory(err) : 0;
 }
 
-int build_request_parse(struct bytes body, const char *slug, json_t **ret, struct err *err)
+int build_request_parse(struct bytes body, const char *slug, struct build_request *ret,
+			struct err *err)
 {
 	AUTO(json_decrefp) json_t *v = NULL;
 
-	*ret = NULL;
+	*ret = (struct build_request){ 0 };
 	if (json_decode(body, BUILD_REQUEST_MAX, DEPTH_MAX, &v, err) < 0) {
+		if (err->code == ERR_INVALID) /* its own words may quote the text */
+			return err_set(err, ERR_INVALID, 0, "the body is not valid JSON");
 		err->code = ERR_INVALID;
 		return -1;
 	}
-	*ret = json_object();
-	if (*ret && parse(v, slug, *ret, err) == 0)
-		return 0;
-	if (!*ret)
+	ret->text = json_object();
+	if (!ret->text)
 		return no_memory(err);
-	json_decref(TAKE(*ret));
+	if (parse(v, slug, ret, err) == 0)
+		return 0;
+	build_request_done(ret);
 	return -1;
+}
+
+void build_request_done(struct build_request *r)
+{
+	json_decref(TAKE(r->text));
+	buf_done(&r->credentials);
 }

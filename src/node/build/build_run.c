@@ -705,7 +705,7 @@ static void ask_image(struct build_run *r, int disk, const struct images_make_op
 	const struct images_make_spec spec = {
 		.team = r->build->template->row.team,
 		.reference = r->recipe.image,
-		.sealed = json_string_value(json_object_get(r->recipe.text, "sealed")),
+		.sealed = r->recipe.sealed,
 		.archive = -1,
 		.disk = disk,
 		.disk_mib = r->node->base.disk_mib,

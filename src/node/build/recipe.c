@@ -155,6 +155,23 @@ static int take_from(const json_t *text, const char *name, char *ret, size_t siz
 	return 0;
 }
 
+/* What only the images daemon can open. In clear nobody here wants to have it. */
+static int take_sealed(const json_t *text, struct recipe *ret, struct err *err)
+{
+	struct bytes sealed = { 0 };
+
+	if (json_object_get(text, "registry"))
+		return err_set(err, ERR_INVALID, 0, "credentials of a registry are not sealed");
+	if (json_may_string(text, "sealed", &sealed, err) < 0)
+		return -1;
+	if (sealed.len == 0)
+		return 0;
+	if (!ret->image[0])
+		return err_set(err, ERR_INVALID, 0, "credentials without an image");
+	ret->sealed = json_string_value(json_object_get(text, "sealed"));
+	return 0;
+}
+
 static int take_steps(const json_t *text, struct recipe *ret, struct err *err)
 {
 	json_t *steps = NULL, *step;
@@ -187,7 +204,7 @@ static int take_all(struct recipe *r, struct err *err)
 	if ((r->image[0] != '\0') == (r->parent[0] != '\0'))
 		return err_set(err, ERR_INVALID, 0,
 			       "a build begins with fromImage or with fromTemplate: one of them");
-	return take_steps(r->text, r, err);
+	return take_sealed(r->text, r, err) < 0 ? -1 : take_steps(r->text, r, err);
 }
 
 int recipe_take(json_t *text, struct recipe *ret, struct err *err)

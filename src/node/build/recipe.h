@@ -1,6 +1,7 @@
 /* recipe.h - what a build is made of, out of what a gateway passed on. Pure; fuzzed.
  *
- *	{"fromImage" or "fromTemplate", "steps":[{"type","args":[],"force","filesHash"}],
+ *	{"fromImage", "sealed" or "fromTemplate",
+ *	 "steps":[{"type","args":[],"force","filesHash"}],
  *	 "startCmd", "readyCmd", "force"}
  *
  * Members of steps that only clients need are passed over.
@@ -31,8 +32,9 @@ struct recipe_step {
 struct recipe {
 	json_t *text; /* owned: the rest borrows from it */
 	char image[RECIPE_FROM_MAX + 1], parent[RECIPE_FROM_MAX + 1]; /* one of them is empty */
-	struct bytes start, ready;                                    /* commands; or none */
-	bool force;                                                   /* of every step */
+	const char *sealed;        /* credentials for the image's registry, base64; NULL: none */
+	struct bytes start, ready; /* commands; or none */
+	bool force;                /* of every step */
 	size_t n;
 	struct recipe_step steps[RECIPE_STEPS_MAX];
 };

@@ -157,20 +157,17 @@ int images_make(struct images_client *k, struct images_make *m, const struct ima
 						    (spec->archive >= 0 ? IMAGES_ARCHIVE : 0),
 					   .disk_mib = spec->disk >= 0 ? spec->disk_mib : 0 };
 	int fds[IMAGES_FDS_MAX] = { -1 };
-	struct link_ask what = { .request = bytes_of(&rq),
-				 .fds = fds,
-				 .n_fds = 1,
-				 .deadline_ms = IMAGES_MAKE_MS };
+	struct link_ask what = {
+		.request = bytes_of(&rq), .fds = fds, .n_fds = 1, .deadline_ms = IMAGES_MAKE_MS
+	};
 
 	if (spec->disk >= 0)
 		fds[what.n_fds++] = spec->disk;
 	if (spec->archive >= 0)
 		fds[what.n_fds++] = spec->archive;
 	*m = (struct images_make){ .ops = ops };
-	fds[0] = link_exists(&k->link)
-			 ? order_file(spec, err)
-			 : err_set(err, ERR_UNAVAILABLE, 0,
-				   "this server has no images daemon: set images_socket");
+	fds[0] = link_exists(&k->link) ? order_file(spec, err)
+				       : err_set(err, ERR_UNAVAILABLE, 0, IMAGES_NONE);
 	if (fds[0] < 0) {
 		for (size_t i = 1; i < what.n_fds; i++)
 			close(fds[i]);

@@ -10,6 +10,8 @@ enum {
 	IMAGES_MAKE_MS = 30 * 60 * 1000, /* a large image over a slow line */
 };
 
+#define IMAGES_NONE "this server has no images daemon: set images_socket"
+
 struct images_client {
 	struct link link;
 	struct link_call facts;

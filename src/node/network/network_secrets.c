@@ -270,22 +270,37 @@ void secrets_ask(struct node *n, struct door_asked *a, const struct node_request
 	turn(j);
 }
 
+/* Who opens what is sealed: its key, or *err. */
+static const char *key_of(const struct node *n, bool images, struct err *err)
+{
+	const struct link *l = images ? &n->images.link : &n->injector.link;
+	const char *key = images ? n->images.seal_key : n->injector.seal_key;
+
+	if (key)
+		return key;
+	if (link_exists(l))
+		err_set(err, ERR_UNAVAILABLE, 0, "the %s is not there yet",
+			images ? "images daemon" : "injector");
+	else
+		err_set(err, ERR_UNAVAILABLE, 0, "%s",
+			images ? IMAGES_NONE : "this server runs without the injector");
+	return NULL;
+}
+
 void secrets_key_ask(struct node *n, struct door_asked *a, const struct node_request *rq,
 		     struct bytes text)
 {
 	AUTO(buf_done) struct buf out = BUF_MAX(NODE_TEXT_MAX);
 	AUTO(json_decrefp) json_t *v = NULL;
 	struct err err;
+	const char *key = key_of(n, rq->flags & NODE_FOR_IMAGES, &err);
 
-	(void)rq, (void)text;
-	if (!n->injector.seal_key) {
-		err_set(&err, ERR_UNAVAILABLE, 0,
-			link_exists(&n->injector.link) ? "the injector is not there yet"
-						       : "this server runs without the injector");
+	(void)text;
+	if (!key) {
 		door_refuse(a, &err);
 		return;
 	}
-	v = json_pack("{s:s}", "sealKey", n->injector.seal_key);
+	v = json_pack("{s:s}", "sealKey", key);
 	if (!v)
 		err_set(&err, ERR_EXHAUSTED, ENOMEM, "tell the key");
 	if (!v || json_encode(v, &out, &err) < 0)

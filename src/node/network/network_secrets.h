@@ -23,6 +23,6 @@ bool secret_change_text(const struct secret_change *c, char **text);
  * that run have a worker that knows it. Snapshots have no rules: who is made of one has those of
  * its create, and a fork those of its source. */
 verb_fn secrets_ask;
-/* NODE_SEAL_KEY */
+/* NODE_SEAL_KEY: the injector's, or that of the images daemon */
 verb_fn secrets_key_ask;
 void secrets_close(struct node *n);
