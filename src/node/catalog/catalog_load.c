@@ -6,6 +6,7 @@
 #include "base/list.h"
 #include "base/clock.h"
 #include "base/log.h"
+#include "node/build/build_disk.h"
 #include "node/catalog/catalog.h"
 #include "node/node.h"
 #include "node/recovery/adopt.h"
@@ -103,7 +104,9 @@ static int sweep_log(int dir, const char *name, void *context, struct err *err)
 	struct err why;
 
 	(void)err;
-	if (!is_known(context, name) && folder_remove(dir, name, &why) < 0)
+	if (is_known(context, name))
+		build_disk_sweep(context, name);
+	else if (folder_remove(dir, name, &why) < 0)
 		log_warn("builds/%s: %s", name, why.msg);
 	return 0;
 }
