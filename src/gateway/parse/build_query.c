@@ -5,7 +5,7 @@
 
 enum { PARAM_MAX = 64 };
 #define OFFSET_MAX    1000000000ull
-#define CURSOR_MAX_MS 253402300799999ull /* the end of the year 9999 */
+#define CURSOR_MAX_MS (UINT64_MAX / 1000000 - 1) /* in nanoseconds it still fits */
 
 static int get_number(struct bytes query, const char *name, uint64_t max, uint64_t *ret,
 		      struct err *err)

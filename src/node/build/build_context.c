@@ -25,6 +25,15 @@ void build_context_done(struct build_context *c)
 	*c = (struct build_context){ 0 };
 }
 
+/* What is kept is JSON. */
+static bool is_utf8(struct bytes text)
+{
+	AUTO(json_decrefp)
+	json_t *v = json_stringn(text.len > 0 ? (const char *)text.ptr : "", text.len);
+
+	return v;
+}
+
 /* --- changes ------------------------------------------------------------------------------ */
 
 int build_context_set_user(struct build_context *c, struct bytes user, struct err *err)
@@ -34,7 +43,8 @@ int build_context_set_user(struct build_context *c, struct bytes user, struct er
 			return err_set(err, ERR_INVALID, 0,
 				       "a user's name has a character that "
 				       "none may have");
-	if (user.len == 0 || user.ptr[0] == '-' || !bytes_to_str(user, c->user, sizeof(c->user)))
+	if (user.len == 0 || user.ptr[0] == '-' || !is_utf8(user) ||
+	    !bytes_to_str(user, c->user, sizeof(c->user)))
 		return err_set(err, ERR_INVALID, 0, "a user's name has 1 to %d characters",
 			       BUILD_USER_MAX);
 	return 0;
@@ -44,8 +54,9 @@ int build_context_set_workdir(struct build_context *c, struct bytes path, struct
 {
 	if (path.len > 0 && path.ptr[0] != '/')
 		return err_set(err, ERR_INVALID, 0, "a working directory that is not absolute");
-	if (!bytes_to_str(path, c->workdir, sizeof(c->workdir)))
-		return err_set(err, ERR_INVALID, 0, "a working directory of more than %d bytes",
+	if (!is_utf8(path) || !bytes_to_str(path, c->workdir, sizeof(c->workdir)))
+		return err_set(err, ERR_INVALID, 0,
+			       "a working directory of more than %d bytes, or not in UTF-8",
 			       BUILD_WORKDIR_MAX);
 	return 0;
 }
