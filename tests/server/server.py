@@ -45,9 +45,10 @@ TEMPLATE = "base"
 
 class Server:
     def __init__(self, vms_max=512, warden=None, egress=None, injector=None, node=None, gateway=None, internet=None,
-                 own_template=False, disk=None, tls=None):
+                 own_template=False, disk=None, tls=None, images=None):
         """`internet`: an Internet (tests/internet), in which egress lives. Without one nobody is let out.
         `injector`: its settings, {} if need be; without them there is none.
+        `images`: settings of the daemon that fetches images, {} if need be; without them there is none.
         `tls`: a domain; HTTPS is spoken for it, and `hotcell tls init` makes what is trusted for that.
         `own_template`: it is built here, whatever others have; `disk`: of another image than base's."""
         self.kernel, self.disk = kernel_path(), disk or disk_path()  # may take minutes, or fail
@@ -59,8 +60,8 @@ class Server:
         self.admin_socket = self.base / "gateway/admin.sock"
         self.domain = tls and f"{tls}:{free_port()}"  # as clients have it in E2B_DOMAIN
         self.tls_dir = self.base / "tls"
-        self.names = (("warden", *(["injector"] if injector is not None else []), "egress", "node",
-                       *(["signer"] if tls else []), "gateway"))
+        self.names = (("warden", *(["injector"] if injector is not None else []), "egress",
+                       *(["images"] if images is not None else []), "node", *(["signer"] if tls else []), "gateway"))
         self.users = {name: self.warden.uid_base + USERS_AFTER + n for n, name in enumerate(self.names)}
         self.data = self.base / "node"
         self.internet = internet
@@ -71,6 +72,8 @@ class Server:
                         "gateway": self.daemon("gateway", self.gateway_settings(), gateway)}
         if tls:
             self.daemons["signer"] = self.daemon("signer", self.signer_settings(), None)
+        if images is not None:
+            self.daemons["images"] = self.daemon("images", self.images_settings(), images)
         if injector is not None:
             self.daemons["injector"] = self.daemon("injector", self.injector_settings(), injector)
         self.team = self.key = None
@@ -116,9 +119,17 @@ class Server:
                 "user": self.users["injector"], "state_dir": self.base / "injector",
                 "extra_ca": self.internet.certificate if self.internet else ""}
 
+    def images_settings(self):
+        return {"socket": self.base / "images/images.sock", "node_uid": self.users["node"],
+                "user": self.users["images"],
+                "data_dir": self.base / "images/data", "unpack": build_dir() / "src/unpack/hotcell-unpack",
+                "agent": build_dir() / "src/agent/hotcell-agent", "reserve_mib": 0}
+
     def node_settings(self):
+        images = self.base / "images/images.sock" if "images" in self.names else ""
         injector = self.base / "injector/injector.sock" if "injector" in self.names else ""
-        return {"node_id": "a", "injector_socket": injector, "state_dir": self.warden.state, "data_dir": self.base / "node",
+        return {"node_id": "a", "injector_socket": injector, "images_socket": images,
+                "state_dir": self.warden.state, "data_dir": self.base / "node",
                 "socket": self.base / "node/node.sock", "warden_socket": self.warden.socket_path,
                 "egress_socket": self.base / "egress/egress.sock", "user": self.users["node"],
                 "gateway_uid": self.users["gateway"], "gateway_gid": self.users["gateway"],
@@ -192,6 +203,9 @@ class Server:
 
     def injector_serves(self):
         return self.listens("injector", self.base / "injector/injector.sock", socket.SOCK_SEQPACKET)
+
+    def images_serves(self):
+        return self.listens("images", self.base / "images/images.sock", socket.SOCK_SEQPACKET)
 
     def node_serves(self):
         return self.listens("node", self.base / "node/node.sock", socket.SOCK_SEQPACKET)
