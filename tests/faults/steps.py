@@ -14,7 +14,16 @@ SOURCES = pathlib.Path(__file__).resolve().parents[2] / "src"
 
 
 def steps_of(folder):
-    """The named steps of a daemon."""
+    """The named steps of a daemon, but for those of builds."""
+    return [name for name in every_step_of(folder) if not name.startswith("build.")]
+
+
+def build_steps():
+    """Those of builds, which test_build_deaths.py leads node to."""
+    return [name for name in every_step_of("node") if name.startswith("build.")]
+
+
+def every_step_of(folder):
     found = {name for path in (SOURCES / folder).rglob("*.c")
              for call in re.findall(r'\bstep\(([^;]*"[^;]*)\);', path.read_text())
              for name in re.findall(r'"([\w.]+)"', call)}

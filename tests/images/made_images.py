@@ -31,7 +31,7 @@ def tar_of(files):
 
 class Image:
     def __init__(self, layers, env=(), compress=True, architecture="amd64", user="", workdir="", cmd=None, entrypoint=None):
-        self.tars = [tar_of(files) for files in layers]
+        self.tars = [tar_of(files) if isinstance(files, dict) else files for files in layers]  # or a whole tar
         self.blobs = [gzip.compress(data, 1, mtime=0) if compress else data for data in self.tars]
         config = {"Env": list(env), "User": user, "WorkingDir": workdir, "Cmd": cmd, "Entrypoint": entrypoint}
         self.config = json.dumps({"architecture": architecture, "os": "linux", "config": config,

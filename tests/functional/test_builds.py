@@ -1,0 +1,274 @@
+"""test_builds.py - templates are built, by the published packages, against a whole server with real VMs.
+
+Builds are few, and each shows many things: one takes as long as a boot. Images come from a registry on loopback that
+has the base image's own root under a name that people use.
+"""
+
+import json
+import os
+import re
+import subprocess
+import time
+
+import pytest
+
+from engine import artefact
+from made_images import Image
+from registry import Registry
+from sdk_builds import SdkClient
+from server import Server, wait_for
+from warden import build_dir
+
+SECONDS = 300  # a build, emulated, on a busy machine
+FOO = 'bar $(id) `id` "x"'  # no part of it is run
+FIRST = ["run_cmd", "echo hello > /tmp/a; echo said; echo oops >&2"]
+JS_BUILD = """
+import { Template } from MODULE
+const template = Template().fromTemplate('base').runCmd('echo both > both').setEnvs({ A: 'of js' })
+const log = []
+const onBuildLogs = (line) => log.push(line.message)
+const built = await Template.build(template, 'of-js', { cpuCount: 1, memoryMB: 256, onBuildLogs })
+console.log(JSON.stringify({ name: built.name, log }))
+"""
+
+
+@pytest.fixture(scope="module")
+def sdks():
+    return artefact("sdks")
+
+
+@pytest.fixture(scope="module")
+def registry(tmp_path_factory):
+    with Registry(tmp_path_factory.mktemp("registry") / "of") as r:
+        yield r
+
+
+@pytest.fixture(scope="module")
+def server(registry):
+    with Server(images={"default_registry": registry.host, "insecure": registry.host}) as s:
+        s.other_team, s.other_key = s.new_team("other")
+        yield s
+
+
+@pytest.fixture(scope="module")
+def sdk(server, sdks):
+    with SdkClient(server, sdks) as client:
+        yield client
+
+
+@pytest.fixture(scope="module")
+def other(server, sdks):
+    with SdkClient(server, sdks, server.other_key) as client:
+        yield client
+
+
+@pytest.fixture(scope="module")
+def context(tmp_path_factory):
+    """What is copied into templates."""
+    top = tmp_path_factory.mktemp("context")
+    (top / "folder/sub").mkdir(parents=True)
+    (top / "folder/text").write_text("a text\n")
+    (top / "folder/link").symlink_to("text")
+    (top / "folder/nowhere").symlink_to("1234")
+    (top / "folder/sub/deep").write_text("deep\n")
+    (top / "run.sh").write_text("#!/bin/sh\necho ran\n")
+    (top / "run.sh").chmod(0o755)
+    for name in ("one.txt", "two.txt", "three.md"):
+        (top / name).write_text(name)
+    return top
+
+
+def hotcell(server, *words):
+    return subprocess.run([build_dir() / "src/cli/hotcell", "--socket", server.admin_socket, *words],
+                          capture_output=True, text=True, timeout=60)
+
+
+def template_id(server, name):
+    return next(t["templateID"] for t in server.must("GET", "/templates") if name in t["aliases"])
+
+
+def snapshots(server):
+    return {s["snapshotID"]: s["kind"] for s in server.admin("GET", "/admin/snapshots").json}
+
+
+def recipe(last):
+    return [["from_template", "base"], FIRST, ["set_envs", {"FOO": FOO, "BAR": "${FOO}!"}],
+            ["set_workdir", "/app/in"], ["copy", "folder", "folder"],
+            ["copy", "run.sh", "/opt/own/", {"user": "root", "mode": 0o700}],
+            ["copy", "*.txt", "texts", {"user": "nobody:nogroup"}], ["set_user", "builder"], ["run_cmd", last],
+            ["set_start_cmd", 'echo begun; echo "$BAR" > /tmp/started; exec sleep 4321', "test -s /tmp/started"]]
+
+
+@pytest.fixture(scope="module")
+def built(sdk, context):
+    made = sdk.build(recipe("whoami > /tmp/who; pwd; id -un"), "mine", context=context)
+    assert made.error is None, (made.error, made.log)
+    return made
+
+
+def test_steps_run_in_order_and_say_so(built):
+    assert (built.ran(), built.found()) == ([1, 2, 3, 4, 5, 6, 7, 8], [])
+    assert built.texts("[1] [stdout]: said") and built.texts("[1] [stderr]: oops")
+    assert built.texts("[8] [stdout]: /app/in") and built.texts("[8] [stdout]: builder")
+    assert built.texts("[finalize] [stdout]: begun"), built.log
+
+
+def test_a_sandbox_is_what_was_built(server, sdk, built):
+    said = sdk.run("mine", "pwd; id -un; echo \"$FOO\"; echo \"$BAR\"; cat /tmp/who /tmp/started /tmp/a; nproc; "
+                   "pgrep -u builder -x sleep -a; awk '/MemTotal/ {print int($2 / 1024)}' /proc/meminfo")
+    at, user, foo, bar, who, started, a, cpus, start, memory = said.splitlines()
+    assert (at, user, who, a, cpus) == ("/app/in", "builder", "builder", "hello", "1")
+    assert foo == FOO and bar == started == foo + "!"
+    assert start.endswith("sleep 4321") and 150 < int(memory) < 256
+    listed = next(t for t in server.must("GET", "/templates") if "mine" in t["aliases"])
+    assert (listed["cpuCount"], listed["memoryMB"], listed["buildStatus"]) == (1, 256, "ready"), listed
+
+
+def test_files_arrive_as_they_were_packed(sdk, built):
+    said = sdk.run("mine", "cat folder/link folder/sub/deep; readlink folder/link folder/nowhere; ls texts; "
+                   "stat -c '%U:%G %a' texts/one.txt folder/text; stat -c '%U:%G %a' /opt/own/run.sh; ls /opt")
+    assert said.splitlines() == ["a text", "deep", "text", "1234", "one.txt", "two.txt", "nobody:nogroup 644",
+                                 "user:user 644", "root:root 700", "own"], said
+
+
+def test_only_what_follows_a_change_runs(sdk, built, context):
+    begun = time.monotonic()
+    second = sdk.build(recipe("echo changed > /tmp/who"), "mine", context=context, tags=["v2"])
+    print(f"one changed step of eight: {time.monotonic() - begun:.1f} s")
+    assert second.error is None, second.error
+    assert (second.found(), second.ran()) == ([1, 2, 3, 4, 5, 6, 7], [8])
+    assert second.texts("Skipping upload"), "files that are there are not sent again"
+    assert sdk.run("mine:v2", "cat /tmp/who; pwd; echo \"$FOO\"").splitlines() == ["changed", "/app/in", FOO]
+
+
+def test_tags_and_aliases(sdk, other, built):
+    assert {t["tag"] for t in sdk.ask("get_tags", "mine").value} == {"default", "v2"}
+    assert sdk.ask("assign_tags", "mine:v2", ["stable", "live"]).value["tags"] == ["stable", "live"]
+    assert sdk.ask("remove_tags", "mine", "live").error is None
+    tags = {t["tag"]: t["build_id"] for t in sdk.ask("get_tags", "mine").value}
+    assert set(tags) == {"default", "v2", "stable"} and tags["stable"] == tags["v2"]
+    assert sdk.ask("alias_exists", "mine").value is True and sdk.ask("alias_exists", "none-such").value is False
+    for refused in (sdk.ask("assign_tags", "mine:never", "x"), other.ask("assign_tags", "mine:v2", "x"),
+                    other.ask("get_tags", "mine")):
+        print(refused.kind, refused.error)
+        assert "404" in refused.error or "not found" in refused.error.lower(), refused.error
+
+
+@pytest.mark.parametrize("steps,number,words", [
+    ([["run_cmd", "echo so far; exit 3"]], 1, "failed to run command 'echo so far; exit 3': exit status 3"),
+    ([["run_cmd", "whoami", {"user": "root123"}]], 1,
+     "failed to run command 'whoami': command failed: unauthenticated: invalid username: 'root123'"),
+    ([FIRST, ["run_cmd", "kill -9 $$"]], 2, "failed to run command 'kill -9 $$': signal: killed"),
+    ([["set_workdir", "/etc/passwd/x"]], 1, "WORKDIR /etc/passwd/x failed: exit status 1"),
+], ids=["status", "user", "signal", "workdir"])
+def test_a_step_that_fails_says_which_and_why(server, sdk, built, steps, number, words):
+    for _ in range(2 if number == 1 and "exit 3" in words else 1):  # and is not found the second time
+        failed = sdk.build([["from_template", "base"], *steps], "failing")
+        assert failed.kind == "BuildException" and words in failed.error, (failed.kind, failed.error)
+        assert failed.ran()[-1:] == [number] and number not in failed.found()
+    status = server.must("GET", "/templates/" + template_id(server, "failing"))["builds"]
+    assert {b["status"] for b in status} == {"error"}
+
+
+def test_from_a_step_that_is_forced_on_all_run(sdk, built):
+    """The first is found, the second was run before and is not looked for, nor what follows."""
+    steps = [["from_template", "base"], FIRST, ["run_cmd", "true"], ["run_cmd", "exit 5"]]
+    assert sdk.build(steps, "failing").ran() == [2, 3]
+    assert sdk.build(steps, "failing").found() == [1, 2]
+    forced = sdk.build([*steps[:2], ["skip_cache"], *steps[2:]], "failing")
+    assert (forced.found(), forced.ran()) == ([1], [2, 3])
+
+
+def test_a_build_without_cache_runs_all_and_ends_when_cancelled(server, sdk, built):
+    before = snapshots(server)
+    sdk.begin([["from_template", "base"], FIRST, ["run_cmd", "echo waits; sleep 1000"]], "cancelled", skip_cache=True)
+    wait_for(lambda: any("waits" in text for _, text in list(sdk.lines) if "stdout" in text), "the step runs", SECONDS)
+    of = server.must("GET", "/templates/" + template_id(server, "cancelled"))["builds"][0]["buildID"]
+    done = hotcell(server, "templates", "cancel", of)
+    assert done.returncode == 0, done.stderr
+    ended = sdk.wait()
+    assert ended.kind == "BuildException" and "cancel" in ended.error, ended.error
+    assert (ended.found(), ended.ran()) == ([], [1, 2])
+    assert server.leaks() == []  # its VM is no sandbox of any list
+    assert "cancel" in hotcell(server, "templates", "logs", of).stdout
+    assert [kind for id, kind in snapshots(server).items() if id not in before] in ([], ["step"]), "what was done alone"
+
+
+def test_two_builds_of_the_same_steps_at_once(server, sdk, sdks, built):
+    steps = [["from_template", "base"], ["run_cmd", "echo both > both"], ["set_envs", {"A": "b"}]]
+    with SdkClient(server, sdks) as second:
+        sdk.begin(steps, "left")
+        second.begin(steps, "right")
+        ended = [sdk.wait(), second.wait()]
+    assert [e.error for e in ended] == [None, None], [e.log for e in ended]
+    for name in ("left", "right"):
+        assert sdk.run(name, "cat both; echo $A").split() == ["both", "b"]
+
+
+def test_what_is_anothers_does_not_exist_unless_it_is_public(server, sdk, other, built):
+    mine = template_id(server, "mine")
+    slug = next(t["slug"] for t in server.admin("GET", "/admin/teams").json if t["teamID"] == server.team)
+    peek = [["from_template", f"{slug}/mine"], ["run_cmd", "cat /tmp/a; exit 7"]]
+    for name in (mine, f"{slug}/mine", "mine"):
+        assert server.api("POST", "/sandboxes", {"templateID": name}, key=server.other_key).status == 404, name
+    refused = other.build(peek, "theirs")
+    assert "404" in refused.error or "not found" in refused.error, (refused.kind, refused.error)
+    assert server.api("PATCH", f"/templates/{mine}", {"public": True}).status == 200
+    assert other.run(f"{slug}/mine", "cat /tmp/a; id -un").split() == ["hello", "builder"]
+    used = other.build(peek, "theirs")
+    assert "exit status 7" in used.error and used.texts("[1] [stdout]: hello"), used.error
+    for method, body in (("DELETE", None), ("PATCH", {"public": False})):
+        assert server.api(method, f"/templates/{mine}", body, key=server.other_key).status in (403, 404)
+    assert server.api("PATCH", f"/templates/{mine}", {"public": False}).status == 200
+    assert server.api("POST", "/sandboxes", {"templateID": mine}, key=server.other_key).status == 404
+
+
+DOCKERFILE = """FROM debian:stable
+ENV COLOUR=green
+WORKDIR /srv
+COPY run.sh bin/
+RUN bin/run.sh > ran && echo "$OF_IMAGE" >> ran
+CMD sleep 5432
+"""
+
+
+def test_a_dockerfile_and_an_image_of_a_registry(registry, sdk, context, built):
+    root = artefact("rootfs").read_bytes()
+    registry.push("library/debian", "stable", Image([root], env=["OF_IMAGE=yes"], compress=False))
+    del root
+    made = sdk.build([["from_dockerfile", DOCKERFILE]], "of-image", context=context)
+    assert made.error is None, (made.error, made.log)
+    assert made.texts("[base] FROM debian:stable") and made.texts("Booting the image")
+    said = sdk.run("of-image", "cat /srv/ran; echo $COLOUR $OF_IMAGE; pgrep -x sleep -a | cut -d' ' -f2-; pwd")
+    assert said.splitlines() == ["ran", "yes", "green yes", "sleep 5432", "/srv"], said
+    again = sdk.build([["from_image", "debian:stable"], ["run_cmd", "echo $OF_IMAGE; exit 9"]], "failing")
+    assert "exit status 9" in again.error and again.texts("[1] [stdout]: yes")
+    assert not again.texts("Booting the image"), "what was booted once is found again"
+    missing = sdk.build([["from_image", "debian:none-such"], ["run_cmd", "true"]], "failing")
+    assert missing.kind == "BuildException" and "debian:none-such" in missing.error, missing.error
+
+
+def test_the_other_language(server, sdks, sdk, built, tmp_path):
+    modules = sdks / "newest/js/node_modules"
+    own = modules / ".bin/node"
+    script = tmp_path / "build.mjs"
+    script.write_text(JS_BUILD.replace("MODULE", json.dumps(str(modules / "e2b/dist/index.mjs"))))
+    done = subprocess.run([own if own.exists() else "node", script], capture_output=True, text=True, timeout=SECONDS,
+                          env={**sdk.env, "PATH": os.environ["PATH"]})
+    assert done.returncode == 0, done.stderr
+    said = json.loads(done.stdout.splitlines()[-1])
+    assert said["name"] == "of-js" and sum("[builder " in line for line in said["log"]) == 2
+    assert sdk.run("of-js", "cat both; echo $A").splitlines() == ["both", "of js"]
+
+
+def test_nothing_is_left(server, sdk, built):
+    assert server.ids() == set()
+    assert server.leaks() == []
+    for template in server.must("GET", "/templates"):
+        if template["aliases"] != ["base"]:
+            assert server.api("DELETE", f"/templates/{template['templateID']}").status == 204
+    kinds = wait_for(lambda: (k := set(snapshots(server).values())) <= {"step"} and k,
+                     "builds of templates that are gone are gone", 30)
+    print("kept:", kinds)
+    assert not list((server.base / "node/builds").glob("*/disk"))
+    assert not any(re.fullmatch(r"\.new.*", p.name) for p in (server.base / "node/uploads").rglob("*"))
