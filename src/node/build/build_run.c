@@ -760,13 +760,27 @@ static void begin_from_image(struct build_run *r)
 	ask_image(r, -1, &ops);
 }
 
+/* What a build begins with, and the size of its disk, are known when the host's own template is. */
+static bool is_too_early(struct build_run *r)
+{
+	const struct base_template *base = &r->node->base;
+
+	if (base->state == BASE_FAILED)
+		fail_err(r, "template " BASE_ALIAS, &base->why);
+	else if (base->state != BASE_READY)
+		timer_start(&r->again, BUILD_BASE_AGAIN_MS);
+	return base->state != BASE_READY;
+}
+
 static void begin(struct timer *t)
 {
 	struct build_run *r = CONTAINER_OF(t, struct build_run, again);
 	struct err err;
 
-	timer_init(&r->again, r->node->loop, on_again);
 	snprintf(r->name, sizeof(r->name), "base");
+	if (is_too_early(r))
+		return;
+	timer_init(&r->again, r->node->loop, on_again);
 	r->script = BUF_MAX(STEP_SCRIPT_MAX);
 	if (build_context_init(&r->context, &err) < 0 ||
 	    recipe_take(r->build->spec, &r->recipe, &err) < 0)

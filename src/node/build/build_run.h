@@ -27,6 +27,7 @@ enum {
 	BUILD_STEP_MS = 55 * 60 * 1000,      /* one command */
 	BUILD_READY_ALL_MS = 10 * 60 * 1000, /* until a ready command works */
 	BUILD_READY_AGAIN_MS = 2 * 1000,
+	BUILD_BASE_AGAIN_MS = 100,    /* after a look whether the host's template is there */
 	BUILD_STEP_KEEP = 256 * 1024, /* bytes kept of what a script prints */
 	BUILD_NAME_MAX = 16,          /* "base", "finalize", a step's number */
 };
