@@ -170,6 +170,12 @@ def test_a_step_that_fails_says_which_and_why(server, sdk, built, steps, number,
     assert {b["status"] for b in status} == {"error"}
 
 
+def test_a_start_command_that_fails(sdk, built):
+    failed = sdk.build([["from_template", "base"], FIRST, ["set_start_cmd", "echo begins; exit 4", "false"]], "failing")
+    assert failed.kind == "BuildException" and failed.error == "error running start command: exit status 4", failed.error
+    assert failed.found() == [1] and failed.texts("[finalize] [stdout]: begins")
+
+
 def test_from_a_step_that_is_forced_on_all_run(sdk, built):
     """The first is found, the second was run before and is not looked for, nor what follows."""
     steps = [["from_template", "base"], FIRST, ["run_cmd", "true"], ["run_cmd", "exit 5"]]
@@ -264,6 +270,9 @@ def test_the_other_language(server, sdks, sdk, built, tmp_path):
 def test_nothing_is_left(server, sdk, built):
     assert server.ids() == set()
     assert server.leaks() == []
+    said = hotcell(server, "doctor", "--leaks", "--state", server.warden.state, "--data", server.data, "--cgroup",
+                   server.warden.cgroup, "--uid-base", str(server.warden.uid_base), "--uids", str(server.warden.uids))
+    assert said.returncode == 0, said.stdout + said.stderr
     for template in server.must("GET", "/templates"):
         if template["aliases"] != ["base"]:
             assert server.api("DELETE", f"/templates/{template['templateID']}").status == 204
