@@ -273,7 +273,7 @@ def test_a_mirror_is_asked_first(base, registry):
 
 def test_a_certificate_of_the_companys_own(base):
     authority = certs.Authority(base)
-    with Registry(base / "registry", password=True, authority=authority) as registry:
+    with Registry(base / "registry", password=PASSWORD, authority=authority) as registry:
         name = registry.push("x", "1", Image([BASE]))
         with LoneImages(base) as images:
             why = refused(images, name, credentials=(USER, PASSWORD))

@@ -3,6 +3,7 @@
 A real gateway, node, images daemon, skopeo and registry; no VM: a build ends soon after its image was found.
 """
 
+import contextlib
 import json
 import pathlib
 import secrets
@@ -14,6 +15,7 @@ from lone_images import UID as IMAGES_UID
 from lone_node import NODE_UID
 from lone_pair import LonePair
 from made_images import Image
+from node_client import NodeError, value
 from registry import USER, Registry
 from search import Needles
 from warden import is_sanitized, wait_for
@@ -27,6 +29,15 @@ class Place:
         self.base, self.registry, self.images, self.pair = base, registry, images, pair
         self.image = Image([{"etc/os-release": b"ID=test\n"}])
         self.name = registry.push("team/app", "1", self.image)
+
+    def restart_node(self):
+        self.pair.restart_node(images_socket=self.images.socket)
+        wait_for(self.knows_the_key, "node knows whom to seal for", PATIENCE, 0.02)
+
+    def knows_the_key(self):
+        with contextlib.suppress(NodeError):
+            return self.pair.node.client.call("SEAL_KEY", flags=value("NODE_FOR_IMAGES")).text["sealKey"]
+        return None
 
     def begin(self, password=None, **more):
         """A template of its own each time, so that nothing is found again."""
@@ -53,8 +64,9 @@ def place():
         base = pathlib.Path(made)
         with Registry(base / "registry", password=PASSWORD) as registry, \
                 LoneImages(base, insecure=registry.host, node_uid=NODE_UID) as images:
-            pair.restart_node(images_socket=images.socket)
-            yield Place(base, registry, images, pair)
+            place = Place(base, registry, images, pair)
+            place.restart_node()
+            yield place
 
 
 def resolved(place, lines):
@@ -108,7 +120,7 @@ def test_without_an_images_daemon_the_refusal_says_so(place):
         assert said.status == 503 and said.json["message"] == "this server has no images daemon: set images_socket"
         assert place.look(made)["status"] == "waiting", "it can be asked for again"
     finally:
-        place.pair.restart_node(images_socket=place.images.socket)
+        place.restart_node()
 
 
 def test_in_clear_node_does_not_take_it(place):

@@ -16,14 +16,9 @@ START_SECONDS = 30
 
 
 class Registry:
-<<<<<<< HEAD
-    def __init__(self, base, password=False, authority=None):
+    def __init__(self, base, password=None, authority=None):
         """`authority`: of certs.py; then it speaks TLS, as localhost."""
         self.base, self.password, self.port, self.authority = base, password, free_port(), authority
-=======
-    def __init__(self, base, password=None):
-        self.base, self.password, self.port = base, password, free_port()
->>>>>>> 0b9c15cb (gateway, node: seal the credentials of a private registry)
         self.base.mkdir()
         self.log_path = base / "log"
         self.process = None
