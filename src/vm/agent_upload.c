@@ -1,6 +1,6 @@
 /* agent_upload.c - see agent_upload.h.
  *
- * #syscalls: socketpair pread64 write
+ * #syscalls: socketpair pread64 sendto shutdown
  */
 #include "vm/agent_upload.h"
 

@@ -6,6 +6,7 @@
 #include <stdarg.h>
 #include <stdlib.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include "base/log.h"
 #include "node/build/build_disk.h"
@@ -55,6 +56,25 @@ static void say_output(struct build_run *r, enum agent_output which, struct byte
 		output_lines_add(&r->said, piece, on_said_line, r);
 }
 
+/* A process that never stops talking has no more of node's time than others. */
+static void on_calm(struct timer *t)
+{
+	struct build_run *r = CONTAINER_OF(t, struct build_run, calm);
+
+	r->heard = 0;
+	agent_exec_pause(&r->exec, false);
+	agent_exec_pause(&r->start, false);
+}
+
+static void hear(struct build_run *r, struct agent_exec *e, size_t n)
+{
+	r->heard += n;
+	if (r->heard < BUILD_HEAR_MAX)
+		return;
+	agent_exec_pause(e, true);
+	timer_start(&r->calm, BUILD_HEAR_MS);
+}
+
 static void say_rest(struct build_run *r)
 {
 	output_lines_end(&r->out, on_out_line, r);
@@ -73,6 +93,7 @@ static void stop(struct build_run *r)
 {
 	timer_stop(&r->deadline);
 	timer_stop(&r->again);
+	timer_stop(&r->calm);
 	images_make_cancel(&r->image);
 	ground_want_cancel(&r->ground_want);
 	auto_close(&r->disk);
@@ -220,6 +241,7 @@ static void on_exec_output(struct agent_exec *e, enum agent_output which, struct
 
 	if (r->logged)
 		say_output(r, which, piece);
+	hear(r, e, piece.len);
 }
 
 static void on_exec(struct agent_exec *e, const struct agent_exec_result *ret,
@@ -332,7 +354,10 @@ static void on_again(struct timer *t)
 
 static void on_start_output(struct agent_exec *e, enum agent_output which, struct bytes piece)
 {
-	say_output(CONTAINER_OF(e, struct build_run, start), which, piece);
+	struct build_run *r = CONTAINER_OF(e, struct build_run, start);
+
+	say_output(r, which, piece);
+	hear(r, e, piece.len);
 }
 
 /* It may end by itself, and well: a start command that leaves a daemon behind. */
@@ -525,26 +550,38 @@ static void on_uploaded(struct agent_upload *u, const struct err *err)
 		exec_step(r);
 }
 
+static int open_upload(struct build_run *r, struct agent_upload_spec *spec, struct err *err)
+{
+	struct stat st;
+
+	spec->file = uploads_open(r->node, r->build->template->row.team, current(r)->files, err);
+	if (spec->file < 0)
+		return -1;
+	if (fstat(spec->file, &st) < 0) {
+		close(spec->file);
+		return err_set(err, ERR_INTERNAL, errno, "look at what was uploaded");
+	}
+	spec->bytes = (uint64_t)st.st_size;
+	return 0;
+}
+
 static void on_upload_dialled(struct builder_dial *d, struct stream *s, const struct err *failed)
 {
 	struct build_run *r = CONTAINER_OF(d, struct build_run, dial);
 	struct agent_upload_spec spec = { .path = BYTES_LIT(STEP_COPY_ARCHIVE),
 					  .user = BYTES_LIT("root"),
 					  .deadline_ms = BUILD_STEP_MS };
-	struct stat st;
 	struct err err;
 
 	if (!s) {
 		fail_err(r, "the sandbox of the build does not answer", failed);
 		return;
 	}
-	spec.file = uploads_open(r->node, r->build->template->row.team, current(r)->files, &err);
-	if (spec.file < 0 || fstat(spec.file, &st) < 0) {
+	if (open_upload(r, &spec, &err) < 0) {
 		stream_abort(s);
 		fail_step(r, NULL, &err);
 		return;
 	}
-	spec.bytes = (uint64_t)st.st_size;
 	if (agent_upload_start(&r->upload, s, &spec, on_uploaded, &err) < 0)
 		fail_step(r, NULL, &err);
 }
@@ -794,6 +831,7 @@ static void begin(struct timer *t)
 void build_run_begin(struct build_run *r)
 {
 	r->disk = -1;
+	timer_init(&r->calm, r->node->loop, on_calm);
 	timer_init(&r->deadline, r->node->loop, on_deadline);
 	timer_init(&r->again, r->node->loop, begin);
 	timer_start(&r->deadline, BUILD_RUN_MS);

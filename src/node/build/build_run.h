@@ -28,6 +28,8 @@ enum {
 	BUILD_READY_ALL_MS = 10 * 60 * 1000, /* until a ready command works */
 	BUILD_READY_AGAIN_MS = 2 * 1000,
 	BUILD_BASE_AGAIN_MS = 100,    /* after a look whether the host's template is there */
+	BUILD_HEAR_MAX = 256 * 1024,  /* bytes of output in a while */
+	BUILD_HEAR_MS = 50,           /* such a while: then more is read */
 	BUILD_STEP_KEEP = 256 * 1024, /* bytes kept of what a script prints */
 	BUILD_NAME_MAX = 16,          /* "base", "finalize", a step's number */
 };
@@ -64,7 +66,8 @@ struct build_run {
 	build_run_next_fn *on_run;
 	bool is_start; /* the dialled stream is for the start command */
 	uint64_t ready_until_ms;
-	struct timer deadline, again;
+	size_t heard; /* bytes, since it was last calm */
+	struct timer deadline, again, calm;
 	void (*on_over)(struct build_run *r); /* the last call: it may be freed */
 	struct build_run *list_next, **list_prev;
 };
