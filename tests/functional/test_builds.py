@@ -5,7 +5,6 @@ has the base image's own root under a name that people use.
 """
 
 import json
-import os
 import re
 import subprocess
 import time
@@ -21,7 +20,7 @@ from warden import build_dir
 
 SECONDS = 300  # a build, emulated, on a busy machine
 FOO = 'bar $(id) `id` "x"'  # no part of it is run
-FIRST = ["run_cmd", "echo hello > /tmp/a; echo said; echo oops >&2"]
+FIRST = ["run_cmd", "echo hello > /tmp/a; date +%s.%N > /tmp/when; echo said; echo oops >&2"]
 JS_BUILD = """
 import { Template } from MODULE
 const template = Template().fromTemplate('base').runCmd('echo both > both').setEnvs({ A: 'of js' })
@@ -138,7 +137,9 @@ def test_only_what_follows_a_change_runs(sdk, built, context):
     assert second.error is None, second.error
     assert (second.found(), second.ran()) == ([1, 2, 3, 4, 5, 6, 7], [8])
     assert second.texts("Skipping upload"), "files that are there are not sent again"
-    assert sdk.run("mine:v2", "cat /tmp/who; pwd; echo \"$FOO\"").splitlines() == ["changed", "/app/in", FOO]
+    when, *rest = sdk.run("mine:v2", 'cat /tmp/when /tmp/who; pwd; echo "$FOO"').splitlines()
+    assert rest == ["changed", "/app/in", FOO]
+    assert sdk.run("mine:default", "cat /tmp/when /tmp/who").split() == [when, "builder"], "the first step ran once"
 
 
 def test_tags_and_aliases(sdk, other, built):
@@ -172,7 +173,7 @@ def test_a_step_that_fails_says_which_and_why(server, sdk, built, steps, number,
 
 def test_a_start_command_that_fails(sdk, built):
     failed = sdk.build([["from_template", "base"], FIRST, ["set_start_cmd", "echo begins; exit 4", "false"]], "failing")
-    assert failed.kind == "BuildException" and failed.error == "error running start command: exit status 4", failed.error
+    assert (failed.kind, failed.error) == ("BuildException", "error running start command: exit status 4")
     assert failed.found() == [1] and failed.texts("[finalize] [stdout]: begins")
 
 
@@ -234,7 +235,6 @@ ENV COLOUR=green
 WORKDIR /srv
 COPY run.sh bin/
 RUN bin/run.sh > ran && echo "$OF_IMAGE" >> ran
-CMD sleep 5432
 """
 
 
@@ -242,7 +242,8 @@ def test_a_dockerfile_and_an_image_of_a_registry(registry, sdk, context, built):
     root = artefact("rootfs").read_bytes()
     registry.push("library/debian", "stable", Image([root], env=["OF_IMAGE=yes"], compress=False))
     del root
-    made = sdk.build([["from_dockerfile", DOCKERFILE]], "of-image", context=context)
+    started = ["set_start_cmd", "exec sleep 5432", "pgrep -x sleep"]
+    made = sdk.build([["from_dockerfile", DOCKERFILE], started], "of-image", context=context)
     assert made.error is None, (made.error, made.log)
     assert made.texts("[base] FROM debian:stable") and made.texts("Booting the image")
     said = sdk.run("of-image", "cat /srv/ran; echo $COLOUR $OF_IMAGE; pgrep -x sleep -a | cut -d' ' -f2-; pwd")
@@ -254,17 +255,45 @@ def test_a_dockerfile_and_an_image_of_a_registry(registry, sdk, context, built):
     assert missing.kind == "BuildException" and "debian:none-such" in missing.error, missing.error
 
 
+def node_of(modules):
+    """The Node.js that is new enough for these packages."""
+    own = modules / ".bin/node"
+    return own if own.exists() else "node"
+
+
 def test_the_other_language(server, sdks, sdk, built, tmp_path):
     modules = sdks / "newest/js/node_modules"
-    own = modules / ".bin/node"
     script = tmp_path / "build.mjs"
     script.write_text(JS_BUILD.replace("MODULE", json.dumps(str(modules / "e2b/dist/index.mjs"))))
-    done = subprocess.run([own if own.exists() else "node", script], capture_output=True, text=True, timeout=SECONDS,
-                          env={**sdk.env, "PATH": os.environ["PATH"]})
+    done = subprocess.run([node_of(modules), script], capture_output=True, text=True, timeout=SECONDS, env=sdk.env)
     assert done.returncode == 0, done.stderr
     said = json.loads(done.stdout.splitlines()[-1])
     assert said["name"] == "of-js" and sum("[builder " in line for line in said["log"]) == 2
     assert sdk.run("of-js", "cat both; echo $A").splitlines() == ["both", "of js"]
+
+
+def test_the_published_cli(sdks, sdk, context, built, tmp_path):
+    """After the image of the registry is there."""
+    modules = sdks / "cli/node_modules"
+
+    def e2b(*words):
+        done = subprocess.run([node_of(modules), modules / ".bin/e2b", "template", *words], capture_output=True,
+                              text=True, timeout=SECONDS, stdin=subprocess.DEVNULL,
+                              env={**sdk.env, "HOME": str(tmp_path), "NO_UPDATE_NOTIFIER": "1"})
+        assert done.returncode == 0, done.stdout + done.stderr
+        return done.stdout
+
+    def listed():
+        return [name for t in json.loads(e2b("list", "--format", "json")) for name in t["aliases"]]
+
+    (context / "e2b.Dockerfile").write_text(DOCKERFILE)
+    said = e2b("create", "of-cli", "--path", str(context), "--cpu-count", "1", "--memory-mb", "256",
+               "--cmd", "exec sleep 7654", "--ready-cmd", "pgrep -x sleep")
+    assert "CACHED [builder" in said, said
+    assert sdk.run("of-cli", "cat /srv/ran; pgrep -x sleep -a | cut -d' ' -f2-").splitlines()[-1] == "sleep 7654"
+    assert {"of-cli", "mine"} <= set(listed())
+    e2b("delete", "of-cli", "--yes")
+    assert "of-cli" not in listed()
 
 
 def test_nothing_is_left(server, sdk, built):
