@@ -31,7 +31,7 @@ static enum err_code open_told(const struct mock *m, const struct opener *o, con
 	AUTO(json_decrefp) json_t *text = NULL;
 	char label[IMAGES_TEAM_MAX + sizeof(IMAGES_SEAL_LABEL)];
 	struct err err = { 0 };
-	struct bytes sealed;
+	struct bytes sealed = { 0 };
 
 	snprintf(label, sizeof(label), "%s" IMAGES_SEAL_LABEL, team);
 	assert_int_equal(m->last.verb, NODE_BUILD_START);
