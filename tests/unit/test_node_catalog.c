@@ -255,6 +255,7 @@ static void test_a_build_that_fails_says_why(void **state)
 	(void)state;
 	open_it();
 	create("red", "web", "", id, build);
+	s.n->base.state = BASE_READY; /* builds wait for that */
 	assert_int_equal(ask(NODE_BUILD_START, "blue", id, "", build, "{}"), ERR_NOT_FOUND);
 	assert_int_equal(ask(NODE_BUILD_START, "red", id, "", build, "{\"fromImage\":\"debian\"}"),
 			 0);
