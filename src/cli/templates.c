@@ -12,9 +12,10 @@ enum { LOG_PAGES_MAX = 1000 }; /* more than a log can have */
 static const char usage[] = "templates [logs BUILD | cancel BUILD... | delete TEMPLATE...]";
 
 static const struct column template_columns[] = {
-	{ "TEMPLATE", "templateID" }, { "ALIAS", "alias" },        { "CPUS", "cpuCount" },
-	{ "MIB", "memoryMB" },        { "STATE", "buildStatus" },  { "MESSAGE", "message" },
-	{ "TEAM", "teamID" },         { "PUBLIC", "public" },      { "BUILD", "buildID" },
+	{ "TEMPLATE", "templateID" }, { "ALIAS", "alias" },           { "CPUS", "cpuCount" },
+	{ "MIB", "memoryMB" },        { "STATE", "buildStatus" },     { "POOL", "poolReady" },
+	{ "WANTED", "poolWanted" },   { "POOL MIB", "poolMemoryMB" }, { "MESSAGE", "message" },
+	{ "TEAM", "teamID" },         { "PUBLIC", "public" },         { "BUILD", "buildID" },
 	{ "BUILDS", "buildCount" },   { "SANDBOXES", "sandboxes" }
 };
 

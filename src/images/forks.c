@@ -18,6 +18,7 @@
 #include "images/job.h"
 #include "images/view.h"
 #include "jail/confine.h"
+#include "jail/credentials.h"
 
 enum { FAILED = 1, GONE_MS = 5000, LOOK_MS = 1 };
 
@@ -149,10 +150,13 @@ static int give_up(const struct forks *f, bool root, struct err *err)
 {
 	const struct sigaction leave = { .sa_handler = SIG_DFL, .sa_flags = SA_NOCLDWAIT };
 
-	/* its user, and no more: each job gives up the rest, and knows what it needs */
+	struct credentials who; /* its user, and no more: each job gives up the rest */
+
+	if (confine_who(f->set[SET_USER].text, &who, err) < 0)
+		return -1;
 	if (root && view_enter_images(f->set, f->places, err) < 0)
 		return -1;
-	if (confine_user(f->set[SET_USER].text, err) < 0)
+	if (confine_become(&who, err) < 0)
 		return -1;
 	if (prctl(PR_SET_PDEATHSIG, SIGKILL) < 0 || prctl(PR_SET_CHILD_SUBREAPER, 1) < 0 ||
 	    sigaction(SIGCHLD, &leave, NULL) < 0) /* nobody waits for the dead */

@@ -56,23 +56,27 @@ static int begin(struct err *err)
 	return confine_begin(FILES_WANTED, err);
 }
 
-static int agent_digest(const char *path, char ret[static IMAGE_DIGEST + 1], struct err *err)
+/* Without one no disk is made, and whoever wants one is told. */
+static void agent_digest(const char *path, char ret[static IMAGE_DIGEST + 1])
 {
 	AUTO(auto_close) int fd = open(path, O_RDONLY | O_CLOEXEC);
 	uint64_t size;
+	struct err err;
 
+	ret[0] = '\0';
 	if (fd < 0)
-		return err_set(err, ERR_NOT_FOUND, errno, "open agent = %s", path);
-	return store_digest(fd, ret, &size, err);
+		log_warn("agent = %s: %s", path, strerror(errno));
+	else if (store_digest(fd, ret, &size, &err) < 0)
+		log_warn("agent = %s: %s", path, err.msg);
 }
 
 static int set_up(struct program *p, const struct config_value *set, struct err *err)
 {
 	const struct confine limits = { .user = set[SET_USER].text, .syscalls = syscalls };
 
+	agent_digest(set[SET_AGENT].text, p->agent);
 	if (begin(err) < 0 || places_make(set, &p->places, err) < 0 ||
 	    forkserver_start(&p->forkserver, set, &p->places, err) < 0 ||
-	    agent_digest(set[SET_AGENT].text, p->agent, err) < 0 ||
 	    keys_open(p->places.keys, &p->key, err) < 0 || loop_open(&p->loop, err) < 0 ||
 	    watch_open(&p->forkserver_gone, p->loop, p->forkserver.sock, WATCH_HUP,
 		       on_forkserver_gone, err) < 0 ||

@@ -45,10 +45,10 @@ static int copy_ca(const struct config_value *set, const char *certs, struct err
 
 	if (set[SET_EXTRA_CA].text[0]) {
 		fd = open(set[SET_EXTRA_CA].text, O_RDONLY | O_CLOEXEC);
-		if (fd < 0)
+		if (fd < 0 && errno != ENOENT) /* none yet is none, as for node */
 			return err_set(err, ERR_NOT_FOUND, errno, "open extra_ca = %s",
 				       set[SET_EXTRA_CA].text);
-		if (read_all(fd, &text, err) < 0)
+		if (fd >= 0 && read_all(fd, &text, err) < 0)
 			return err_wrap(err, "extra_ca");
 	}
 	return write_text(certs, "extra.crt", buf_view(&text), err);

@@ -35,7 +35,8 @@ const struct config_param settings_table[SETTINGS] = {
 	[SET_PROXY] = { "proxy", CONFIG_TEXT, "",
 			.help = "address:port of an HTTP proxy for all registries; empty: none" },
 	[SET_EXTRA_CA] = { "extra_ca", CONFIG_TEXT, "",
-			   .help = "PEM file: certificates that registries may be signed with, "
+			   .help = "PEM file, if it is there: certificates that registries may be "
+				   "signed with, "
 				   "beside the system's" },
 	[SET_STORE_MIB] = { "store_mib", CONFIG_NUMBER, "20480", 1, 64 * 1024 * 1024,
 			    .help = "MiB of layers that are kept; those used longest ago go "

@@ -99,17 +99,26 @@ int confine_folder(const char *path, const char *user, struct err *err)
 
 /* Who is not root has nothing to drop, and may not even try to. A change of user undoes hiding
  * where fs.suid_dumpable says so: it is 2 where cores are collected. */
-int confine_user(const char *user, struct err *err)
+int confine_become(const struct credentials *who, struct err *err)
 {
-	struct credentials who = { .uid = getuid(), .gid = getgid() };
-
 	if (geteuid() != 0)
 		return prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) < 0
 			       ? err_set(err, ERR_DENIED, errno, "set no_new_privs")
 			       : hide(err);
-	if (user[0] && find_user(user, &who, err) < 0)
-		return -1;
-	return credentials_become(&who, err) < 0 ? -1 : hide(err);
+	return credentials_become(who, err) < 0 ? -1 : hide(err);
+}
+
+int confine_who(const char *user, struct credentials *ret, struct err *err)
+{
+	*ret = (struct credentials){ .uid = getuid(), .gid = getgid() };
+	return user[0] && geteuid() == 0 ? find_user(user, ret, err) : 0;
+}
+
+static int confine_user(const char *user, struct err *err)
+{
+	struct credentials who;
+
+	return confine_who(user, &who, err) < 0 ? -1 : confine_become(&who, err);
 }
 
 int confine(const struct confine *c, struct err *err)

@@ -37,8 +37,11 @@ int confine_folder(const char *path, const char *user, struct err *err) NODISCAR
 /* The number of such a user. ERR_NOT_FOUND: there is none; "" is none. */
 int confine_uid(const char *user, uid_t *ret, struct err *err) NODISCARD;
 
-/* The first part of confine() alone: for who starts programs that give up the rest themselves. */
-int confine_user(const char *user, struct err *err) NODISCARD;
+/* The first part of confine() alone, in two: for who starts programs that give up the rest
+ * themselves. The files that names of users are in may be out of sight before the second. */
+struct credentials;
+int confine_who(const char *user, struct credentials *ret, struct err *err) NODISCARD;
+int confine_become(const struct credentials *who, struct err *err) NODISCARD;
 
 /* User (with its group, no supplementary ones), no_new_privs, no capabilities, not dumpable,
  * Landlock where the kernel has it (logged when not), then the filter: anything else fails with

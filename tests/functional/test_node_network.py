@@ -302,7 +302,7 @@ def test_one_with_rules_of_headers_has_a_worker(host, injector, make):
     host.client.resume(TEAM, box.id)
     assert injector.of(box) == wants(box)
     host.client.network(TEAM, box.id, network={})
-    assert injector.of(box) is None
+    wait_worker(injector, box, None)
     assert "sealed" not in host.client.get(TEAM, box.id).text
     host.client.network(TEAM, box.id, **with_rules())
     assert injector.of(box) == wants(box)

@@ -94,6 +94,7 @@ static void stop(struct build_run *r)
 	timer_stop(&r->deadline);
 	timer_stop(&r->again);
 	timer_stop(&r->calm);
+	timer_stop(&r->base_again);
 	images_make_cancel(&r->image);
 	ground_want_cancel(&r->ground_want);
 	auto_close(&r->disk);
@@ -652,6 +653,26 @@ static void begin_steps(struct build_run *r)
 
 /* --- its ground --------------------------------------------------------------------------- */
 
+/* What a build begins with, and the size of its disk, are known when the host's own template is. */
+static void go_on(struct timer *t)
+{
+	struct build_run *r = CONTAINER_OF(t, struct build_run, base_again);
+	const struct base_template *base = &r->node->base;
+
+	if (base->state == BASE_FAILED)
+		fail_err(r, "template " BASE_ALIAS, &base->why);
+	else if (base->state != BASE_READY)
+		timer_start(&r->base_again, BUILD_BASE_AGAIN_MS);
+	else
+		r->with_base(r);
+}
+
+static void await_base(struct build_run *r, void (*next)(struct build_run *r))
+{
+	r->with_base = next;
+	timer_start(&r->base_again, 0);
+}
+
 static void begin_from_template(struct build_run *r)
 {
 	struct snapshot *from = r->build->from;
@@ -765,12 +786,24 @@ static void make_disk(struct build_run *r)
 		ask_image(r, out, &ops);
 }
 
-/* Which image it is. The digest alone decides what is on its disk, and what we add to it. */
+/* The digest decides what is on its disk, and what we add to it. */
+static void find_ground(struct build_run *r)
+{
+	char id[NODE_ID_MAX + 1];
+
+	snprintf(r->source, sizeof(r->source), "%s %" PRIu32 " %s", r->digest,
+		 r->node->base.disk_mib, r->node->images.agent);
+	if (grounds_find(r->node, r->source, id))
+		have_ground(r, id);
+	else
+		make_disk(r);
+}
+
+/* Which image it is. */
 static void on_image(struct images_make *m, const char *digest, struct bytes config,
 		     const struct err *failed)
 {
 	struct build_run *r = CONTAINER_OF(m, struct build_run, image);
-	char id[NODE_ID_MAX + 1];
 	struct err err;
 
 	if (failed) {
@@ -779,14 +812,11 @@ static void on_image(struct images_make *m, const char *digest, struct bytes con
 	}
 	step("build.image");
 	say(r, BUILD_INFO, "[base] %s is %s", r->recipe.image, digest);
-	snprintf(r->source, sizeof(r->source), "%s %" PRIu32 " %s", digest, r->node->base.disk_mib,
-		 r->node->images.agent);
+	snprintf(r->digest, sizeof(r->digest), "%s", digest);
 	if (take_config(r, config, &err) < 0)
 		fail_err(r, "the image's configuration", &err);
-	else if (grounds_find(r->node, r->source, id))
-		have_ground(r, id);
 	else
-		make_disk(r);
+		await_base(r, find_ground);
 }
 
 static void begin_from_image(struct build_run *r)
@@ -797,27 +827,13 @@ static void begin_from_image(struct build_run *r)
 	ask_image(r, -1, &ops);
 }
 
-/* What a build begins with, and the size of its disk, are known when the host's own template is. */
-static bool is_too_early(struct build_run *r)
-{
-	const struct base_template *base = &r->node->base;
-
-	if (base->state == BASE_FAILED)
-		fail_err(r, "template " BASE_ALIAS, &base->why);
-	else if (base->state != BASE_READY)
-		timer_start(&r->again, BUILD_BASE_AGAIN_MS);
-	return base->state != BASE_READY;
-}
-
 static void begin(struct timer *t)
 {
 	struct build_run *r = CONTAINER_OF(t, struct build_run, again);
 	struct err err;
 
-	snprintf(r->name, sizeof(r->name), "base");
-	if (is_too_early(r))
-		return;
 	timer_init(&r->again, r->node->loop, on_again);
+	snprintf(r->name, sizeof(r->name), "base");
 	r->script = BUF_MAX(STEP_SCRIPT_MAX);
 	if (build_context_init(&r->context, &err) < 0 ||
 	    recipe_take(r->build->spec, &r->recipe, &err) < 0)
@@ -825,13 +841,14 @@ static void begin(struct timer *t)
 	else if (r->recipe.image[0])
 		begin_from_image(r);
 	else
-		begin_from_template(r);
+		await_base(r, begin_from_template);
 }
 
 void build_run_begin(struct build_run *r)
 {
 	r->disk = -1;
 	timer_init(&r->calm, r->node->loop, on_calm);
+	timer_init(&r->base_again, r->node->loop, go_on);
 	timer_init(&r->deadline, r->node->loop, on_deadline);
 	timer_init(&r->again, r->node->loop, begin);
 	timer_start(&r->deadline, BUILD_RUN_MS);

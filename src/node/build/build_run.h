@@ -52,7 +52,8 @@ struct build_run {
 	char ground[NODE_ID_MAX + 1];  /* "": `base` */
 	struct images_make image;
 	struct ground_want ground_want;
-	int disk; /* of the image, read; -1: none */
+	int disk;                        /* of the image, read; -1: none */
+	char digest[IMAGES_DIGEST_SIZE]; /* of the image */
 	char source[GROUND_SOURCE_MAX + 1];
 	struct builder builder;
 	struct builder_dial dial;
@@ -66,8 +67,9 @@ struct build_run {
 	build_run_next_fn *on_run;
 	bool is_start; /* the dialled stream is for the start command */
 	uint64_t ready_until_ms;
-	size_t heard; /* bytes, since it was last calm */
-	struct timer deadline, again, calm;
+	size_t heard;                           /* bytes, since it was last calm */
+	void (*with_base)(struct build_run *r); /* what waits for the host's own template */
+	struct timer deadline, again, calm, base_again;
 	void (*on_over)(struct build_run *r); /* the last call: it may be freed */
 	struct build_run *list_next, **list_prev;
 };
