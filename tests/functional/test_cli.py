@@ -364,9 +364,9 @@ def test_templates_of_teams_are_beside_the_hosts(gateway):
             "sandboxes": 2, "build": {"buildID": "b1", "status": "error", "cpuCount": 4, "memoryMB": 1024}}
     gateway("GET", "/admin/templates", 200, [host, team])
     lines = hotcell(gateway, "templates").stdout.splitlines()
-    assert lines[0].split()[:6] == ["TEMPLATE", "ALIAS", "CPUS", "MIB", "STATE", "MESSAGE"]
+    assert lines[0].split()[:6] == ["TEMPLATE", "ALIAS", "CPUS", "MIB", "STATE", "POOL"]
     assert lines[1].split()[:5] == ["base-1", "base", "1", "512", "ready"]
-    assert lines[2].split() == ["t1", "acme/web", "4", "1024", "error", "-", "team1", "no", "b1", "3", "2"]
+    assert lines[2].split() == ["t1", "acme/web", "4", "1024", "error", "-", "-", "-", "-", "team1", "no", "b1", "3", "2"]
     assert json.loads(hotcell(gateway, "templates", "--json").stdout) == [host, team]
 
 
