@@ -39,16 +39,8 @@ static int let_resolvers(const struct question_servers *s, struct buf *out, stru
 /* Addresses of the host itself are dropped though they may be public. */
 static int drop_rest(struct buf *out, struct err *err)
 {
-	char ip[IP4_TEXT_MAX];
-	struct cidr c;
-
-	if (buf_printf(out, err, "\t\tip daddr {") < 0)
+	if (buf_printf(out, err, "\t\tip daddr { ") < 0 || ip4_special_put(out, err) < 0)
 		return -1;
-	for (size_t i = 0; ip4_special(i, &c); i++) {
-		ip4_text(c.first, ip);
-		if (buf_printf(out, err, "%s %s/%u", i > 0 ? "," : "", ip, c.bits) < 0)
-			return -1;
-	}
 	return buf_printf(
 		out, err,
 		" } counter drop\n"

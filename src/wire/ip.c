@@ -135,6 +135,19 @@ bool ip4_special(size_t at, struct cidr *ret)
 	return true;
 }
 
+int ip4_special_put(struct buf *out, struct err *err)
+{
+	char ip[IP4_TEXT_MAX];
+	struct cidr c;
+
+	for (size_t i = 0; ip4_special(i, &c); i++) {
+		ip4_text(c.first, ip);
+		if (buf_printf(out, err, "%s%s/%u", i > 0 ? ", " : "", ip, c.bits) < 0)
+			return -1;
+	}
+	return 0;
+}
+
 enum ip4_kind ip4_kind(uint32_t ip)
 {
 	for (size_t i = 0; i < COUNT(special); i++)

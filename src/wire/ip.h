@@ -42,4 +42,5 @@ enum ip4_kind {
 
 enum ip4_kind ip4_kind(uint32_t ip);
 bool ip4_special(size_t at, struct cidr *ret); /* the ranges that are not public, from 0 */
+int ip4_special_put(struct buf *out, struct err *err) NODISCARD; /* "0.0.0.0/8, 10.0.0.0/8, ..." */
 const char *ip4_kind_name(enum ip4_kind kind);
