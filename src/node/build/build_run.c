@@ -732,6 +732,25 @@ static int take_config(struct build_run *r, struct bytes config, struct err *err
 	return 0;
 }
 
+/* Which image it is, and what it brings. Said again where it is another one than before. */
+static int take_image(struct build_run *r, const char *digest, struct bytes config, struct err *err)
+{
+	if (strcmp(r->digest, digest) != 0)
+		say(r, BUILD_INFO, "[base] %s is %s", r->recipe.image, digest);
+	snprintf(r->digest, sizeof(r->digest), "%s", digest);
+	build_context_done(&r->context);
+	if (build_context_init(&r->context, err) < 0)
+		return -1;
+	return take_config(r, config, err);
+}
+
+/* The digest decides what is on its disk, and what we add to it. */
+static void name_source(struct build_run *r)
+{
+	snprintf(r->source, sizeof(r->source), "%s %" PRIu32 " %s", r->digest,
+		 r->node->base.disk_mib, r->node->images.agent);
+}
+
 static void on_image_text(struct images_make *m, const char *text)
 {
 	say(CONTAINER_OF(m, struct build_run, image), BUILD_INFO, "[base] %s", text);
@@ -745,13 +764,16 @@ static void on_disk(struct images_make *m, const char *digest, struct bytes conf
 	struct ground_spec spec = { .source = r->source };
 	struct err err;
 
-	(void)digest;
-	(void)config;
 	if (failed) {
 		fail_err(r, "", failed);
 		return;
 	}
+	if (take_image(r, digest, config, &err) < 0) { /* a tag may have moved since */
+		fail_err(r, "the image's configuration", &err);
+		return;
+	}
 	step("build.disk");
+	name_source(r);
 	say(r, BUILD_INFO, "[base] Booting the image");
 	spec.disk = take_fd(&r->disk);
 	if (grounds_want(&r->ground_want, r->node, &spec, on_ground, &err) < 0)
@@ -786,13 +808,11 @@ static void make_disk(struct build_run *r)
 		ask_image(r, out, &ops);
 }
 
-/* The digest decides what is on its disk, and what we add to it. */
 static void find_ground(struct build_run *r)
 {
 	char id[NODE_ID_MAX + 1];
 
-	snprintf(r->source, sizeof(r->source), "%s %" PRIu32 " %s", r->digest,
-		 r->node->base.disk_mib, r->node->images.agent);
+	name_source(r);
 	if (grounds_find(r->node, r->source, id))
 		have_ground(r, id);
 	else
@@ -811,9 +831,7 @@ static void on_image(struct images_make *m, const char *digest, struct bytes con
 		return;
 	}
 	step("build.image");
-	say(r, BUILD_INFO, "[base] %s is %s", r->recipe.image, digest);
-	snprintf(r->digest, sizeof(r->digest), "%s", digest);
-	if (take_config(r, config, &err) < 0)
+	if (take_image(r, digest, config, &err) < 0)
 		fail_err(r, "the image's configuration", &err);
 	else
 		await_base(r, find_ground);
