@@ -30,13 +30,6 @@ static void forget(struct builder *b)
 	b->sandbox = NULL;
 }
 
-void builder_forget(struct builder *b)
-{
-	if (b->sandbox)
-		b->sandbox->builder = NULL;
-	forget(b); /* a create that waits is freed with the others */
-}
-
 void builder_end(struct builder *b)
 {
 	struct create *c = b->create;

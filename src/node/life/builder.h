@@ -44,8 +44,6 @@ int builder_begin(struct builder *b, struct node *n, const struct builder_spec *
 /* No callback of its own follows; fine when nothing is under way. A copy of it that is not whole
  * fails: its user is told before this returns. */
 void builder_end(struct builder *b);
-/* At node's own end: the same, but that the next node ends it. */
-void builder_forget(struct builder *b);
 const char *builder_id(const struct builder *b); /* of its sandbox, for the log; "": it has none */
 
 /* Of one that runs: its disk as a step, or all of it as the end of a build. It is frozen for that
