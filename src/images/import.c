@@ -209,10 +209,9 @@ static int keep_member(const struct job *j, const struct archive *a, const struc
 static int add_layer(const struct job *j, const struct archive *a, const struct member *m,
 		     struct oci_blob *blob, struct image *i, struct err *err)
 {
-	int fd = blob->digest[0] ? store_find(&j->store, blob->digest, blob->size) : -1;
+	int fd =
+		keep_member(j, a, m, blob, err); /* nothing is taken from the store: it is hashed */
 
-	if (fd < 0)
-		fd = keep_member(j, a, m, blob, err);
 	if (fd < 0)
 		return -1;
 	i->layers[i->n_layers++] = fd;

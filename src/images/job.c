@@ -19,6 +19,7 @@
 #include "jail/confine_files.h"
 #include "images/program_filter.h"
 #include "jail/sanitized.h"
+#include "wire/sha256.h"
 
 enum { AUTH_MAX = 64 * 1024, FAILED = 1 };
 
@@ -84,6 +85,18 @@ static int write_auth(struct job *j, struct err *err)
 	return 0;
 }
 
+/* Which registry is spoken to, and by which name it is called. */
+static void name_givers(struct job *j)
+{
+	const struct image_ref *r = &j->order.ref;
+
+	j->store.registry = j->order.host;
+	j->store.repository = j->repository;
+	if (r->host[0])
+		snprintf(j->repository, sizeof(j->repository), "%s %s/%s", j->order.host, r->host,
+			 r->path);
+}
+
 static int open_places(struct job *j, struct err *err)
 {
 	AUTO(auto_close) int jobs = open(j->places->jobs, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
@@ -94,6 +107,7 @@ static int open_places(struct job *j, struct err *err)
 	j->dir = folder_make(jobs, j->order.id, 0700, err);
 	if (j->dir < 0 || store_open(&j->store, j->places->store, err) < 0)
 		return -1;
+	name_givers(j);
 	j->store.max_bytes = j->set[SET_STORE_MIB].number * MIB;
 	j->store.spare_bytes = j->set[SET_RESERVE_MIB].number * MIB;
 	return write_auth(j, err);
@@ -134,13 +148,23 @@ static int work(struct job *j, struct image *i, struct buf *config, struct err *
 	return disk ? unpack_image(j, i, err) : 0;
 }
 
+/* What node is told besides: whose permission was asked. */
+static int add_repository(const struct job *j, struct buf *config, struct err *err)
+{
+	char hex[SHA256_HEX + 1];
+
+	sha256_hex_of(bytes_str(j->repository), hex);
+	config->len--; /* its last brace */
+	return buf_printf(config, err, ",\"repository\":\"%s\"}", hex);
+}
+
 static int live(struct job *j, pid_t parent, struct image *i, struct err *err)
 {
 	AUTO(buf_done) struct buf config = BUF_MAX(IMAGES_CONFIG_MAX);
 
 	image_ref_text(&j->order.ref, j->name);
 	if (end_with(parent, err) < 0 || open_places(j, err) < 0 || give_up(j, err) < 0 ||
-	    work(j, i, &config, err) < 0)
+	    work(j, i, &config, err) < 0 || add_repository(j, &config, err) < 0)
 		return -1;
 	return memory_file_make("config", buf_view(&config), err);
 }

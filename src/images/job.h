@@ -18,7 +18,8 @@ struct job {
 	int dir;              /* jobs/ID */
 	char path[PLACE_MAX]; /* of it */
 	char auth_path[PLACE_MAX];
-	char name[IMAGE_NAME_MAX + 1]; /* of the image, for people */
+	char name[IMAGE_NAME_MAX + 1];                            /* of the image, for people */
+	char repository[2 * IMAGE_HOST_MAX + IMAGE_PATH_MAX + 4]; /* "": it is in an archive */
 };
 
 /* What a fetch or an import has found. */

@@ -72,10 +72,11 @@ static int write_etc(const struct config_value *set, const struct places *p, str
 
 int places_make(const struct config_value *set, struct places *ret, struct err *err)
 {
-	char blobs[PLACE_MAX], top[PLACE_MAX];
+	char blobs[PLACE_MAX], given[PLACE_MAX], top[PLACE_MAX];
 
 	if (make(set, "", top, err) < 0 || make(set, "etc", ret->etc, err) < 0 ||
 	    make(set, "store", ret->store, err) < 0 || make(set, "store/blobs", blobs, err) < 0 ||
+	    make(set, "store/given", given, err) < 0 ||
 	    make(set, "store/jobs", ret->jobs, err) < 0 || make(set, "auth", ret->auth, err) < 0 ||
 	    make(set, "keys", ret->keys, err) < 0 || make(set, "root", ret->root, err) < 0)
 		return -1;

@@ -21,8 +21,9 @@ enum {
  * "reference":"[HOST/]NAME[:TAG][@DIGEST]", "sealed":"<base64>"}, of which `sealed` may be absent,
  * and `reference` is with IMAGES_ARCHIVE; then what the flags say -> answers with `more`, whose
  * text is for the build's log; then one without: digest, and a descriptor: the image's
- * configuration, JSON {"env":[], "workingDir":"", "user":"", "entrypoint":[], "cmd":[]}. Without
- * IMAGES_DISK the name is resolved and nothing else is done.
+ * configuration, JSON {"env":[], "workingDir":"", "user":"", "entrypoint":[], "cmd":[],
+ * "repository":"<64 digits>"}: the last is a hash of which repository of which registry gave it.
+ * Without IMAGES_DISK the name is resolved and nothing else is done.
  * ERR_NOT_FOUND: no such image. ERR_DENIED: the registry wants other credentials. ERR_MISMATCH: not
  * for this platform. ERR_EXHAUSTED: too large, or too many at once. ERR_NO_SPACE: no room in the
  * store. ERR_UNAVAILABLE: the registry does not answer. ERR_INVALID: what was asked for, or the

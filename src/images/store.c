@@ -10,6 +10,7 @@
 
 #include "base/folder.h"
 #include "base/read_all.h"
+#include "images/given.h"
 #include "tls/digest.h"
 #include "wire/sha256.h"
 
@@ -27,7 +28,8 @@ int store_open(struct store *s, const char *path, struct err *err)
 	AUTO(auto_close) int dir = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 
 	s->blobs = dir < 0 ? -1 : openat(dir, "blobs", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	if (s->blobs < 0)
+	s->given = dir < 0 ? -1 : openat(dir, "given", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	if (s->blobs < 0 || s->given < 0)
 		return err_set(err, ERR_NOT_FOUND, errno, "open %s", path);
 	return 0;
 }
@@ -36,6 +38,8 @@ void store_close(struct store *s)
 {
 	if (s->blobs >= 0)
 		close(take_fd(&s->blobs));
+	if (s->given >= 0)
+		close(take_fd(&s->given));
 }
 
 /* --- hashing ---------------------------------------------------------------------------------- */
@@ -90,24 +94,27 @@ static bool hold(int fd, uint64_t size)
 	       S_ISREG(st.st_mode) && (size == UINT64_MAX || (uint64_t)st.st_size == size);
 }
 
-int store_find(const struct store *s, const char *digest, uint64_t size)
+static int find(const struct store *s, const char *giver, const char *digest, uint64_t size)
 {
-	AUTO(auto_close)
-	int fd = openat(s->blobs, hex_of(digest), O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
+	AUTO(auto_close) int fd = -1;
 
-	if (fd < 0)
+	if (!given_by(s->given, hex_of(digest), giver))
 		return -1;
-	if (!hold(fd, size)) {
-		(void)unlinkat(s->blobs, hex_of(digest), 0);
+	fd = openat(s->blobs, hex_of(digest), O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
+	if (fd < 0 || !hold(fd, size)) /* what is fetched instead takes its place */
 		return -1;
-	}
 	(void)futimens(fd, NULL);
 	return take_fd(&fd);
 }
 
+int store_find(const struct store *s, const char *digest, uint64_t size)
+{
+	return find(s, s->registry, digest, size);
+}
+
 bool store_read(const struct store *s, const char *digest, struct buf *ret)
 {
-	AUTO(auto_close) int fd = store_find(s, digest, UINT64_MAX);
+	AUTO(auto_close) int fd = find(s, s->repository, digest, UINT64_MAX);
 	struct err err;
 
 	return fd >= 0 && read_all(fd, ret, &err) == 0;
@@ -141,7 +148,10 @@ int store_keep(const struct store *s, int dir, const char *name, const struct oc
 			       blob->digest);
 	if (flock(fd, LOCK_SH) < 0)
 		return err_set(err, ERR_INTERNAL, errno, "hold a layer");
-	return publish(s, fd, dir, name, blob->digest, err) < 0 ? -1 : take_fd(&fd);
+	if (publish(s, fd, dir, name, blob->digest, err) < 0)
+		return -1;
+	given_note(s->given, hex_of(blob->digest), s->registry);
+	return take_fd(&fd);
 }
 
 int store_add(const struct store *s, int dir, struct bytes text, char ret[static IMAGE_DIGEST + 1],
@@ -159,7 +169,10 @@ int store_add(const struct store *s, int dir, struct bytes text, char ret[static
 		return -1;
 	if (write(fd, text.ptr, text.len) != (ssize_t)text.len)
 		return err_set(err, ERR_NO_SPACE, errno, "keep a text");
-	return publish(s, fd, dir, draft, ret, err);
+	if (publish(s, fd, dir, draft, ret, err) < 0)
+		return -1;
+	given_note(s->given, hex_of(ret), s->repository);
+	return 0;
 }
 
 /* --- room ------------------------------------------------------------------------------------- */
@@ -206,7 +219,10 @@ static bool drop(const struct store *s, const char *name)
 {
 	AUTO(auto_close) int fd = openat(s->blobs, name, O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
 
-	return fd >= 0 && flock(fd, LOCK_EX | LOCK_NB) == 0 && unlinkat(s->blobs, name, 0) == 0;
+	if (fd < 0 || flock(fd, LOCK_EX | LOCK_NB) < 0 || unlinkat(s->blobs, name, 0) < 0)
+		return false;
+	(void)unlinkat(s->given, name, 0);
+	return true;
 }
 
 static uint64_t free_bytes(const struct store *s)

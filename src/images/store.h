@@ -1,6 +1,7 @@
 /* store.h - blobs by their digests, once each: layers, configurations, manifests.
  *
  *	data_dir/store/blobs/HEX   read-only, whole: it came by a rename, synced
+ *	data_dir/store/given/HEX   who gave it: given.h
  *	data_dir/store/jobs/ID/    what a job has so far; swept at the start
  *
  * Several processes use it at once. Who has a blob open holds a shared lock on it; what is to go is
@@ -11,7 +12,10 @@
 #include "wire/oci.h"
 
 struct store {
-	int blobs;            /* the folder */
+	int blobs, given; /* the folders */
+	/* For whose image: layers are found that this registry gave, texts of this repository. "":
+	 * of nobody's, and nothing is found. Borrowed. */
+	const char *registry, *repository;
 	uint64_t max_bytes;   /* of all blobs */
 	uint64_t spare_bytes; /* of the disk, that stay free */
 };
@@ -22,8 +26,8 @@ enum { STORE_BLOBS_MAX = 65536 };
 int store_open(struct store *s, const char *path, struct err *err) NODISCARD;
 void store_close(struct store *s);
 
-/* Opened for reading, locked, and used now. Returns -1 when it is not there, or another size: then
- * it is removed. `size` UINT64_MAX: any. No reason is given. */
+/* A layer that the registry gave: opened for reading, locked, and used now. Returns -1 when it is
+ * not there, or has another size. No reason is given. */
 int store_find(const struct store *s, const char *digest, uint64_t size) NODISCARD;
 
 /* The file `name` of the folder `dir` becomes the blob: its bytes are hashed first, and anything
@@ -33,7 +37,7 @@ int store_keep(const struct store *s, int dir, const char *name, const struct oc
 /* A short text, whose digest is returned; `dir` is for what is not whole yet. */
 int store_add(const struct store *s, int dir, struct bytes text, char ret[static IMAGE_DIGEST + 1],
 	      struct err *err) NODISCARD;
-/* All of a short one. False: it is not there. */
+/* All of a text that the repository gave. False: it is not there. */
 bool store_read(const struct store *s, const char *digest, struct buf *ret);
 
 /* Room for so many more bytes: the blobs that were used longest ago go, but those in use.

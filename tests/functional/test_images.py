@@ -55,6 +55,7 @@ def test_an_image_becomes_a_disk(base, registry, images):
     image = Image([BASE, {"usr/bin/x": b"x" * 5000}], env=["A=1", "B=2"], user="app", workdir="/srv", cmd=["run"])
     made = images.make(registry.push("team/app", "1", image), disk=base / "disk")
     assert made.digest == image.digest
+    assert len(made.config.pop("repository")) == 64
     assert made.config == {"env": ["A=1", "B=2"], "user": "app", "workingDir": "/srv", "cmd": ["run"], "entrypoint": []}
     assert disk_lines(base / "disk") == ["agent an agent", "mib 64", *("layer " + digest(b) for b in image.blobs)]
     assert any("Resolving" in line for line in made.said) and any("2 to fetch" in line for line in made.said)

@@ -7,7 +7,8 @@ import pytest
 
 from evil_registry import EvilRegistry, Handler
 from lone_images import LoneImages, Refused, new_folder
-from made_images import OCI, Image, digest, index_of
+from made_images import OCI, Image, digest, index_of, tar_of
+from registry import PASSWORD, USER, Registry
 
 GOOD = Image([{"a": b"1" * 5000}])
 FOREIGN = Image([{"a": b"1"}], architecture="s390x")
@@ -95,3 +96,61 @@ def test_and_a_good_one_is_taken(place):
     registry.blobs = {digest(b): b for b in (GOOD.config, *GOOD.blobs)}
     registry.manifests = {"x": GOOD.manifest}
     assert images.make(f"{registry.host}/x:1", disk=base / "disk").digest == GOOD.digest
+
+
+# --- what others have fetched ------------------------------------------------------------------------------------------
+
+SECRET = Image([{"secret": b"s" * 5000}], env=["TOKEN=secret"], compress=False)
+SECRET_LAYER = Image.entry(f"{OCI}.layer.v1.tar", SECRET.blobs[0])
+OWN = Image([b"!" * len(SECRET.blobs[0])], compress=False)  # of the same length
+
+
+def known_parts():
+    """Name: what its registry says to who knows digests of another team's private image, and which of its texts are known."""
+    yield "its digest", index_of(SECRET), []
+    yield "its manifest", SECRET.manifest, []
+    yield "its manifest and configuration", SECRET.manifest, [SECRET.config]
+    yield "a layer's digest", Image.written({**json.loads(OWN.manifest), "layers": [SECRET_LAYER]}), [OWN.config]
+
+
+PARTS = list(known_parts())
+
+
+@pytest.fixture(name="fetched", scope="module")
+def make_fetched():
+    """Another team's image is in the store."""
+    with new_folder() as made, EvilRegistry() as registry:
+        base = pathlib.Path(made)
+        with Registry(base / "closed", password=PASSWORD) as closed, \
+                LoneImages(base, insecure=f"{registry.host} {closed.host}") as images:
+            images.make(closed.push("x", "1", SECRET), disk=base / "disk", credentials=(USER, PASSWORD))
+            yield base, registry, images
+
+
+@pytest.mark.parametrize("name, text, known", PARTS, ids=[part[0] for part in PARTS])
+def test_a_digest_is_no_key_to_what_others_fetched(fetched, name, text, known):
+    base, registry, images = fetched
+    registry.manifests, registry.blobs = {"x": text}, {digest(b): b for b in known}
+    with pytest.raises(Refused) as why:
+        images.make(f"{registry.host}/x:1", disk=base / "taken", team="another")
+    assert why.value.code in ("not_found", "unavailable", "invalid"), why.value
+    assert (base / "taken").stat().st_size == 0 and not list((images.data / "store/jobs").iterdir())
+
+
+def test_an_archive_is_not_filled_up_with_what_others_fetched(fetched):
+    base, _registry, images = fetched
+    listed = Image.written([{"Config": "c", "RepoTags": [], "Layers": ["l"]}])
+    (base / "archive").write_bytes(tar_of({"manifest.json": listed, "c": SECRET.config, "l": OWN.tars[0]}))
+    with pytest.raises(Refused) as why:
+        images.make(archive=base / "archive", disk=base / "taken", team="another")
+    assert "digest" in why.value.text and (base / "taken").stat().st_size == 0
+
+
+def test_nobody_has_a_layer_of_others_dropped(fetched):
+    """By a manifest that says another size of it."""
+    base, registry, images = fetched
+    lie = Image.written({**json.loads(OWN.manifest), "layers": [{**SECRET_LAYER, "size": 17}]})
+    registry.manifests, registry.blobs = {"x": lie}, {digest(OWN.config): OWN.config}
+    with pytest.raises(Refused):
+        images.make(f"{registry.host}/x:1", disk=base / "taken", team="another")
+    assert digest(SECRET.blobs[0])[7:] in images.blobs()

@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include "base/read_all.h"
+#include "node/build/build_image.h"
 #include "node/build/output_lines.h"
 #include "node/build/step_key.h"
 #include "node/build/step_script.h"
@@ -422,6 +423,58 @@ static void a_line_that_is_too_long(void **state)
 	assert_int_equal(stops, 6);
 }
 
+/* --- an image ----------------------------------------------------------------------------- */
+
+#define DIGEST_A "sha256:" HASH
+#define DIGEST_B "sha256:1123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef"
+
+static void take_image(struct build_image *i, const char *digest, const char *config)
+{
+	struct err err;
+
+	if (build_image_take(i, digest, bytes_str(config), &context, &err) < 0)
+		fail_msg("%s: %s", config, err.msg);
+}
+
+/* Between the look at the registry and the fetch: the ground is that of what was fetched. */
+static void a_tag_that_moves_on_the_way(void **state)
+{
+	char first[BUILD_SOURCE_MAX + 1], then[BUILD_SOURCE_MAX + 1];
+	struct build_image i = { 0 };
+
+	(void)state;
+	take_image(&i, DIGEST_A, "{\"env\":[\"OLD=1\",\"A=1\"],\"repository\":\"" HASH "\"}");
+	build_image_source(&i, 512, "agent", first);
+	take_image(&i, DIGEST_B, "{\"env\":[\"A=2\"],\"repository\":\"" HASH "\"}");
+	build_image_source(&i, 512, "agent", then);
+	assert_non_null(strstr(first, DIGEST_A));
+	assert_null(strstr(then, DIGEST_A));
+	assert_non_null(strstr(then, DIGEST_B));
+	assert_int_equal(json_object_size(context.env), 1);
+	assert_string_equal(json_string_value(json_object_get(context.env, "A")), "2");
+}
+
+/* Who has all texts of a private image, and a registry of their own, has not its ground. */
+static void the_same_image_of_another_repository(void **state)
+{
+	char one[BUILD_SOURCE_MAX + 1], other[BUILD_SOURCE_MAX + 1];
+	struct build_image i = { 0 };
+	struct err err;
+
+	(void)state;
+	take_image(&i, DIGEST_A, "{\"repository\":\"" HASH "\"}");
+	build_image_source(&i, 512, "agent", one);
+	take_image(&i, DIGEST_A,
+		   "{\"repository\":\"f123456789abcdef0123456789abcdef0123456789abcdef0123456789"
+		   "abcdef\"}");
+	build_image_source(&i, 512, "agent", other);
+	assert_string_not_equal(one, other);
+	assert_int_equal(build_image_take(&i, DIGEST_A, BYTES_LIT("{}"), &context, &err), -1);
+	assert_int_equal(
+		build_image_take(&i, DIGEST_A, BYTES_LIT("{\"repository\":\"\"}"), &context, &err),
+		-1);
+}
+
 int main(void)
 {
 #define TEST(f) cmocka_unit_test_setup_teardown(f, set_up, tear_down)
@@ -440,6 +493,8 @@ int main(void)
 		TEST(a_context_comes_back),
 		TEST(output_in_any_pieces),
 		TEST(a_line_that_is_too_long),
+		TEST(a_tag_that_moves_on_the_way),
+		TEST(the_same_image_of_another_repository),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -2,7 +2,6 @@
 #include "node/build/build_run.h"
 
 #include <errno.h>
-#include <inttypes.h>
 #include <stdarg.h>
 #include <stdlib.h>
 #include <sys/stat.h>
@@ -710,45 +709,18 @@ static void on_ground(struct ground_want *w, const char *id, const struct err *e
 		have_ground(r, id);
 }
 
-/* {"env":["A=b"], ...}: what of an image's configuration holds for what runs in it. */
-static int take_config(struct build_run *r, struct bytes config, struct err *err)
-{
-	AUTO(json_decrefp) json_t *v = NULL;
-	json_t *env = NULL, *pair;
-	struct bytes name, value;
-	size_t i;
-
-	if (json_decode(config, IMAGES_CONFIG_MAX, 8, &v, err) < 0 ||
-	    json_may_array(v, "env", &env, err) < 0)
-		return -1;
-	/* clang-format off */
-	json_array_foreach(env, i, pair) {
-		value = json_bytes(pair);
-		if (json_is_string(pair) && bytes_cut(&value, '=', &name) && name.len > 0 &&
-		    build_context_set_env(&r->context, name, value, err) < 0)
-			return -1;
-	}
-	/* clang-format on */
-	return 0;
-}
-
 /* Which image it is, and what it brings. Said again where it is another one than before. */
 static int take_image(struct build_run *r, const char *digest, struct bytes config, struct err *err)
 {
-	if (strcmp(r->digest, digest) != 0)
+	if (strcmp(r->from_image.digest, digest) != 0)
 		say(r, BUILD_INFO, "[base] %s is %s", r->recipe.image, digest);
-	snprintf(r->digest, sizeof(r->digest), "%s", digest);
-	build_context_done(&r->context);
-	if (build_context_init(&r->context, err) < 0)
-		return -1;
-	return take_config(r, config, err);
+	return build_image_take(&r->from_image, digest, config, &r->context, err);
 }
 
-/* The digest decides what is on its disk, and what we add to it. */
 static void name_source(struct build_run *r)
 {
-	snprintf(r->source, sizeof(r->source), "%s %" PRIu32 " %s", r->digest,
-		 r->node->base.disk_mib, r->node->images.agent);
+	build_image_source(&r->from_image, r->node->base.disk_mib, r->node->images.agent,
+			   r->source);
 }
 
 static void on_image_text(struct images_make *m, const char *text)

@@ -11,7 +11,7 @@
  */
 #pragma once
 
-#include "node/build/build_context.h"
+#include "node/build/build_image.h"
 #include "node/build/output_lines.h"
 #include "node/build/recipe.h"
 #include "node/build/step_key.h"
@@ -52,9 +52,9 @@ struct build_run {
 	char ground[NODE_ID_MAX + 1];  /* "": `base` */
 	struct images_make image;
 	struct ground_want ground_want;
-	int disk;                        /* of the image, read; -1: none */
-	char digest[IMAGES_DIGEST_SIZE]; /* of the image */
-	char source[GROUND_SOURCE_MAX + 1];
+	int disk; /* of the image, read; -1: none */
+	struct build_image from_image;
+	char source[BUILD_SOURCE_MAX + 1];
 	struct builder builder;
 	struct builder_dial dial;
 	struct agent_exec exec, start;
