@@ -221,18 +221,22 @@ def test_tags_aliases_and_visibility(pair):
     assert pair.ask("GET", alias).json == {"templateID": made["templateID"], "public": False}
     assert pair.ask("GET", alias + "%3Aprod").status == 200
     assert pair.ask("GET", alias + "%3Av1").status == 404
-    assert pair.ask("GET", alias, key=pair.other_key).status == 403
-    assert pair.ask("GET", "/templates/aliases/test%2Fready-one", key=pair.other_key).status == 403
+    assert pair.ask("GET", alias, key=pair.other_key).status == 404, "a name alone is one of one's own"
+    whole = "/templates/aliases/test%2Fready-one"
+    assert pair.ask("GET", whole, key=pair.other_key).status == 403
     assert pair.ask("GET", "/templates/aliases/nobody-has-it").status == 404
 
     changed = pair.ask("PATCH", f"/v2/templates/{made['templateID']}", {"public": True})
     assert changed.status == 200 and changed.json == {"names": ["test/ready-one"]}
-    assert pair.ask("GET", alias, key=pair.other_key).json == {"templateID": made["templateID"], "public": True}
+    assert pair.ask("GET", whole, key=pair.other_key).json == {"templateID": made["templateID"], "public": True}
+    assert pair.ask("GET", alias, key=pair.other_key).status == 404, "though it is public"
+    said = pair.ask("POST", "/sandboxes", {"templateID": "ready-one", "timeout": 2000000}, key=pair.other_key)
+    assert said.status == 404, "nobody gets sandboxes of others by publishing a name"
     for method, target, body in [("PATCH", f"/v2/templates/{made['templateID']}", {"public": False}),
                                  ("DELETE", f"/templates/{made['templateID']}", None)]:
         assert pair.ask(method, target, body, key=pair.other_key).status == 404
     assert pair.ask("PATCH", f"/templates/{made['templateID']}", {"public": False}).json == {}
-    assert pair.ask("GET", alias, key=pair.other_key).status == 403
+    assert pair.ask("GET", whole, key=pair.other_key).status == 403
 
 
 def test_create_finds_what_the_name_means(pair):

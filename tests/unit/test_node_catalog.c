@@ -318,14 +318,17 @@ static void test_public_ones_are_for_all(void **state)
 	open_it();
 	create("red", "web", "", id, build);
 	p = make_ready(build, "snap1")->snapshot;
-	assert_int_equal(ask(NODE_TEMPLATE_ALIAS, "blue", "web", "", "", ""), ERR_DENIED);
+	assert_int_equal(ask(NODE_TEMPLATE_ALIAS, "blue", "web", "", "", ""), ERR_NOT_FOUND);
+	assert_int_equal(ask(NODE_TEMPLATE_ALIAS, "blue", "red-space/web", "", "", ""), ERR_DENIED);
 	assert_int_equal(ask(NODE_TEMPLATE_PUBLIC, "blue", "web", "", "", "{\"public\":true}"),
 			 ERR_NOT_FOUND);
 	assert_int_equal(ask(NODE_TEMPLATE_PUBLIC, "red", "web", "", "", "{\"public\":true}"), 0);
-	assert_int_equal(ask(NODE_TEMPLATE_ALIAS, "blue", "web", "", "", ""), 0);
+	assert_int_equal(ask(NODE_TEMPLATE_ALIAS, "blue", "red-space/web", "", "", ""), 0);
 	assert_string_equal(member("templateID"), id);
-	assert_ptr_equal(found("blue", "web", ""), p);
 	assert_ptr_equal(found("blue", "red-space/web", ""), p);
+	/* nobody gets sandboxes of others by publishing a name */
+	assert_int_equal(ask(NODE_TEMPLATE_ALIAS, "blue", "web", "", "", ""), ERR_NOT_FOUND);
+	assert_null(found("blue", "web", ""));
 	assert_int_equal(ask(NODE_TEMPLATE_GET, "blue", id, "", "", ""), ERR_NOT_FOUND);
 	assert_int_equal(ask(NODE_SNAPSHOT_DELETE, "blue", id, "", "", ""), ERR_NOT_FOUND);
 	/* somebody else's name does not take the place of one's own */

@@ -284,13 +284,16 @@ int template_make_room(struct template *t, struct err *err)
 
 /* --- what a name means -------------------------------------------------------------------- */
 
-static bool is_it(const struct template *t, const char *name)
+/* A name alone is one of the team's own, as with E2B: else whoever publishes a name that others
+ * mistype, or expect to be there, would get their sandboxes. */
+static bool is_it(const struct template *t, const char *team, const char *name)
 {
 	const char *slash = strchr(name, '/');
 	size_t n = slash ? (size_t)(slash - name) : 0;
 
 	if (!slash)
-		return strcmp(t->row.id, name) == 0 || strcmp(t->row.name, name) == 0;
+		return strcmp(t->row.id, name) == 0 ||
+		       (strcmp(t->row.team, team) == 0 && strcmp(t->row.name, name) == 0);
 	return strlen(t->row.namespace) == n && strncmp(t->row.namespace, name, n) == 0 &&
 	       strcmp(t->row.name, slash + 1) == 0;
 }
@@ -304,7 +307,7 @@ struct template *catalog_any(const struct node *n, const char *team, const char 
 	for (struct template *t = n->catalog.all; t; t = t->next) {
 		int rank = strcmp(t->row.team, team) == 0 ? 3 : t->row.public ? 2 : 1;
 
-		if (!t->going && is_it(t, name) && rank >= best) {
+		if (!t->going && is_it(t, team, name) && rank >= best) {
 			best = rank;
 			found = t;
 		}
@@ -315,7 +318,7 @@ struct template *catalog_any(const struct node *n, const char *team, const char 
 struct template *catalog_own(struct node *n, const char *team, const char *name, struct err *err)
 {
 	for (struct template *t = n->catalog.all; t; t = t->next)
-		if (!t->going && (team[0] ? is_it(t, name) && strcmp(t->row.team, team) == 0
+		if (!t->going && (team[0] ? is_it(t, team, name) && strcmp(t->row.team, team) == 0
 					  : strcmp(t->row.id, name) == 0))
 			return t;
 	err_set(err, ERR_NOT_FOUND, 0, "template '%s' not found", name);
