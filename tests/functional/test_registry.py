@@ -7,6 +7,7 @@ import contextlib
 import json
 import pathlib
 import secrets
+import socket
 
 import pytest
 
@@ -30,8 +31,8 @@ class Place:
         self.image = Image([{"etc/os-release": b"ID=test\n"}])
         self.name = registry.push("team/app", "1", self.image)
 
-    def restart_node(self):
-        self.pair.restart_node(images_socket=self.images.socket)
+    def restart_node(self, **settings):
+        self.pair.restart_node(images_socket=self.images.socket, **settings)
         wait_for(self.knows_the_key, "node knows whom to seal for", PATIENCE, 0.02)
 
     def knows_the_key(self):
@@ -39,17 +40,17 @@ class Place:
             return self.pair.node.client.call("SEAL_KEY", flags=value("NODE_FOR_IMAGES")).text["sealKey"]
         return None
 
-    def begin(self, password=None, **more):
+    def begin(self, password=None, key=True, **more):
         """A template of its own each time, so that nothing is found again."""
         if password:
             more["fromImageRegistry"] = {"type": "registry", "username": USER, "password": password}
-        made = self.pair.ask("POST", "/v3/templates", {"name": f"t{secrets.token_hex(8)}"}).json
+        made = self.pair.ask("POST", "/v3/templates", {"name": f"t{secrets.token_hex(8)}"}, key=key).json
         target = f"/v2/templates/{made['templateID']}/builds/{made['buildID']}"
-        said = self.pair.ask("POST", target, {"fromImage": self.name, "steps": [], "force": False, **more})
+        said = self.pair.ask("POST", target, {"fromImage": self.name, "steps": [], "force": False, **more}, key=key)
         return made, said
 
-    def look(self, made):
-        return self.pair.ask("GET", f"/templates/{made['templateID']}/builds/{made['buildID']}/status").json
+    def look(self, made, key=True):
+        return self.pair.ask("GET", f"/templates/{made['templateID']}/builds/{made['buildID']}/status", key=key).json
 
     def end_of(self, password=None):
         made, said = self.begin(password)
@@ -131,3 +132,30 @@ def test_in_clear_node_does_not_take_it(place):
                                 text=json.dumps(text).encode())
     seen = wait_for(lambda: (s := place.look(made))["status"] == "error" and s, "the build ended", PATIENCE)
     assert seen["reason"]["message"] == "credentials of a registry are not sealed"
+
+
+def silent():
+    """A registry that takes a connection and says nothing."""
+    listener = socket.create_server(("127.0.0.1", 0))
+    return listener, "127.0.0.1:%d" % listener.getsockname()[1]
+
+
+def test_builds_of_teams_take_turns(place):
+    """However many one of them has asked for before."""
+    other_key = place.pair.new_team("modest")[1]
+    place.restart_node(builds_max=1)
+    listener, host = silent()
+    with listener:
+        first = place.begin(fromImage=f"{host}/x:1")[0]
+        wait_for(lambda: place.look(first)["logEntries"], "it is under way", PATIENCE, 0.02)
+        many = [place.begin()[0] for _ in range(3)]
+        theirs = place.begin(key=other_key)[0]
+        assert place.look(theirs, other_key)["logEntries"] == []
+        assert place.pair.ask("DELETE", f"/templates/{first['templateID']}/builds/{first['buildID']}").status == 204
+        seen = wait_for(lambda: all((s := place.look(m))["status"] == "error" for m in many) and s, "they ended", PATIENCE)
+        other = place.look(theirs, other_key)
+        assert seen and other["status"] == "error"
+        begun = [place.look(m)["logEntries"][0]["timestamp"] for m in many]
+        assert begun == sorted(begun), "of one team in the order they came"
+        assert other["logEntries"][0]["timestamp"] < begun[0]
+    place.restart_node()

@@ -71,6 +71,7 @@ struct build_run {
 	void (*with_base)(struct build_run *r); /* what waits for the host's own template */
 	struct timer deadline, again, calm, base_again;
 	void (*on_over)(struct build_run *r); /* the last call: it may be freed */
+	uint64_t turn; /* the last that its team had; 0: none that anybody remembers */
 	struct build_run *list_next, **list_prev;
 };
 

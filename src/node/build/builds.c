@@ -1,4 +1,4 @@
-/* builds.c - builds in the order they were asked for: so many at once, and of one team fewer. */
+/* builds.c - which build is next: so many at once, of one team fewer, and teams take turns. */
 #include "node/build/builds.h"
 
 #include <stdlib.h>
@@ -8,12 +8,17 @@
 #include "node/build/build_run.h"
 #include "node/node.h"
 
+static bool is_of(const struct build_run *r, const char *team)
+{
+	return r->build && strcmp(r->build->template->row.team, team) == 0;
+}
+
 static size_t running_of(const struct node *n, const char *team)
 {
 	size_t all = 0;
 
 	for (const struct build_run *r = n->builds.running; r; r = r->list_next)
-		all += !team || (r->build && strcmp(r->build->template->row.team, team) == 0);
+		all += !team || is_of(r, team);
 	return all;
 }
 
@@ -28,14 +33,31 @@ static void on_over(struct build_run *r)
 	start_more(n);
 }
 
-/* The first whose team may have another one. */
+/* Of those whose team may have another one: of the team that waits for its turn for the longest
+ * time, the first. */
 static struct build_run *next_of(struct node *n)
 {
-	struct build_run *r = n->builds.waiting.first;
+	struct build_run *found = NULL;
 
-	while (r && running_of(n, r->build->template->row.team) >= n->set[SET_BUILDS_TEAM].number)
-		r = r->list_next;
-	return r;
+	for (struct build_run *r = n->builds.waiting.first; r; r = r->list_next)
+		if ((!found || r->turn < found->turn) &&
+		    running_of(n, r->build->template->row.team) < n->set[SET_BUILDS_TEAM].number)
+			found = r;
+	return found;
+}
+
+/* Its team has its turn, all of it. */
+static void take_turn(struct node *n, const struct build_run *r)
+{
+	const char *team = r->build->template->row.team;
+
+	n->builds.turns++;
+	for (struct build_run *w = n->builds.waiting.first; w; w = w->list_next)
+		if (is_of(w, team))
+			w->turn = n->builds.turns;
+	for (struct build_run *w = n->builds.running; w; w = w->list_next)
+		if (is_of(w, team))
+			w->turn = n->builds.turns;
 }
 
 static void start_more(struct node *n)
@@ -46,6 +68,7 @@ static void start_more(struct node *n)
 	       (r = next_of(n))) {
 		queue_remove_by(&n->builds.waiting, r, list_next, list_prev);
 		list_add_by(&n->builds.running, r, list_next, list_prev);
+		take_turn(n, r);
 		build_run_begin(r);
 	}
 }
@@ -53,6 +76,14 @@ static void start_more(struct node *n)
 void builds_open(struct node *n)
 {
 	queue_init(&n->builds.waiting);
+}
+
+static uint64_t last_turn(const struct node *n, const char *team)
+{
+	for (const struct build_run *r = n->builds.running; r; r = r->list_next)
+		if (is_of(r, team))
+			return r->turn;
+	return 0;
 }
 
 void builds_begin(struct node *n, struct build *b)
@@ -66,6 +97,7 @@ void builds_begin(struct node *n, struct build *b)
 	r->node = n;
 	r->build = b;
 	r->on_over = on_over;
+	r->turn = last_turn(n, b->template->row.team);
 	queue_add_by(&n->builds.waiting, r, list_next, list_prev);
 	start_more(n);
 }

@@ -27,7 +27,8 @@ struct builds {
 	struct build_run *running;
 	struct {
 		struct build_run *first, **last;
-	} waiting; /* in the order they came */
+	} waiting;      /* in the order they came; teams take turns */
+	uint64_t turns; /* that there were */
 };
 
 /* --- what the catalog asks for --------------------------------------------------------------- */
