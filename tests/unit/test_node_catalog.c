@@ -215,6 +215,27 @@ static void test_sizes_and_names(void **state)
 	close_it();
 }
 
+/* Whatever one team names, others have room. */
+static void test_one_team_does_not_take_all_templates(void **state)
+{
+	struct journal_template row = { .team = "red", .namespace = "r" };
+	char id[64], build[64];
+
+	(void)state;
+	open_it();
+	for (size_t i = 0; i < TEMPLATES_TEAM_MAX; i++) {
+		snprintf(row.id, sizeof(row.id), "t%zu", i);
+		snprintf(row.name, sizeof(row.name), "n%zu", i);
+		assert_non_null(template_add(s.n, &row));
+	}
+	assert_int_equal(ask(NODE_TEMPLATE_CREATE, "red", "web", "", "", "{\"namespace\":\"r\"}"),
+			 ERR_EXHAUSTED);
+	assert_int_equal(ask(NODE_TEMPLATE_CREATE, "red", "n7", "", "", "{\"namespace\":\"r\"}"),
+			 0); /* another build of one that is there */
+	create("blue", "web", "", id, build);
+	close_it();
+}
+
 /* The defaults are those of the reference. */
 static void test_default_sizes(void **state)
 {
@@ -656,6 +677,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_same_name_is_the_same_template),
 		cmocka_unit_test(test_sizes_and_names),
+		cmocka_unit_test(test_one_team_does_not_take_all_templates),
 		cmocka_unit_test(test_default_sizes),
 		cmocka_unit_test(test_builds_of_a_template_are_bounded),
 		cmocka_unit_test(test_a_build_that_fails_says_why),

@@ -16,6 +16,7 @@
 
 enum {
 	TEMPLATES_MAX = 1000,
+	TEMPLATES_TEAM_MAX = TEMPLATES_MAX / 2, /* of one team */
 	TEMPLATE_BUILDS_MAX = 32, /* then the oldest that ended and has no tag is forgotten */
 	TEMPLATE_TAGS_MAX = 32,
 	TEMPLATE_TAGS_TEXT_MAX = TEMPLATE_TAGS_MAX * 128 + 1, /* as a row has them */
@@ -86,8 +87,8 @@ int catalog_load(struct node *n, struct err *err) NODISCARD;
 void catalog_close(struct node *n);
 
 /* What NAME[:TAG] means to a team: `base` (*ret is NULL), a build of its own template, a snapshot
- * of its own, a build of somebody's public template. NAME is an id, NAMESPACE/NAME, or a name alone:
- * that is one of its own. */
+ * of its own, a build of somebody's public template. NAME is an id, NAMESPACE/NAME, or a name
+ * alone: that is one of its own. */
 int catalog_lookup(struct node *n, const char *team, const char *name, const char *tag,
 		   struct snapshot **ret, struct err *err) NODISCARD;
 /* A team's own, by id or name; "" as team: an operator's, by id. NULL: *err. */

@@ -88,6 +88,21 @@ static int check_name(const struct node *n, const char *name, struct err *err)
 	return 0;
 }
 
+static int check_room(const struct node *n, const char *team, struct err *err)
+{
+	size_t own = 0;
+
+	for (const struct template *t = n->catalog.all; t; t = t->next)
+		own += strcmp(t->row.team, team) == 0;
+	if (own >= TEMPLATES_TEAM_MAX)
+		return err_set(err, ERR_EXHAUSTED, 0, "a team has at most %d templates",
+			       TEMPLATES_TEAM_MAX);
+	if (n->catalog.n >= TEMPLATES_MAX)
+		return err_set(err, ERR_EXHAUSTED, 0, "this host has %d templates, as it may",
+			       TEMPLATES_MAX);
+	return 0;
+}
+
 /* The team's own of that name, or a new one. */
 static struct template *take_template(struct node *n, const struct node_request *rq,
 				      const struct wanted *w, bool *ret_new, struct err *err)
@@ -98,11 +113,8 @@ static struct template *take_template(struct node *n, const struct node_request 
 	*ret_new = !t;
 	if (t)
 		return template_make_room(t, err) < 0 ? NULL : t;
-	if (n->catalog.n >= TEMPLATES_MAX) {
-		err_set(err, ERR_EXHAUSTED, 0, "this host has %d templates, as it may",
-			TEMPLATES_MAX);
+	if (check_room(n, rq->team, err) < 0)
 		return NULL;
-	}
 	random_name(row.id, TEMPLATE_ID_LENGTH);
 	memcpy(row.team, rq->team, sizeof(row.team));
 	memcpy(row.name, rq->template_id, sizeof(row.name));
