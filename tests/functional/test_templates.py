@@ -11,6 +11,7 @@ import pathlib
 import re
 import socket
 import sqlite3
+import struct
 import time
 import urllib.parse
 import uuid
@@ -124,6 +125,36 @@ def test_a_build_says_why_it_failed(pair):
     assert logs.json == {"logs": seen["logEntries"][::-1]}
     again = begin(pair, made)
     assert again.status == 400 and "waiting" in again.json["message"]
+
+
+def write_log(pair, made, lines):
+    """As a build that says much leaves it; src/node/catalog/build_log.c."""
+    folder, at = pair.node.data / "builds" / made["buildID"], 0
+    with open(folder / "log", "wb") as log, open(folder / "index", "wb") as index:
+        for i in range(lines):
+            line = json.dumps({"timestamp": "2026-01-01T00:00:00Z", "level": "info", "message": str(i)}).encode() + b"\n"
+            log.write(line)
+            index.write(struct.pack("=QIHH", 1000 + i, at, len(line), 1))
+            at += len(line)
+    for path in (folder / "log", folder / "index"):
+        os.chown(path, NODE_UID, NODE_UID)
+
+
+def test_a_long_log_is_looked_through_without_a_read_for_each_line(pair):
+    """Node does nothing else meanwhile."""
+    def reads():
+        return int(re.search(r"syscr: (\d+)", pathlib.Path(f"/proc/{pair.node.process.pid}/io").read_text())[1])
+
+    made = new(pair, "long-log")
+    write_log(pair, made, 20000)
+    logs = f"/templates/{made['templateID']}/builds/{made['buildID']}/logs"
+    for query, found in [("?level=error", []), ("?cursor=20990", range(19990, 20000)),
+                         ("?cursor=1000&limit=3", range(3)), ("?level=info&limit=2&logsOffset=19998", (19998, 19999)),
+                         ("?level=info&direction=backward&limit=3&logsOffset=300", (19699, 19698, 19697))]:
+        before = reads()
+        said = pair.ask("GET", logs + query)
+        assert [int(line["message"]) for line in said.json["logs"]] == list(found), query
+        assert reads() - before < 500, query
 
 
 @pytest.mark.parametrize(("body", "words"), [

@@ -146,10 +146,14 @@ void build_log_add(struct build_log *l, enum build_level level, const char *step
 
 /* --- read ----------------------------------------------------------------------------------- */
 
+enum { LINES_AT_ONCE = 256 };
+
 struct reading {
 	const struct build_log_query *q;
 	int text, index;
 	size_t lines, found;
+	struct build_line block[LINES_AT_ONCE]; /* of the index, from `first` on */
+	size_t first, n;
 	uint64_t skipped;
 	struct buf *out;
 };
@@ -178,23 +182,40 @@ static bool fits(struct reading *r, const struct build_line *line)
 	return r->skipped++ >= r->q->offset;
 }
 
+/* Line `at`. A whole block is read, for those beside it. NULL: *err. */
+static const struct build_line *line_at(struct reading *r, size_t at, struct err *err)
+{
+	size_t first = at - at % LINES_AT_ONCE;
+	ssize_t n;
+
+	if (r->n == 0 || first != r->first) {
+		n = pread(r->index, r->block, sizeof(r->block),
+			  (off_t)(first * sizeof(struct build_line)));
+		r->n = n < 0 ? 0 : (size_t)n / sizeof(struct build_line);
+		r->first = first;
+	}
+	if (at - first < r->n)
+		return &r->block[at - first];
+	err_set(err, ERR_INTERNAL, errno, "read the index of a log");
+	return NULL;
+}
+
 static int read_lines(struct reading *r, struct err *err)
 {
 	const struct build_log_query *q = r->q;
 	bool plain = q->least == BUILD_DEBUG && q->after_ms == 0;
 	size_t first = plain && q->offset < r->lines ? (size_t)q->offset : plain ? r->lines : 0;
-	struct build_line line;
 	int more = 1;
 
 	r->skipped = plain ? q->offset : 0;
 	for (size_t i = first; i < r->lines && r->found < q->limit && more > 0; i++) {
-		size_t at = q->newest_first ? r->lines - 1 - i : i;
+		const struct build_line *line =
+			line_at(r, q->newest_first ? r->lines - 1 - i : i, err);
 
-		if (pread(r->index, &line, sizeof(line), (off_t)(at * sizeof(line))) !=
-		    sizeof(line))
-			return err_set(err, ERR_INTERNAL, errno, "read the index of a log");
-		if (fits(r, &line))
-			more = take(r, &line, err);
+		if (!line)
+			return -1;
+		if (fits(r, line))
+			more = take(r, line, err);
 	}
 	return more < 0 ? -1 : 0;
 }
