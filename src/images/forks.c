@@ -8,9 +8,11 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
+#include <sched.h>
 #include <signal.h>
 #include <sys/prctl.h>
 #include <sys/syscall.h>
+#include <linux/sched.h>
 
 #include "base/fdmsg.h"
 #include "base/folder.h"
@@ -61,10 +63,21 @@ static _Noreturn void be_job(const struct forks *f, const struct order *o, const
 	job_live(&j, parent);
 }
 
+/* As fork() does it, with a handle: by its number a child that ended at once is not found. */
+static pid_t fork_held(int *ret_pidfd)
+{
+	struct clone_args args = { .flags = CLONE_PIDFD,
+				   .pidfd = (uint64_t)(uintptr_t)ret_pidfd,
+				   .exit_signal = SIGCHLD };
+
+	return (pid_t)syscall(SYS_clone3, &args, sizeof(args));
+}
+
 /* -1: errno is why. */
 static int begin_job(const struct forks *f, const struct order *o, const int *fds, int32_t *ret_pid)
 {
-	pid_t self = getpid(), pid = fork();
+	int pidfd = -1;
+	pid_t self = getpid(), pid = fork_held(&pidfd);
 
 	if (pid < 0)
 		return -1;
@@ -74,7 +87,7 @@ static int begin_job(const struct forks *f, const struct order *o, const int *fd
 	}
 	(void)setpgid(pid, pid); /* whoever comes first */
 	*ret_pid = pid;
-	return (int)syscall(SYS_pidfd_open, pid, 0);
+	return pidfd;
 }
 
 /* --- behind it -------------------------------------------------------------------------------- */

@@ -350,6 +350,12 @@ def test_a_hostile_archive_is_refused(base, offline, data):
     images.daemon.check_alive()
 
 
+def test_a_job_that_ends_at_once_says_why(base, offline):
+    """However quickly: its parent may not have looked at it yet."""
+    (base / "archive.tar").write_bytes(b"\x1f\x8b compressed")
+    assert {refused(offline, archive=base / "archive.tar").text.split(":")[0] for _ in range(300)} == {"the archive is compressed"}
+
+
 # --- its end -----------------------------------------------------------------------------------------------------------
 
 
