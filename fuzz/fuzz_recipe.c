@@ -51,7 +51,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		must_say_why(&err);
 		return 0;
 	}
-	MUST(r.n <= RECIPE_STEPS_MAX && (r.image[0] == '\0') != (r.parent[0] == '\0'));
+	MUST(r.n <= RECIPE_STEPS_MAX &&
+	     (r.image[0] != '\0') + (r.parent[0] != '\0') + r.archive == 1);
 	MUST(!r.sealed || (r.sealed[0] && r.image[0]));
 	MUST(build_context_init(&c, &err) == 0);
 	step_key_first("team", "image", key);

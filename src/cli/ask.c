@@ -1,15 +1,27 @@
 /* ask.c - one request over the gateway's admin socket, and what to say when that fails. */
 #include "cli/ask.h"
 
+#include <errno.h>
+#include <stdlib.h>
+#include <unistd.h>
+
 #include "cli/cli.h"
 #include "http/call.h"
 #include "net/dial.h"
+
+enum { PIECE = 64 * 1024 };
 
 struct asking {
 	struct loop *loop;
 	struct dial dial;
 	struct http_call call;
 	struct http_ask ask;
+	/* with a file in place of `call`: */
+	const struct cli_file *file;
+	uint64_t sent;
+	struct http_client *client;
+	struct http_exchange *exchange;
+	struct http_reply reply;
 	bool done;
 	int result; /* 0, or -1 with *err filled */
 	unsigned int status;
@@ -45,6 +57,94 @@ static void on_answer(struct http_call *call, const struct http_call_result *got
 	finish(a, buf_add(&a->answer, got->body, &why) < 0 ? &why : NULL);
 }
 
+/* --- with a file ---------------------------------------------------------------------------- */
+
+static int send_piece(struct asking *a, struct err *err)
+{
+	AUTO(auto_free) uint8_t *piece = malloc(PIECE);
+	uint64_t left = a->file->bytes - a->sent;
+	ssize_t n =
+		piece ? pread(a->file->fd, piece, left < PIECE ? left : PIECE, (off_t)a->sent) : -1;
+
+	if (n < 0)
+		return err_set(err, ERR_INTERNAL, errno, "read the file");
+	if (n == 0)
+		return err_set(err, ERR_INVALID, 0, "the file became shorter while it was read");
+	a->sent += (uint64_t)n;
+	return http_ask_send(a->exchange, (struct bytes){ piece, (size_t)n }, err);
+}
+
+/* As much as fits. An answer that is there says that nobody wants the rest. */
+static void send_more(struct asking *a)
+{
+	struct err err;
+
+	while (a->status == 0 && a->sent < a->file->bytes &&
+	       http_ask_queued(a->exchange) <= STREAM_LOW_WATER)
+		if (send_piece(a, &err) < 0) {
+			http_ask_cancel(a->exchange);
+			finish(a, &err);
+			return;
+		}
+	if (a->status == 0 && a->sent == a->file->bytes)
+		http_ask_finish(a->exchange);
+}
+
+static void on_reply_head(struct http_reply *r, const struct http1_head *head)
+{
+	CONTAINER_OF(r, struct asking, reply)->status = head->status;
+}
+
+static void on_reply_body(struct http_reply *r, struct bytes piece)
+{
+	struct asking *a = CONTAINER_OF(r, struct asking, reply);
+	struct err err;
+
+	if (buf_add(&a->answer, piece, &err) == 0)
+		return;
+	http_ask_cancel(a->exchange);
+	finish(a, &err);
+}
+
+static void on_reply_end(struct http_reply *r)
+{
+	finish(CONTAINER_OF(r, struct asking, reply), NULL);
+}
+
+static void on_reply_drain(struct http_reply *r)
+{
+	struct asking *a = CONTAINER_OF(r, struct asking, reply);
+
+	if (a->sent < a->file->bytes)
+		send_more(a);
+}
+
+/* What it said before it hung up counts. */
+static void on_reply_fail(struct http_reply *r, const struct err *err)
+{
+	struct asking *a = CONTAINER_OF(r, struct asking, reply);
+
+	finish(a, a->status >= 300 ? NULL : err);
+}
+
+static void start_sending(struct asking *a, struct stream *s)
+{
+	static const struct http_reply_ops ops = { on_reply_head, on_reply_body, on_reply_end,
+						   on_reply_drain, on_reply_fail };
+	const struct http_limits limits = HTTP_LIMITS;
+	struct err err;
+
+	a->reply.ops = &ops;
+	a->ask.length = (int64_t)a->file->bytes;
+	if (http_client_open(s, &limits, &a->client, &err) < 0 ||
+	    http_ask(a->client, &a->ask, &a->reply, &a->exchange, &err) < 0)
+		finish(a, &err);
+	else
+		send_more(a);
+}
+
+/* --- one request ---------------------------------------------------------------------------- */
+
 static void on_connected(struct dial *d, struct stream *s, const struct err *err)
 {
 	struct asking *a = CONTAINER_OF(d, struct asking, dial);
@@ -52,6 +152,8 @@ static void on_connected(struct dial *d, struct stream *s, const struct err *err
 
 	if (err)
 		finish(a, err);
+	else if (a->file)
+		start_sending(a, s);
 	else if (http_call_stream(&a->call, s, &a->ask, on_answer, &why) < 0)
 		finish(a, &why);
 }
@@ -68,6 +170,7 @@ static int exchange(struct asking *a, const char *path)
 		a->result = -1;
 	if (!a->done && a->result == 0)
 		a->result = err_set(a->err, ERR_UNAVAILABLE, 0, "no answer");
+	http_client_close(a->client);
 	loop_free(a->loop);
 	return a->result;
 }
@@ -171,7 +274,7 @@ static int ask(const struct cli *c, const struct cli_request *rq, json_t **ret,
 		{ BYTES_LIT("content-type"), BYTES_LIT("application/json") },
 	};
 	AUTO(buf_done) struct buf text = BUF_MAX(HTTP_WHOLE_MAX);
-	struct asking a = { .err = err, .answer = BUF_MAX(ANSWER_MAX) };
+	struct asking a = { .err = err, .answer = BUF_MAX(ANSWER_MAX), .file = rq->file };
 	char target[TARGET_MAX];
 	int r;
 
@@ -181,7 +284,7 @@ static int ask(const struct cli *c, const struct cli_request *rq, json_t **ret,
 	a.ask = (struct http_ask){ .method = bytes_str(rq->method ? rq->method : "GET"),
 				   .target = bytes_str(target),
 				   .host = BYTES_LIT("localhost"),
-				   .deadline_ms = ASK_MS,
+				   .deadline_ms = rq->file ? SEND_MS : ASK_MS,
 				   .max_answer = ANSWER_MAX };
 	if (rq->body) {
 		a.ask.fields = fields;

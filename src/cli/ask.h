@@ -8,7 +8,8 @@ enum {
 	ANSWER_MAX = 16 * 1024 * 1024, /* bytes of one answer of the gateway */
 	ANSWER_DEPTH = 16,
 	ASK_CONNECT_MS = 5 * 1000,
-	ASK_MS = 360 * 1000, /* a pause is answered when all is on the disk */
+	ASK_MS = 360 * 1000,   /* a pause is answered when all is on the disk */
+	SEND_MS = 3600 * 1000, /* with a file */
 	TARGET_MAX = 512,
 	PAGES_MAX = 1000,
 };
@@ -21,6 +22,12 @@ struct cli_request {
 	const char *suffix;
 	const char *value; /* encoded, too */
 	const json_t *body;
+	const struct cli_file *file; /* in place of `body`; NULL: none */
+};
+
+struct cli_file { /* sent piece by piece */
+	int fd;
+	uint64_t bytes;
 };
 
 /* One request to the gateway, and its answer: *ret is NULL when it has no body. An answer that is

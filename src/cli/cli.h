@@ -18,12 +18,15 @@ struct cli {
 	int n_words;
 	const char *socket; /* of the gateway's admin door */
 	bool json, help, version;
-	bool all;                       /* of ps: paused ones too */
-	bool none;                      /* of keys services: no service */
-	bool boot;                      /* of resume: from the disk alone */
-	uint64_t count;                 /* of fork; 0: not given */
-	const char *limits[CLI_LIMITS]; /* of keys and teams limits; NULL: as it is */
-	const char *tls_dir, *owner;    /* of tls: the gateway's tls_dir, and whose its keys are */
+	bool all;                /* of ps: paused ones too */
+	bool none;               /* of keys services: no service */
+	bool boot;               /* of resume: from the disk alone */
+	const char *team, *cpus; /* of templates import; NULL: not given */
+	bool public;             /* the same: for all teams */
+	uint64_t count;          /* of fork; 0: not given */
+	/* of keys and teams limits, NULL: as it is; LIMIT_MEMORY of templates import, too */
+	const char *limits[CLI_LIMITS];
+	const char *tls_dir, *owner; /* of tls: the gateway's tls_dir, and whose its keys are */
 	/* what doctor looks at */
 	bool leaks;
 	const char *state_dir, *data_dir, *cgroup, *qemu;

@@ -53,6 +53,8 @@ static const struct command commands[] = {
 	  egress_run, 2, 2 },
 	{ "templates", "templates", "what sandboxes are made from: the host's, and those of teams",
 	  templates_run, 0, INT_MAX },
+	{ "templates", "templates import FILE NAME",
+	  "a template out of an image in a file, see below" },
 	{ "templates", "templates logs BUILD", "what a build of a template said" },
 	{ "templates", "templates cancel BUILD...", "end builds that run or wait" },
 	{ "templates", "templates delete TEMPLATE...",
@@ -85,6 +87,11 @@ static void help(FILE *out)
 		"  --help, --version\n"
 		"\noptions of teams limits and keys limits; 0: no limit\n"
 		"  --sandboxes N, --vcpus N, --memory MIB, --disk MIB, --paused N\n"
+		"\noptions of templates import; FILE is what `docker save` or `skopeo copy IMAGE\n"
+		"oci-archive:FILE` writes\n"
+		"  --team TEAM       whose it is; without it there may be one team only\n"
+		"  --public          all teams may use it\n"
+		"  --cpus N, --memory MIB\n"
 		"\noptions of tls\n"
 		"  --tls-dir DIR     the gateway's tls_dir, " DEFAULT_TLS_DIR "\n"
 		"  --owner USER      who alone may read the keys of servers, hotcell-signer\n"
@@ -116,6 +123,9 @@ static const struct {
 	OPTION("none", FLAG, none),
 	OPTION("boot", FLAG, boot),
 	OPTION("count", NUMBER, count),
+	OPTION("team", TEXT, team),
+	OPTION("public", FLAG, public),
+	OPTION("cpus", TEXT, cpus),
 	OPTION("sandboxes", TEXT, limits[LIMIT_SANDBOXES]),
 	OPTION("vcpus", TEXT, limits[LIMIT_VCPUS]),
 	OPTION("memory", TEXT, limits[LIMIT_MEMORY]),
@@ -195,10 +205,13 @@ static bool options_fit(const struct cli *c, const struct command *to)
 	const char *word = c->n_words > 0 ? c->words[0] : "";
 	bool limits = (to->run == keys_run || to->run == teams_run) && !strcmp(word, "limits");
 	bool services = to->run == keys_run && !strcmp(word, "services");
+	bool import = to->run == templates_run && !strcmp(word, "import");
 
 	for (size_t i = 0; i < CLI_LIMITS; i++)
-		if (c->limits[i] && !limits)
+		if (c->limits[i] && !limits && !(import && i == LIMIT_MEMORY))
 			return false;
+	if ((c->team || c->public || c->cpus) && !import)
+		return false;
 	if ((c->tls_dir || c->owner) && to->run != tls_run)
 		return false;
 	if (c->none && !services)

@@ -31,6 +31,13 @@ static void words(char ret[static CELL_MAX], const json_t *list)
 	}
 }
 
+void table_tame(char *text)
+{
+	for (char *p = text; *p; p++)
+		if ((unsigned char)*p < ' ' || *p == 127)
+			*p = '?';
+}
+
 static void cell(char ret[static CELL_MAX], const json_t *row, const char *path)
 {
 	const json_t *v = member(row, path);
@@ -46,9 +53,7 @@ static void cell(char ret[static CELL_MAX], const json_t *row, const char *path)
 		snprintf(ret, CELL_MAX, "%s", json_is_true(v) ? "yes" : "no");
 	else if (json_is_array(v))
 		words(ret, v);
-	for (char *p = ret; *p; p++)
-		if ((unsigned char)*p < ' ' || *p == 127)
-			*p = '?';
+	table_tame(ret);
 }
 
 static void print_line(FILE *out, const json_t *row, const struct column *columns, size_t n,
@@ -66,6 +71,11 @@ static void print_line(FILE *out, const json_t *row, const struct column *column
 		else
 			fprintf(out, "%s\n", text);
 	}
+}
+
+void table_line(FILE *out, const json_t *row, const char *member)
+{
+	print_line(out, row, &(struct column){ "", member }, 1, &(size_t){ 0 });
 }
 
 void table_print(FILE *out, const json_t *rows, const struct column *columns, size_t n)

@@ -12,6 +12,10 @@ struct column {
 /* Objects without a member show "-". Bytes that could steer a terminal come out as '?'. */
 void table_print(FILE *out, const json_t *rows, const struct column *columns, size_t n);
 
+void table_line(FILE *out, const json_t *row, const char *member); /* of one column, no title */
+/* In place: the same bytes. */
+void table_tame(char *text);
+
 struct cli;
 struct cli_request;
 /* As JSON or as a table: rows; one row; a list that is asked for first. Exit statuses. */

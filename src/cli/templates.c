@@ -4,12 +4,14 @@
 #include <stdio.h>
 
 #include "cli/ask.h"
+#include "cli/import.h"
 #include "cli/say.h"
 #include "cli/table.h"
 
 enum { LOG_PAGES_MAX = 1000 }; /* more than a log can have */
 
-static const char usage[] = "templates [logs BUILD | cancel BUILD... | delete TEMPLATE...]";
+static const char usage[] = "templates [logs BUILD | cancel BUILD... | delete TEMPLATE... | "
+			    "import FILE NAME [--team TEAM] [--public] [--cpus N] [--memory MIB]]";
 
 static const struct column template_columns[] = {
 	{ "TEMPLATE", "templateID" }, { "ALIAS", "alias" },           { "CPUS", "cpuCount" },
@@ -62,13 +64,11 @@ static int say_all(const struct cli *c, const json_t *all)
 	return CLI_FINE;
 }
 
-/* Lines from `from` on, added to `all`. *ret is the build as it is now. */
-static int ask_page(const struct cli *c, size_t from, json_t *all, json_t **ret, struct err *err)
+int build_page(const struct cli *c, const char *build, size_t from, json_t *all, json_t **ret,
+	       struct err *err)
 {
 	char offset[48];
-	const struct cli_request rq = { .path = "/admin/builds/",
-					.id = c->words[1],
-					.suffix = offset };
+	const struct cli_request rq = { .path = "/admin/builds/", .id = build, .suffix = offset };
 
 	snprintf(offset, sizeof(offset), "?logsOffset=%zu&limit=100", from);
 	if (cli_ask(c, &rq, ret, err) < 0)
@@ -87,7 +87,7 @@ static int say_log(const struct cli *c)
 		size_t from = json_array_size(all);
 
 		json_decref(TAKE(build));
-		if (ask_page(c, from, all, &build, &err) < 0)
+		if (build_page(c, c->words[1], from, all, &build, &err) < 0)
 			return cli_fail(c, &err);
 		before = json_array_size(all) - from;
 	}
@@ -105,6 +105,8 @@ int templates_run(struct cli *c)
 {
 	if (c->n_words == 0)
 		return cli_answer(c, &(struct cli_request){ .path = "/admin/templates" }, say_all);
+	if (cli_says(c, "import", 2, 2))
+		return import_run(c);
 	if (cli_says(c, "logs", 1, 1))
 		return say_log(c);
 	if (cli_says(c, "cancel", 1, c->n_words))

@@ -110,6 +110,10 @@ const struct config_param settings_table[SETTINGS] = {
 				      .help = "what clients of one team uploaded for builds, in "
 					      "MiB; "
 					      "then what was used least recently goes" },
+	[SET_IMPORT_MAX_MIB] = { "import_max_mib", CONFIG_NUMBER, "8192", .min = 1,
+				 .max = 1024 * 1024,
+				 .help = "an archive that an operator makes a template of, in "
+					 "MiB" },
 	[SET_DISK_RESERVE_MIB] = { "disk_reserve_mib", CONFIG_NUMBER, "256",
 				   .max = 1024 * 1024 * 1024,
 				   .help = "room on data_dir's disk that is never promised, in "

@@ -71,11 +71,26 @@ static void credentials_come_sealed(void **state)
 	assert_string_equal(r.sealed, "c2VhbGVk");
 }
 
+static void an_archive_takes_the_place_of_an_image(void **state)
+{
+	(void)state;
+	read_recipe("{\"fromArchive\":true}");
+	assert_true(r.archive);
+	assert_string_equal(r.image, "");
+	read_recipe("{\"fromImage\":\"a\",\"fromArchive\":false}");
+	assert_false(r.archive);
+}
+
 static const struct {
 	const char *text, *says;
 } refused[] = {
 	{ "[]", "object" },
 	{ "{}", "one of them" },
+	{ "{\"fromArchive\":false}", "one of them" },
+	{ "{\"fromArchive\":true,\"fromImage\":\"a\"}", "one of them" },
+	{ "{\"fromArchive\":true,\"fromTemplate\":\"a\"}", "one of them" },
+	{ "{\"fromArchive\":\"/etc/passwd\"}", "fromArchive" },
+	{ "{\"fromArchive\":true,\"sealed\":\"x\"}", "without an image" },
 	{ "{\"fromImage\":\"a\",\"fromTemplate\":\"b\"}", "one of them" },
 	{ "{\"fromImage\":1}", "fromImage" },
 	{ "{\"fromImage\":\"a\",\"registry\":{\"username\":\"u\",\"password\":\"p\"}}",
@@ -481,6 +496,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		TEST(a_whole_recipe),
 		TEST(credentials_come_sealed),
+		TEST(an_archive_takes_the_place_of_an_image),
 		TEST(what_is_refused),
 		TEST(a_step_is_said_in_short),
 		TEST(keys_differ_where_steps_do),

@@ -3,6 +3,7 @@
 #include "gateway/api/api.h"
 #include "gateway/api/key_routes.h"
 #include "gateway/api/limits_json.h"
+#include "gateway/api/template_ask.h"
 #include "gateway/peers.h"
 
 enum { HEALTH_MS = 3000, STATUS_DEPTH_MAX = 16 };
@@ -170,6 +171,12 @@ static void admin_key_add(struct api_call *c)
 	find_team(c, key_add);
 }
 
+/* It has a build, which waits for what it is made of. */
+static void admin_template_create(struct api_call *c)
+{
+	find_team(c, template_create);
+}
+
 /* Of all daemons: what node says of those it asks goes beside the gateway's own. */
 static void add_versions(json_t *status, json_t *node, const struct link *l)
 {
@@ -330,6 +337,7 @@ const struct route admin_routes[] = {
 	{ "PATCH", "/admin/teams/{team}/limits", AUTH_ADMIN, admin_team_limits, true },
 	{ "GET", "/admin/teams/{team}/keys", AUTH_ADMIN, admin_key_list },
 	{ "POST", "/admin/teams/{team}/keys", AUTH_ADMIN, admin_key_add, true },
+	{ "POST", "/admin/teams/{team}/templates", AUTH_ADMIN, admin_template_create, true },
 	{ "POST", "/admin/confirm-lost", AUTH_ADMIN, admin_confirm_lost },
 	{ "GET", "/admin/status", AUTH_ADMIN, admin_status },
 	{ "GET", "/admin/health", AUTH_ADMIN, admin_health },

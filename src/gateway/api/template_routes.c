@@ -81,7 +81,7 @@ static void on_created_v2(struct api_call *c, struct node_answer *said)
 	template_ask(c, &rq, NULL, on_whole);
 }
 
-static void template_create(struct api_call *c)
+void template_create(struct api_call *c)
 {
 	struct node_request rq = { .verb = NODE_TEMPLATE_CREATE };
 	struct template_request want;
@@ -279,6 +279,7 @@ const struct route template_routes[] = {
 	{ "DELETE", "/templates/{templateID}", AUTH_KEY, snapshot_delete },
 	{ "PATCH", "/templates/{templateID}", AUTH_KEY, template_change, true },
 	{ "PATCH", "/v2/templates/{templateID}", AUTH_KEY, template_change, true, .v2 = true },
+	{ "PATCH", "/admin/templates/{templateID}", AUTH_ADMIN, template_change, true },
 	{ "GET", "/templates/{templateID}/tags", AUTH_KEY, tags_list },
 	{ "POST", "/templates/{templateID}/builds/{buildID}", AUTH_KEY, template_legacy },
 	{ 0 },

@@ -1,7 +1,9 @@
-/* upload_routes.c - files for the steps of a build: where to send them, and the sending.
+/* upload_routes.c - files for the steps of a build: where to send them, and the sending; and the
+ * archives that operators import.
  *
  *	GET /templates/{id}/files/{hash}     is it there? if not: a URL, signed, for a while
  *	PUT /uploads/{team}/{hash}?...       no key: the URL is the permission
+ *	PUT /admin/builds/{id}/archive       the build begins when all of it came
  *	    signature -> node: a descriptor -> the body, piece by piece -> node: kept -> answer
  *
  * Nothing of a body is kept in memory. What is broken off is dropped.
@@ -10,6 +12,7 @@
 #include "gateway/api/upload_routes.h"
 
 #include <errno.h>
+#include <inttypes.h>
 
 #include "base/clock.h"
 #include "base/list.h"
@@ -26,11 +29,23 @@ enum {
 	UPLOAD_KEEP_MS = 5 * 60 * 1000,  /* for node to write it to its disk */
 };
 
+struct upload_kind {
+	enum node_verb open, done, drop; /* what node is asked */
+	unsigned int status;             /* of the answer when all went well */
+};
+
+static const struct upload_kind of_step = { NODE_UPLOAD_OPEN, NODE_UPLOAD_DONE, NODE_UPLOAD_DROP,
+					    200 };
+static const struct upload_kind of_import = { NODE_IMPORT_OPEN, NODE_IMPORT_DONE, NODE_BUILD_CANCEL,
+					      202 };
+
 struct upload {
+	const struct upload_kind *kind;
 	struct http_handler handler;
 	struct http_request *rq; /* NULL: the client is gone */
 	struct api *api;
-	char team[NODE_ID_MAX + 1], name[NODE_ID_MAX + 1]; /* name: node's; "" until it is known */
+	char team[NODE_ID_MAX + 1], build[NODE_ID_MAX + 1]; /* for which; the other is "" */
+	char name[NODE_ID_MAX + 1];                         /* node's; "" until it is known */
 	uint64_t bytes, came;
 	int fd; /* of the file; -1: none */
 	struct link_call node;
@@ -137,7 +152,7 @@ static int ask(struct upload *u, enum node_verb verb, struct bytes text, uint64_
 	struct node_request rq = { .verb = verb };
 
 	snprintf(rq.team, sizeof(rq.team), "%s", u->team);
-	snprintf(rq.id, sizeof(rq.id), "%s", u->name);
+	snprintf(rq.id, sizeof(rq.id), "%s", u->build[0] ? u->build : u->name);
 	return node_link_call(u->api->g->node, &u->node, &rq, text, ms, on_done, err);
 }
 
@@ -151,7 +166,7 @@ static void drop(struct upload *u)
 	auto_close(&u->fd);
 	u->fd = -1;
 	if (!u->name[0] ||
-	    ask(u, NODE_UPLOAD_DROP, (struct bytes){ 0 }, API_NODE_MS, on_dropped, &err) < 0)
+	    ask(u, u->kind->drop, (struct bytes){ 0 }, API_NODE_MS, on_dropped, &err) < 0)
 		upload_free(u);
 }
 
@@ -172,7 +187,7 @@ static void on_kept(struct link_call *call, const struct link_reply *r)
 	if (r->err)
 		refuse(u, api_status_of(r->err->code), r->err->msg);
 	else if (u->rq)
-		http_answer(TAKE(u->rq), &(struct http_response){ .status = 200 },
+		http_answer(TAKE(u->rq), &(struct http_response){ .status = u->kind->status },
 			    (struct bytes){ 0 });
 	if (!r->err)
 		upload_free(u);
@@ -206,7 +221,7 @@ static void on_body_end(struct http_handler *h)
 	u->fd = -1;
 	if (u->came != u->bytes)
 		refuse(u, 400, "the body has another length than was said");
-	else if (ask(u, NODE_UPLOAD_DONE, (struct bytes){ 0 }, UPLOAD_KEEP_MS, on_kept, &err) < 0)
+	else if (ask(u, u->kind->done, (struct bytes){ 0 }, UPLOAD_KEEP_MS, on_kept, &err) < 0)
 		refuse(u, api_status_of(err.code), err.msg);
 }
 
@@ -226,7 +241,8 @@ static void on_opened(struct link_call *call, const struct link_reply *r)
 	const struct node_reply *reply = node_reply_of(r);
 
 	if (!r->err && reply)
-		snprintf(u->name, sizeof(u->name), "%s", reply->sandbox.id);
+		snprintf(u->name, sizeof(u->name), "%s",
+			 u->build[0] ? u->build : reply->sandbox.id);
 	if (!u->rq) {
 		drop(u);
 		return;
@@ -243,7 +259,7 @@ static void on_opened(struct link_call *call, const struct link_reply *r)
 /* --- the request ------------------------------------------------------------------------------ */
 
 /* The request is the upload's from here on, and the call is over. */
-static struct upload *take_over(struct api_call *c)
+static struct upload *take_over(struct api_call *c, const struct upload_kind *kind)
 {
 	static const struct http_handler_ops ops = { on_body, on_body_end, NULL, on_gone };
 	struct upload *u = calloc(1, sizeof(*u));
@@ -251,8 +267,9 @@ static struct upload *take_over(struct api_call *c)
 
 	if (!u)
 		return NULL;
-	*u = (struct upload){ .handler = { &ops }, .rq = c->rq, .api = a, .fd = -1 };
-	snprintf(u->team, sizeof(u->team), "%.*s", NODE_ID_MAX, c->params[0]);
+	*u = (struct upload){ .kind = kind, .handler = { &ops }, .rq = c->rq, .api = a, .fd = -1 };
+	snprintf(kind == &of_import ? u->build : u->team, sizeof(u->team), "%.*s", NODE_ID_MAX,
+		 c->params[0]);
 	u->bytes = http_request_head(c->rq)->length;
 	list_add(&a->uploads, u);
 	a->n_uploads++;
@@ -263,19 +280,16 @@ static struct upload *take_over(struct api_call *c)
 }
 
 /* 0: it may be sent. */
-static unsigned int check(const struct api_call *c, struct err *err)
+static unsigned int check_length(const struct api_call *c, uint64_t max, struct err *err)
 {
 	const struct http1_head *head = http_request_head(c->rq);
 
-	if (upload_url_check(c->params[0], c->params[1], c->query, key_of(c->g->api),
-			     clock_wall_ns() / NSEC_PER_SEC, err) < 0)
-		return 403;
 	if (head->body != HTTP1_BODY_LENGTH) {
 		err_set(err, ERR_INVALID, 0, "an upload needs a Content-Length");
 		return 411;
 	}
-	if (head->length > UPLOAD_MAX) {
-		err_set(err, ERR_INVALID, 0, "an upload has at most %d bytes", UPLOAD_MAX);
+	if (head->length > max) {
+		err_set(err, ERR_INVALID, 0, "an upload has at most %" PRIu64 " bytes", max);
 		return 413;
 	}
 	if (c->g->api->n_uploads < UPLOADS_MAX)
@@ -284,35 +298,59 @@ static unsigned int check(const struct api_call *c, struct err *err)
 	return 429;
 }
 
-static void upload_put(struct api_call *c)
+/* `text` is what node is told of it; its length is added. */
+static void receive(struct api_call *c, const struct upload_kind *kind, json_t *text)
 {
-	AUTO(json_decrefp) json_t *text = NULL;
 	AUTO(buf_done) struct buf out = BUF_MAX(NODE_TEXT_MAX);
-	struct upload *u;
-	unsigned int status;
+	json_int_t size = (json_int_t)http_request_head(c->rq)->length;
+	struct upload *u = NULL;
 	struct err err;
 
-	if (!have_key(c))
-		return;
-	status = check(c, &err);
-	if (status) {
-		api_fail(c, status, "%s", err.msg);
-		return;
-	}
-	text = json_pack("{s:s, s:I}", "hash", c->params[1], "size",
-			 (json_int_t)http_request_head(c->rq)->length);
-	u = json_encode(text, &out, &err) < 0 ? NULL : take_over(c);
+	if (json_object_set_new(text, "size", json_integer(size)) == 0 &&
+	    json_encode(text, &out, &err) == 0)
+		u = take_over(c, kind);
 	if (!u) {
 		api_fail(c, 503, "no memory");
 		return;
 	}
 	api_call_free(c);
-	if (ask(u, NODE_UPLOAD_OPEN, buf_view(&out), API_NODE_MS, on_opened, &err) < 0)
+	if (ask(u, kind->open, buf_view(&out), API_NODE_MS, on_opened, &err) < 0)
 		refuse(u, api_status_of(err.code), err.msg);
+}
+
+static void upload_put(struct api_call *c)
+{
+	AUTO(json_decrefp) json_t *text = json_pack("{s:s}", "hash", c->params[1]);
+	unsigned int status = 403;
+	struct err err;
+
+	if (!have_key(c))
+		return;
+	if (upload_url_check(c->params[0], c->params[1], c->query, key_of(c->g->api),
+			     clock_wall_ns() / NSEC_PER_SEC, &err) == 0)
+		status = check_length(c, UPLOAD_MAX, &err);
+	if (status)
+		api_fail(c, status, "%s", err.msg);
+	else
+		receive(c, &of_step, text);
+}
+
+/* How large it may be is node's to say. */
+static void archive_put(struct api_call *c)
+{
+	AUTO(json_decrefp) json_t *text = json_object();
+	struct err err;
+	unsigned int status = check_length(c, INT64_MAX, &err);
+
+	if (status)
+		api_fail(c, status, "%s", err.msg);
+	else
+		receive(c, &of_import, text);
 }
 
 const struct route upload_routes[] = {
 	{ "GET", "/templates/{templateID}/files/{hash}", AUTH_KEY, upload_find },
 	{ "PUT", "/uploads/{team}/{hash}", AUTH_NONE, upload_put },
+	{ "PUT", "/admin/builds/{buildID}/archive", AUTH_ADMIN, archive_put },
 	{ 0 },
 };

@@ -13,20 +13,21 @@
 
 enum { PATH_SIZE = 64 };
 
-static const char *path_of(const char *build_id, char ret[static PATH_SIZE])
+static const char *path_of(const char *build_id, const char *name, char ret[static PATH_SIZE])
 {
-	snprintf(ret, PATH_SIZE, "%s/disk", build_id);
+	snprintf(ret, PATH_SIZE, "%s/%s", build_id, name);
 	return ret;
 }
 
-int build_disk_make(struct node *n, const char *build_id, int *ret_out, int *ret_in,
-		    struct err *err)
+int build_disk_make(struct node *n, const char *build_id, const char *name, int *ret_out,
+		    int *ret_in, struct err *err)
 {
 	char path[PATH_SIZE];
 	int dir = n->catalog.builds_dir, rc;
 	AUTO(auto_close) int in = -1;
 	AUTO(auto_close)
-	int out = folder_open(dir, path_of(build_id, path), O_CREAT | O_EXCL | O_RDWR, 0600, err);
+	int out = folder_open(dir, path_of(build_id, name, path), O_CREAT | O_EXCL | O_RDWR, 0600,
+			      err);
 
 	if (out < 0)
 		return -1;
@@ -41,8 +42,11 @@ int build_disk_make(struct node *n, const char *build_id, int *ret_out, int *ret
 
 void build_disk_sweep(struct node *n, const char *build_id)
 {
+	static const char *const names[] = { BUILD_DISK, BUILD_ARCHIVE };
 	char path[PATH_SIZE];
 
-	if (unlinkat(n->catalog.builds_dir, path_of(build_id, path), 0) < 0 && errno != ENOENT)
-		log_warn("builds/%s: %s", path, strerror(errno));
+	for (size_t i = 0; i < COUNT(names); i++)
+		if (unlinkat(n->catalog.builds_dir, path_of(build_id, names[i], path), 0) < 0 &&
+		    errno != ENOENT)
+			log_warn("builds/%s: %s", path, strerror(errno));
 }

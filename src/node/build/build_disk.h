@@ -1,6 +1,9 @@
-/* build_disk.h - the file that the disk of an image is written to, until there is a ground of it.
+/* build_disk.h - large files of a build that nobody needs after it.
  *
- *	data_dir/builds/ID/disk    only while it is opened: the file has no name afterwards
+ *	data_dir/builds/ID/disk      of an image, until there is a ground of it
+ *	                   archive   of an image that an operator imports
+ *
+ * Each has its name only while it is opened: it goes with the last who has it open.
  */
 #pragma once
 
@@ -8,8 +11,11 @@
 
 struct node;
 
+#define BUILD_DISK    "disk"
+#define BUILD_ARCHIVE "archive"
+
 /* Empty; once to be written and read, once to be read. */
-int build_disk_make(struct node *n, const char *build_id, int *ret_out, int *ret_in,
-		    struct err *err) NODISCARD;
+int build_disk_make(struct node *n, const char *build_id, const char *name, int *ret_out,
+		    int *ret_in, struct err *err) NODISCARD;
 /* What a node left that died in between. Absent is fine. */
 void build_disk_sweep(struct node *n, const char *build_id);

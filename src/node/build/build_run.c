@@ -709,11 +709,16 @@ static void on_ground(struct ground_want *w, const char *id, const struct err *e
 		have_ground(r, id);
 }
 
+static const char *image_name(const struct build_run *r)
+{
+	return r->recipe.archive ? "the archive" : r->recipe.image;
+}
+
 /* Which image it is, and what it brings. Said again where it is another one than before. */
 static int take_image(struct build_run *r, const char *digest, struct bytes config, struct err *err)
 {
 	if (strcmp(r->from_image.digest, digest) != 0)
-		say(r, BUILD_INFO, "[base] %s is %s", r->recipe.image, digest);
+		say(r, BUILD_INFO, "[base] %s is %s", image_name(r), digest);
 	return build_image_take(&r->from_image, digest, config, &r->context, err);
 }
 
@@ -752,19 +757,28 @@ static void on_disk(struct images_make *m, const char *digest, struct bytes conf
 		fail_err(r, "the image could not be booted", &err);
 }
 
+/* An image of a registry has none: -1. */
+static int archive_again(const struct build_run *r, int *ret, struct err *err)
+{
+	*ret = -1;
+	return r->recipe.archive ? build_archive_again(&r->build->archive, ret, err) : 0;
+}
+
 static void ask_image(struct build_run *r, int disk, const struct images_make_ops *ops)
 {
-	const struct images_make_spec spec = {
+	struct images_make_spec spec = {
 		.team = r->build->template->row.team,
 		.reference = r->recipe.image,
 		.sealed = r->recipe.sealed,
-		.archive = -1,
 		.disk = disk,
 		.disk_mib = r->node->base.disk_mib,
 	};
 	struct err err;
 
-	if (images_make(&r->node->images, &r->image, &spec, ops, &err) < 0)
+	if (archive_again(r, &spec.archive, &err) < 0) {
+		auto_close(&disk);
+		fail_err(r, "", &err);
+	} else if (images_make(&r->node->images, &r->image, &spec, ops, &err) < 0)
 		fail_err(r, "", &err);
 }
 
@@ -774,7 +788,7 @@ static void make_disk(struct build_run *r)
 	struct err err;
 	int out;
 
-	if (build_disk_make(r->node, r->build->row.id, &out, &r->disk, &err) < 0)
+	if (build_disk_make(r->node, r->build->row.id, BUILD_DISK, &out, &r->disk, &err) < 0)
 		fail_err(r, "", &err);
 	else
 		ask_image(r, out, &ops);
@@ -813,7 +827,7 @@ static void begin_from_image(struct build_run *r)
 {
 	static const struct images_make_ops ops = { on_image_text, on_image };
 
-	say(r, BUILD_INFO, "[base] FROM %s", r->recipe.image);
+	say(r, BUILD_INFO, "[base] FROM %s", image_name(r));
 	ask_image(r, -1, &ops);
 }
 
@@ -828,7 +842,7 @@ static void begin(struct timer *t)
 	if (build_context_init(&r->context, &err) < 0 ||
 	    recipe_take(r->build->spec, &r->recipe, &err) < 0)
 		fail_err(r, "", &err);
-	else if (r->recipe.image[0])
+	else if (r->recipe.image[0] || r->recipe.archive)
 		begin_from_image(r);
 	else
 		await_base(r, begin_from_template);

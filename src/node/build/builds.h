@@ -7,14 +7,15 @@
  *
  * What is asked for is build->spec, a JSON object that the gateway has checked:
  *	{"fromImage":"debian:stable", "sealed":"<base64>"     or
- *	 "fromTemplate":"name", "fromTag":"tag" or "",
+ *	 "fromTemplate":"name", "fromTag":"tag" or "",        or
+ *	 "fromArchive":true,
  *	 "steps":[{"type":"RUN", "args":["..."], "force":false, "filesHash":"<64 hex>"}],
  *	 "startCmd":"", "readyCmd":"", "force":false}
  * Members that do not apply are missing. `sealed` is the registry's user name and password, for the
  * images daemon (images/protocol.h); in clear they are refused.
  * build->from is the snapshot of fromTemplate, held until the build ends; NULL with fromTemplate:
- * it is `base`. The sizes that are wanted are in build->row. What was uploaded for a step is opened
- * by uploads_open().
+ * it is `base`. Of fromArchive the archive is in build->archive. The sizes that are wanted are in
+ *build->row. What was uploaded for a step is opened by uploads_open().
  *
  * All of it is called on the loop.
  */

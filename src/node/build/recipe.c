@@ -197,11 +197,12 @@ static int take_all(struct recipe *r, struct err *err)
 		return err_set(err, ERR_INVALID, 0, "a build is an object");
 	if (take_from(r->text, "fromImage", r->image, sizeof(r->image), err) < 0 ||
 	    take_from(r->text, "fromTemplate", r->parent, sizeof(r->parent), err) < 0 ||
+	    json_may_bool(r->text, "fromArchive", &r->archive, err) < 0 ||
 	    json_may_string(r->text, "startCmd", &r->start, err) < 0 ||
 	    json_may_string(r->text, "readyCmd", &r->ready, err) < 0 ||
 	    json_may_bool(r->text, "force", &r->force, err) < 0)
 		return -1;
-	if ((r->image[0] != '\0') == (r->parent[0] != '\0'))
+	if ((r->image[0] != '\0') + (r->parent[0] != '\0') + r->archive != 1)
 		return err_set(err, ERR_INVALID, 0,
 			       "a build begins with fromImage or with fromTemplate: one of them");
 	return take_sealed(r->text, r, err) < 0 ? -1 : take_steps(r->text, r, err);

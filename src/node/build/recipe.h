@@ -1,6 +1,6 @@
 /* recipe.h - what a build is made of, out of what a gateway passed on. Pure; fuzzed.
  *
- *	{"fromImage", "sealed" or "fromTemplate",
+ *	{"fromImage", "sealed" or "fromTemplate" or "fromArchive":true,
  *	 "steps":[{"type","args":[],"force","filesHash"}],
  *	 "startCmd", "readyCmd", "force"}
  *
@@ -31,7 +31,8 @@ struct recipe_step {
 
 struct recipe {
 	json_t *text; /* owned: the rest borrows from it */
-	char image[RECIPE_FROM_MAX + 1], parent[RECIPE_FROM_MAX + 1]; /* one of them is empty */
+	char image[RECIPE_FROM_MAX + 1], parent[RECIPE_FROM_MAX + 1]; /* one of them at most */
+	bool archive;              /* neither: what an operator imports */
 	const char *sealed;        /* credentials for the image's registry, base64; NULL: none */
 	struct bytes start, ready; /* commands; or none */
 	bool force;                /* of every step */

@@ -94,14 +94,12 @@ static int begin(struct node *n, struct build *b, struct bytes text, struct err 
 	return 0;
 }
 
-void build_start_ask(struct node *n, struct door_asked *a, const struct node_request *rq,
-		     struct bytes text)
+static void start(struct node *n, struct door_asked *a, struct build *b, struct bytes text)
 {
-	struct err err;
-	struct build *b = find(n, rq, &err);
 	struct catalog_change *c;
+	struct err err;
 
-	if (!b || begin(n, b, text, &err) < 0) {
+	if (begin(n, b, text, &err) < 0) {
 		door_refuse(a, &err);
 		return;
 	}
@@ -114,6 +112,31 @@ void build_start_ask(struct node *n, struct door_asked *a, const struct node_req
 	b->template->row.updated_ns = clock_wall_ns();
 	c->on_written = on_begun;
 	change_write(c);
+}
+
+void build_start_ask(struct node *n, struct door_asked *a, const struct node_request *rq,
+		     struct bytes text)
+{
+	struct err err;
+	struct build *b = find(n, rq, &err);
+
+	if (b)
+		start(n, a, b, text);
+	else
+		door_refuse(a, &err);
+}
+
+void import_done_ask(struct node *n, struct door_asked *a, const struct node_request *rq,
+		     struct bytes text)
+{
+	struct err err;
+	struct build *b = find(n, rq, &err);
+
+	(void)text;
+	if (b && build_archive_whole(&b->archive, &err) == 0)
+		start(n, a, b, BYTES_LIT("{\"fromArchive\":true}"));
+	else
+		door_refuse(a, &err);
 }
 
 /* --- look ----------------------------------------------------------------------------------- */

@@ -43,6 +43,7 @@ struct build *build_add(struct template *t, const struct journal_build *row)
 		return NULL;
 	b->template = t;
 	b->log = BUILD_LOG_NONE;
+	b->archive = BUILD_ARCHIVE_NONE;
 	b->row = *row;
 	b->row.tags = copy_text(row->tags);
 	b->row.reason = copy_text(row->reason); /* it can do without */
@@ -72,6 +73,7 @@ void build_unprepare(struct build *b)
 	json_decref(TAKE(b->spec));
 	snapshot_release(from);
 	build_log_close(&b->log);
+	build_archive_close(&b->archive);
 }
 
 void build_forget(struct build *b)

@@ -9,6 +9,7 @@
  */
 #pragma once
 
+#include "node/catalog/build_archive.h"
 #include "node/catalog/build_log.h"
 #include "node/door/gateway_door.h"
 #include "node/journal/journal_catalog.h"
@@ -54,6 +55,7 @@ struct build {
 	 * held, or an image or `base` (NULL) */
 	json_t *spec;
 	struct snapshot *from;
+	struct build_archive archive; /* what an operator imports */
 	struct build_log log;
 	struct journal_write write;
 	struct build *next, **prev; /* of its template, the newest first */

@@ -17,6 +17,8 @@ verb_fn tags_list_ask;
 verb_fn build_start_ask; /* build_verbs.c */
 verb_fn build_status_ask;
 verb_fn build_cancel_ask;
+verb_fn import_done_ask;
+verb_fn import_open_ask; /* build_archive.c */
 
 /* An answer that is JSON, which is taken; NULL: no memory. */
 struct json_t;
