@@ -31,11 +31,18 @@ static void words(char ret[static CELL_MAX], const json_t *list)
 	}
 }
 
+/* Characters that a terminal obeys: those below space, DEL, and U+0080 to U+009F, which begin
+ * sequences as ESC does. */
 void table_tame(char *text)
 {
-	for (char *p = text; *p; p++)
-		if ((unsigned char)*p < ' ' || *p == 127)
+	for (unsigned char *p = (unsigned char *)text; *p; p++) {
+		bool second = p[0] == 0xc2 && p[1] >= 0x80 && p[1] <= 0x9f;
+
+		if (second)
+			p[1] = '?';
+		if (second || *p < ' ' || *p == 127)
 			*p = '?';
+	}
 }
 
 static void cell(char ret[static CELL_MAX], const json_t *row, const char *path)

@@ -353,9 +353,10 @@ def test_kill_tries_each_and_says_which_failed(gateway):
 
 
 def test_a_name_with_escape_codes_does_not_reach_the_terminal(gateway):
-    gateway("GET", "/admin/templates", 200, [{"templateID": "\x1b[2Jx", "alias": "base"}])
+    gateway("GET", "/admin/templates", 200, [{"templateID": "\x1b[2Jx", "alias": "base\x9b2Jé\xa0"}])
     r = hotcell(gateway, "templates")
-    assert "\x1b" not in r.stdout and "?[2Jx" in r.stdout and "base" in r.stdout
+    assert "\x1b" not in r.stdout and "?[2Jx" in r.stdout
+    assert "\x9b" not in r.stdout and "base??2Jé\xa0" in r.stdout, "one character, in two bytes, that begins a sequence"
 
 
 def test_templates_of_teams_are_beside_the_hosts(gateway):
