@@ -21,7 +21,7 @@ enum {
 	FD_NAME_MAX = 16,
 };
 
-/* Those of guest/base/image: nothing in a guest mounts by UUID. */
+/* Always the same, so that one input gives one output. Nothing in a guest mounts by UUID. */
 static const uint8_t uuid[16] = "hotcel\x6c\0\x80\0\0\0\0\0\0\1";
 static const uint8_t hash_seed[16] = "hotcel\x6c\0\x80\0\0\0\0\0\0\2";
 

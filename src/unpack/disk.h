@@ -1,7 +1,7 @@
 /* disk.h - an ext4 file system in a file, written without mounting it. libext2fs behind a wall.
  *
- * The features are those of guest/base/image. Nothing in it depends on the time, the host or on
- * chance: the same calls give the same bytes.
+ * Nothing in it depends on the time, on chance, or on the host and its mke2fs.conf: the same calls
+ * give the same bytes.
  */
 #pragma once
 

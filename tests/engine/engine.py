@@ -49,7 +49,7 @@ def disk_path():
 
 def tools_disk_path():
     """With Node, npm and Java, too (guest/tools)."""
-    return artefact("tools-image", build_dir() / "src/agent/hotcell-agent")
+    return artefact("image", build_dir() / "src/agent/hotcell-agent", "tools")
 
 
 def guest_settings():

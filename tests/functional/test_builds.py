@@ -12,7 +12,6 @@ import time
 import pytest
 
 from engine import artefact
-from made_images import Image
 from registry import Registry
 from sdk_builds import SdkClient
 from server import Server, wait_for
@@ -234,25 +233,35 @@ DOCKERFILE = """FROM debian:stable
 ENV COLOUR=green
 WORKDIR /srv
 COPY run.sh bin/
-RUN bin/run.sh > ran && echo "$OF_IMAGE" >> ran
+RUN bin/run.sh > ran && echo "$LANG" >> ran
 """
 
 
 def test_a_dockerfile_and_an_image_of_a_registry(registry, sdk, context, built):
-    root = artefact("rootfs").read_bytes()
-    registry.push("library/debian", "stable", Image([root], env=["OF_IMAGE=yes"], compress=False))
-    del root
+    registry.push_archive("library/debian", "stable", artefact("oci"))
     started = ["set_start_cmd", "exec sleep 5432", "pgrep -x sleep"]
     made = sdk.build([["from_dockerfile", DOCKERFILE], started], "of-image", context=context)
     assert made.error is None, (made.error, made.log)
     assert made.texts("[base] FROM debian:stable") and made.texts("Booting the image")
-    said = sdk.run("of-image", "cat /srv/ran; echo $COLOUR $OF_IMAGE; pgrep -x sleep -a | cut -d' ' -f2-; pwd")
-    assert said.splitlines() == ["ran", "yes", "green yes", "sleep 5432", "/srv"], said
-    again = sdk.build([["from_image", "debian:stable"], ["run_cmd", "echo $OF_IMAGE; exit 9"]], "failing")
-    assert "exit status 9" in again.error and again.texts("[1] [stdout]: yes")
+    said = sdk.run("of-image", "cat /srv/ran; echo $COLOUR $LANG; pgrep -x sleep -a | cut -d' ' -f2-; pwd")
+    assert said.splitlines() == ["ran", "C.UTF-8", "green C.UTF-8", "sleep 5432", "/srv"], said
+    again = sdk.build([["from_image", "debian:stable"], ["run_cmd", "echo $LANG; exit 9"]], "failing")
+    assert "exit status 9" in again.error and again.texts("[1] [stdout]: C.UTF-8")
     assert not again.texts("Booting the image"), "what was booted once is found again"
     missing = sdk.build([["from_image", "debian:none-such"], ["run_cmd", "true"]], "failing")
     assert missing.kind == "BuildException" and "debian:none-such" in missing.error, missing.error
+
+
+# what a user meets of a root: packages, the account and what it may do, every file
+LOOK = r"""dpkg-query -W; id; getent passwd user; sudo -n id; echo ~; umask; type -a python3 pip git; python3 -c 'import sys; print(sys.path)'
+sudo find / -xdev ! -path '/srv/*' ! -path '/tmp/*' \( -type d -printf '%p %M %U:%G\n' -o -printf '%p %M %U:%G %n %s %l\n' \)"""
+
+
+def test_of_its_image_comes_what_base_is(sdk, built):
+    """After the image of the registry is there, which is that of `base`."""
+    base, of_image = (set(sdk.run(name, LOOK).splitlines()) for name in ("base", "of-image"))
+    assert len(base) > 10000 and "/code drwxrwxrwx 0:0" in base
+    assert base == of_image, sorted(base ^ of_image)
 
 
 def node_of(modules):

@@ -9,6 +9,7 @@ import subprocess
 import pytest
 
 import certs
+from engine import TOP, artefact
 from lone_images import CANCEL, UID, LoneImages, Refused, new_folder, processes_of
 from made_images import OCI, Image, digest, index_of, tar_of
 from registry import PASSWORD, USER, Registry
@@ -307,6 +308,21 @@ def test_an_archive_of_skopeo(base, offline):
         subprocess.run(["skopeo", "--insecure-policy", "copy", f"oci:{base}/layout:x", f"{kind}:{file}:y:1"], check=True,
                        capture_output=True)
         assert len(disk_lines(base / "disk")[2:] if offline.make(archive=file, disk=base / "disk") else []) == 2
+
+
+@pytest.mark.skipif(not REAL_UNPACK.exists(), reason="this build has no hotcell-unpack")
+def test_our_own_image_is_made_as_all_others_are(base):
+    """The archive of `base` by the daemon, and its disk without one: the same to the byte."""
+    agent, own = build_dir() / "src/agent/hotcell-agent", base / "own"
+    with LoneImages(base, unpack=REAL_UNPACK) as images:
+        (images.programs / "agent").write_bytes(agent.read_bytes())
+        made = images.make(archive=artefact("oci"), disk=base / "disk", disk_mib=1024)
+    assert (made.config["user"], made.config["workingDir"]) == ("user", "/home/user")
+    subprocess.run([TOP / "guest/base/image", artefact("rootfs"), agent, REAL_UNPACK, own], check=True,
+                   env={**os.environ, "HOTCELL_DISK_MIB": "1024"}, stdout=subprocess.DEVNULL)
+    subprocess.run(["cmp", base / "disk", own], check=True)
+    assert own.stat().st_blocks * 512 < 400 << 20, "what is empty is a hole"
+    subprocess.run(["e2fsck", "-fn", own], check=True, capture_output=True)
 
 
 def hostile_archives():
