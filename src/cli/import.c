@@ -171,7 +171,7 @@ static int look(const struct import *i, size_t *seen, struct err *err)
 	(void)!json_may_string(json_object_get(build, "reason"), "message", &why, err);
 	err_set(err, ERR_EXISTS, 0, "build %s: %.*s", i->build, (int)why.len,
 		(const char *)why.ptr);
-	table_tame(err->msg);
+	table_clean(err->msg);
 	return -1;
 }
 

@@ -33,21 +33,65 @@ static void words(char ret[static CELL_MAX], const json_t *list)
 
 /* Characters that a terminal obeys: those below space, DEL, and U+0080 to U+009F, which begin
  * sequences as ESC does. */
-void table_tame(char *text)
+void table_clean(char *text)
 {
 	for (unsigned char *p = (unsigned char *)text; *p; p++) {
-		bool second = p[0] == 0xc2 && p[1] >= 0x80 && p[1] <= 0x9f;
+		bool two = *p == 0xc2 && p[1] >= 0x80 && p[1] < 0xa0;
 
-		if (second)
+		if (two)
 			p[1] = '?';
-		if (second || *p < ' ' || *p == 127)
+		if (two || *p < ' ' || *p == 127)
 			*p = '?';
 	}
 }
 
-static void cell(char ret[static CELL_MAX], const json_t *row, const char *path)
+/* How much of it goes on one line: up to a space, or cut where a character begins. */
+static size_t fits(const char *text, size_t width)
 {
-	const json_t *v = member(row, path);
+	size_t len = strlen(text), n = width;
+
+	if (len <= width)
+		return len;
+	while (n > 0 && text[n] != ' ')
+		n--;
+	if (n > 0)
+		return n;
+	for (n = width; n > 1 && ((unsigned char)text[n] & 0xc0) == 0x80; n--)
+		;
+	return n;
+}
+
+void table_wrap(FILE *out, const char *text, size_t indent, size_t width)
+{
+	AUTO(auto_free) char *copy = strdup(text);
+	const char *at = copy;
+
+	if (!copy)
+		return;
+	table_clean(copy);
+	do {
+		size_t n = fits(at, width - indent);
+
+		fprintf(out, "%*s%.*s\n", (int)indent, "", (int)n, at);
+		at += n;
+		while (*at == ' ')
+			at++;
+	} while (*at);
+}
+
+static void cut(char *text, size_t max)
+{
+	if (max == 0 || strlen(text) <= max)
+		return;
+	for (max--; max > 0 && ((unsigned char)text[max] & 0xc0) == 0x80; max--)
+		;
+	text[max] = '~';
+	text[max + 1] = '\0';
+}
+
+static void cell(char ret[static CELL_MAX], const json_t *row, const struct column *column)
+{
+	const json_t *v = member(row, column->member);
 
 	snprintf(ret, CELL_MAX, "-");
 	if (json_is_string(v) && json_string_length(v))
@@ -60,7 +104,8 @@ static void cell(char ret[static CELL_MAX], const json_t *row, const char *path)
 		snprintf(ret, CELL_MAX, "%s", json_is_true(v) ? "yes" : "no");
 	else if (json_is_array(v))
 		words(ret, v);
-	table_tame(ret);
+	table_clean(ret);
+	cut(ret, column->max);
 }
 
 static void print_line(FILE *out, const json_t *row, const struct column *columns, size_t n,
@@ -70,7 +115,7 @@ static void print_line(FILE *out, const json_t *row, const struct column *column
 
 	for (size_t i = 0; i < n; i++) {
 		if (row)
-			cell(text, row, columns[i].member);
+			cell(text, row, &columns[i]);
 		else
 			snprintf(text, sizeof(text), "%s", columns[i].title);
 		if (i + 1 < n)
@@ -96,7 +141,7 @@ void table_print(FILE *out, const json_t *rows, const struct column *columns, si
 		width[k] = strlen(columns[k].title);
 	json_array_foreach(rows, i, row) for (size_t k = 0; k < n; k++)
 	{
-		cell(text, row, columns[k].member);
+		cell(text, row, &columns[k]);
 		if (strlen(text) > width[k])
 			width[k] = strlen(text);
 	}

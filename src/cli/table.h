@@ -7,14 +7,17 @@
 
 struct column {
 	const char *title, *member; /* "a.b": member b of a */
+	size_t max; /* bytes: what is longer is cut, and ends with '~'; 0: as it is */
 };
 
-/* Objects without a member show "-". Bytes that could steer a terminal come out as '?'. */
+/* Bytes that could steer a terminal become '?'. */
+void table_clean(char *text);
+/* A text as lines of at most `width` bytes, each behind `indent` spaces; cleaned. */
+void table_wrap(FILE *out, const char *text, size_t indent, size_t width);
+/* Objects without a member show "-". All is cleaned. */
 void table_print(FILE *out, const json_t *rows, const struct column *columns, size_t n);
 
 void table_line(FILE *out, const json_t *row, const char *member); /* of one column, no title */
-/* In place: the same bytes. */
-void table_tame(char *text);
 
 struct cli;
 struct cli_request;

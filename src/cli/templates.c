@@ -7,19 +7,13 @@
 #include "cli/import.h"
 #include "cli/say.h"
 #include "cli/table.h"
+#include "cli/templates_say.h"
 
 enum { LOG_PAGES_MAX = 1000 }; /* more than a log can have */
 
-static const char usage[] = "templates [logs BUILD | cancel BUILD... | delete TEMPLATE... | "
-			    "import FILE NAME [--team TEAM] [--public] [--cpus N] [--memory MIB]]";
-
-static const struct column template_columns[] = {
-	{ "TEMPLATE", "templateID" }, { "ALIAS", "alias" },           { "CPUS", "cpuCount" },
-	{ "MIB", "memoryMB" },        { "STATE", "buildStatus" },     { "POOL", "poolReady" },
-	{ "WANTED", "poolWanted" },   { "POOL MIB", "poolMemoryMB" }, { "MESSAGE", "message" },
-	{ "TEAM", "teamID" },         { "PUBLIC", "public" },         { "BUILD", "buildID" },
-	{ "BUILDS", "buildCount" },   { "SANDBOXES", "sandboxes" }
-};
+static const char usage[] =
+	"templates [show TEMPLATE | logs BUILD | cancel BUILD... | delete TEMPLATE... | "
+	"import FILE NAME [--team TEAM] [--public] [--cpus N] [--memory MIB]]";
 
 static const struct column build_columns[] = { { "BUILD", "buildID" },
 					       { "TEMPLATE", "templateID" },
@@ -31,37 +25,92 @@ static const struct column line_columns[] = {
 	{ "TIME", "timestamp" }, { "LEVEL", "level" }, { "STEP", "step" }, { "MESSAGE", "message" }
 };
 
-static const char *text_of(const json_t *o, const char *name)
+/* NULL: there is none, or several; *err. An id, TEAM/NAME, an alias, or a name that one has. */
+static json_t *find(json_t *all, const char *name, struct err *err)
 {
-	const char *s = json_string_value(json_object_get(o, name));
+	char full[TEMPLATE_NAME_SIZE];
+	json_t *t, *found = NULL;
+	size_t i, n = 0;
 
-	return s ? s : "";
+	json_array_foreach(all, i, t)
+	{
+		templates_name(t, full);
+		if (strcmp(name, templates_text(t, "templateID")) == 0 || strcmp(name, full) == 0)
+			return t;
+		if (strcmp(name, templates_text(t, "name")) == 0) {
+			found = t;
+			n++;
+		}
+	}
+	if (n == 1)
+		return found;
+	err_set(err, n ? ERR_INVALID : ERR_NOT_FOUND, 0,
+		n ? "%zu teams have a template %.100s: say TEAM/NAME"
+		  : "%zu templates are called %.100s",
+		n, name);
+	return NULL;
 }
 
-/* One of a user has its name and its newest build where the host's have theirs. */
-static void flatten(json_t *t)
+static int ask_all(const struct cli *c, json_t **ret, struct err *err)
 {
-	static const char *const members[] = { "cpuCount", "memoryMB", "buildID" };
-	const json_t *b = json_object_get(t, "build");
-
-	if (!json_object_get(t, "name"))
-		return;
-	(void)json_object_set_new(
-		t, "alias", json_sprintf("%s/%s", text_of(t, "namespace"), text_of(t, "name")));
-	for (size_t i = 0; i < COUNT(members); i++)
-		(void)json_object_set(t, members[i], json_object_get(b, members[i]));
-	(void)json_object_set(t, "buildStatus", json_object_get(b, "status"));
+	return cli_ask(c, &(struct cli_request){ .path = "/admin/templates" }, ret, err);
 }
 
-static int say_all(const struct cli *c, const json_t *all)
+static int say_all(const struct cli *c)
 {
-	json_t *t;
-	size_t i;
+	AUTO(json_decrefp) json_t *all = NULL;
+	struct err err = { 0 };
 
-	(void)c;
-	json_array_foreach(all, i, t) flatten(t);
-	table_print(stdout, all, template_columns, COUNT(template_columns));
+	if (ask_all(c, &all, &err) < 0)
+		return cli_fail(c, &err);
+	if (c->json)
+		return cli_print_json(all);
+	templates_say_all(all);
 	return CLI_FINE;
+}
+
+/* The host's are told whole in the list. */
+static int say_one(const struct cli *c)
+{
+	AUTO(json_decrefp) json_t *all = NULL, *one = NULL;
+	struct cli_request rq = { .path = "/admin/templates/" };
+	struct err err = { 0 };
+	json_t *t = NULL;
+
+	if (ask_all(c, &all, &err) == 0)
+		t = find(all, c->words[1], &err);
+	rq.id = t ? templates_text(t, "templateID") : NULL;
+	if (t && !templates_text(t, "name")[0])
+		one = json_incref(t);
+	else if (t && cli_ask(c, &rq, &one, &err) < 0)
+		t = NULL;
+	if (!t)
+		return cli_fail(c, &err);
+	if (c->json)
+		return cli_print_json(one);
+	templates_say_one(one);
+	return CLI_FINE;
+}
+
+/* A word TEAM/NAME stands for an id, which is what can be asked for. */
+static int delete_all(struct cli *c)
+{
+	AUTO(json_decrefp) json_t *all = NULL;
+	struct err err = { 0 };
+
+	for (int i = 1; i < c->n_words; i++) {
+		const json_t *t;
+
+		if (!strchr(c->words[i], '/'))
+			continue;
+		if (!all && ask_all(c, &all, &err) < 0)
+			return cli_fail(c, &err);
+		t = find(all, c->words[i], &err);
+		if (!t)
+			return cli_fail(c, &err);
+		c->words[i] = (char *)(uintptr_t)templates_text(t, "templateID");
+	}
+	return cli_each(c, 1, "deleted", (struct cli_request){ "DELETE", "/admin/templates/" });
 }
 
 int build_page(const struct cli *c, const char *build, size_t from, json_t *all, json_t **ret,
@@ -104,7 +153,9 @@ static int say_log(const struct cli *c)
 int templates_run(struct cli *c)
 {
 	if (c->n_words == 0)
-		return cli_answer(c, &(struct cli_request){ .path = "/admin/templates" }, say_all);
+		return say_all(c);
+	if (cli_says(c, "show", 1, 1))
+		return say_one(c);
 	if (cli_says(c, "import", 2, 2))
 		return import_run(c);
 	if (cli_says(c, "logs", 1, 1))
@@ -113,7 +164,6 @@ int templates_run(struct cli *c)
 		return cli_each(c, 1, "cancelled",
 				(struct cli_request){ "DELETE", "/admin/builds/" });
 	if (cli_says(c, "delete", 1, c->n_words))
-		return cli_each(c, 1, "deleted",
-				(struct cli_request){ "DELETE", "/admin/templates/" });
+		return delete_all(c);
 	return cli_usage(usage);
 }

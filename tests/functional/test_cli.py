@@ -4,6 +4,7 @@ What is asked, how answers and failures are shown, which exit status comes. That
 answers like this one is what the tests of the server see.
 """
 
+import datetime
 import http.server
 import json
 import os
@@ -12,6 +13,7 @@ import socketserver
 import subprocess
 import sys
 import threading
+import time
 
 import pytest
 
@@ -353,7 +355,7 @@ def test_kill_tries_each_and_says_which_failed(gateway):
 
 
 def test_a_name_with_escape_codes_does_not_reach_the_terminal(gateway):
-    gateway("GET", "/admin/templates", 200, [{"templateID": "\x1b[2Jx", "alias": "base\x9b2Jé\xa0"}])
+    gateway("GET", "/admin/templates", 200, [{"templateID": "b-1", "alias": "\x1b[2Jx base\x9b2Jé\xa0"}])
     r = hotcell(gateway, "templates")
     assert "\x1b" not in r.stdout and "?[2Jx" in r.stdout
     assert "\x9b" not in r.stdout and "base??2Jé\xa0" in r.stdout, "one character, in two bytes, that begins a sequence"
@@ -365,10 +367,66 @@ def test_templates_of_teams_are_beside_the_hosts(gateway):
             "sandboxes": 2, "build": {"buildID": "b1", "status": "error", "cpuCount": 4, "memoryMB": 1024}}
     gateway("GET", "/admin/templates", 200, [host, team])
     lines = hotcell(gateway, "templates").stdout.splitlines()
-    assert lines[0].split()[:6] == ["TEMPLATE", "ALIAS", "CPUS", "MIB", "STATE", "POOL"]
-    assert lines[1].split()[:5] == ["base-1", "base", "1", "512", "ready"]
-    assert lines[2].split() == ["t1", "acme/web", "4", "1024", "error", "-", "-", "-", "-", "team1", "no", "b1", "3", "2"]
+    assert lines[0].split() == ["NAME", "PUB", "CPUS", "MIB", "DISK", "BUILD", "POOL", "RUN", "USED"]
+    assert lines[1].split() == ["base", "-", "1", "512", "-", "ready", "-", "-", "never"]
+    assert lines[2].split() == ["acme/web", "no", "4", "1024", "-", "error", "-", "-", "never"]
     assert json.loads(hotcell(gateway, "templates", "--json").stdout) == [host, team]
+
+
+def ago(seconds):
+    return datetime.datetime.fromtimestamp(time.time() - seconds, datetime.timezone.utc).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
+
+
+def test_templates_are_short_enough_for_a_terminal(gateway):
+    """Whatever names and numbers there are: 100 columns, and no control."""
+    most = {"cpuCount": 16, "memoryMB": 65536, "status": "building", "buildID": "b" * 36}
+    team = {"templateID": "t1", "teamID": "team1", "namespace": "acme", "name": "web", "public": True, "running": 10000,
+            "tagNames": ["default", "v2"], "diskBytes": 3 << 29, "poolReady": 10, "poolWanted": 10, "poolMemoryMB": 1024,
+            "lastSpawnedAt": ago(3 * 3600), "build": most}
+    lost = {"templateID": "base-2", "alias": "", "buildStatus": "damaged", "message": "its memory is \x1b[2J\u009b2J damaged " * 9}
+    gateway("GET", "/admin/templates", 200, [team, {**team, "namespace": "n" * 63, "name": "m" * 63}, lost])
+    said = hotcell(gateway, "templates").stdout
+    lines = said.splitlines()
+    assert lines[1].split() == ["acme/web:default,v2", "yes", "16", "65536", "1.5G", "building", "10/10", "1024M", "10000", "3h"]
+    assert lines[2].startswith("n" * 33 + "~ ") and lines[3].split()[0] == "base-2"
+    assert "base-2:\n  its memory is ?[2J" in said and "\x1b" not in said and "\u009b" not in said
+    assert max(map(len, lines)) <= 100, said
+
+
+def test_one_template_with_its_builds_and_what_holds_them(gateway):
+    listed = {"templateID": "t1", "teamID": "team1", "namespace": "acme", "name": "web", "public": False, "sandboxes": 3, "running": 2,
+              "diskBytes": 5 << 20, "sharedBytes": 7 << 30, "poolReady": 1, "poolWanted": 2, "poolMemoryMB": 65,
+              "build": {"cpuCount": 2, "memoryMB": 512, "diskSizeMB": 2048}}
+    builds = [{"buildID": "b" * 36, "status": "error", "createdAt": "2026-01-02T03:04:05.000000Z", "finishedAt": "2026-01-02T03:14:05Z",
+               "reason": {"message": "step \x1b[2J " * 30, "step": "3"}, "tagNames": [], "why": []},
+              {"buildID": "c" * 36, "status": "ready", "createdAt": "2026-01-01T03:04:05.000000Z", "finishedAt": "2026-01-01T03:05:00Z",
+               "reason": None, "tagNames": ["default", "a-long-tag"], "diskBytes": 5 << 20, "why": ["sandbox i1, made of it, runs"]}]
+    gateway("GET", "/admin/templates", 200, [listed, {**listed, "templateID": "t2", "namespace": "other"}])
+    gateway("GET", "/admin/templates/t1", 200, {**listed, "builds": builds})
+    for name in ("t1", "acme/web"):
+        r = hotcell(gateway, "templates", "show", name)
+        assert r.returncode == 0, r.stderr
+        for words in ("template +t1", "name +acme/web", "team +team1", "public +no", "sizes +2 vCPUs, 512 MiB", "on disk +5.0M of its own, 7.0G shared",
+                      "pool +1/2 65M", "sandboxes +3, of which 2 run", "b{36} +error +2026-01-02T03:04 +10m", "c{36} +ready .* 55s +5.0M .*default a-l",
+                      "b{36} failed at step 3:\n  step \\?\\[2J", "c{36} is kept:\n  sandbox i1, made of it, runs"):
+            assert re.search(words, r.stdout), (words, r.stdout)
+        assert "\x1b" not in r.stdout and max(map(len, r.stdout.splitlines())) <= 100, r.stdout
+    assert json.loads(hotcell(gateway, "templates", "show", "t1", "--json").stdout)["builds"] == builds
+    two = hotcell(gateway, "templates", "show", "web")
+    assert two.returncode == 1 and "2 teams have a template web: say TEAM/NAME" in two.stderr
+    assert hotcell(gateway, "templates", "show", "nope").returncode == 1
+    gateway("DELETE", "/admin/templates/t2", 204)
+    assert hotcell(gateway, "templates", "delete", "other/web").stdout == "deleted t2\n"
+
+
+def test_base_is_shown_like_any_other(gateway):
+    base = {"templateID": "base-1-2", "alias": "base", "cpuCount": 1, "memoryMB": 512, "diskSizeMB": 2048, "buildStatus": "ready", "poolReady": 1,
+            "poolWanted": 2, "poolMemoryMB": 65, "diskBytes": 800 << 20, "sandboxes": 4, "running": 3, "snapshots": 7, "lastSpawnedAt": ago(10)}
+    gateway("GET", "/admin/templates", 200, [base])
+    said = hotcell(gateway, "templates", "show", "base").stdout
+    for words in ("template +base-1-2", "the host's", "on disk +800M\n", "used +1[0-9]s ago", "4, of which 3 run", "snapshots +7 differ from it"):
+        assert re.search(words, said), (words, said)
+    assert json.loads(hotcell(gateway, "templates", "show", "base", "--json").stdout) == base
 
 
 def test_templates_logs_shows_every_page(gateway):
@@ -403,7 +461,7 @@ def test_status_and_templates_show_pools(gateway):
     assert json.loads(hotcell(gateway, "status", "--json").stdout) == status
     gateway("GET", "/admin/templates", 200, [{"templateID": "b-1", "alias": "base", "buildStatus": "ready", "poolReady": 1,
                                               "poolWanted": 2, "poolMemoryMB": 65}])
-    assert re.search(r"base .*ready +1 +2 +65", hotcell(gateway, "templates").stdout)
+    assert re.search(r"base .*ready +1/2 65M", hotcell(gateway, "templates").stdout)
 
 
 def test_an_operator_says_that_they_are_lost(gateway):
@@ -427,7 +485,7 @@ def test_no_server_names_component_cause_and_fix():
     assert "fix:" in r.stderr and "--socket" in r.stderr
 
 
-@pytest.mark.parametrize("words", [[], ["nope"], ["kill"], ["ps", "x"], ["teams", "add"], ["templates", "logs"], ["templates", "delete"], ["templates", "logs", "a", "b"], ["templates", "x"],
+@pytest.mark.parametrize("words", [[], ["nope"], ["kill"], ["ps", "x"], ["teams", "add"], ["templates", "logs"], ["templates", "show"], ["templates", "delete"], ["templates", "logs", "a", "b"], ["templates", "x"],
                                    ["--nope"], ["ps", "--leaks"], ["pause"], ["resume"], ["why"], ["ended", "x"], ["fork"],
                                    ["fork", "i", "--count", "x"], ["ps", "--count", "2"], ["snapshots", "x", "y"], ["lost", "find"], ["lost", "drop"],
                                    ["kill", "--all", "a"], ["ps", "--sandboxes", "1"], ["keys", "--disk", "1"],
@@ -442,7 +500,7 @@ def test_wrong_usage(words):
 
 def test_help_names_every_command():
     text = hotcell(None, "--help").stdout
-    for word in ("teams", "keys", "limits", "rotate", "ps", "kill", "pause", "resume", "fork", "snapshots", "lost", "ended", "why", "explain", "egress", "services", "templates", "templates logs", "templates cancel", "status", "confirm-lost",
+    for word in ("teams", "keys", "limits", "rotate", "ps", "kill", "pause", "resume", "fork", "snapshots", "lost", "ended", "why", "explain", "egress", "services", "templates", "templates show", "templates logs", "templates cancel", "status", "confirm-lost",
                  "tls init", "tls renew", "tls install", "tls status", "doctor", "--leaks", "--json"):
         assert word in text
     assert re.fullmatch(r"hotcell \d+\.\d+\.\d+\n", hotcell(None, "--version").stdout)

@@ -97,6 +97,7 @@ ROUTES = {
     ("GET", "/admin/snapshots"): (200, None),
     ("GET", "/admin/ended"): (200, None),
     ("GET", "/admin/templates"): (200, None),
+    ("GET", "/admin/templates/{templateID}"): (404, None),
     ("DELETE", "/admin/templates/{templateID}"): (404, None),
     ("PATCH", "/admin/templates/{templateID}"): (404, {}),
     ("POST", "/admin/teams/{team}/templates"): (202, {"name": "made-by-admin"}),

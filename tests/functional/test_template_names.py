@@ -30,6 +30,11 @@ def test_a_sandbox_of_a_template_says_so(server):
     assert {s["sandboxID"] for s in seen} == {box["sandboxID"], by_id["sandboxID"]}
     assert {(s["templateID"], s["alias"]) for s in seen} == {(tid, "web")}
     assert server.must("GET", "/templates")[-1]["spawnCount"] == 2
+    base, mine = server.admin("GET", "/admin/templates").json
+    assert (base["running"], base["sandboxes"], base["snapshots"]) == (1, 1, 1) and base["diskBytes"] > 100 << 20, base
+    assert base["lastSpawnedAt"] < mine["lastSpawnedAt"] and (mine["running"], mine["sandboxes"]) == (2, 2), mine
+    assert mine["diskBytes"] > 1 << 20 and mine["tagNames"] == ["v1"], mine
+    assert any(box["sandboxID"] in line for line in server.admin("GET", f"/admin/templates/{tid}").json["builds"][0]["why"])
 
     # another team: not by any name, until it is public; never to write
     for name in ("web:v1", f"{tid}:v1", "test/web:v1"):

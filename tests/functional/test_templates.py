@@ -532,6 +532,35 @@ def test_urls_are_of_the_name_and_scheme_that_the_client_used():
 
 # --- what an operator sees ---
 
+def test_an_operator_sees_what_templates_take_and_what_holds_them(pair):
+    """Blocks that another folder has, too, are not the template's own."""
+    made = new(pair, "has-size")
+    put_ready(pair, made, "readysnapshot5")
+    folder, other = (pair.node.data / "snapshots" / name for name in ("readysnapshot5", "othersnapshot"))
+    other.mkdir()
+    (folder / "layer2").write_bytes(b"o" * (1 << 20))
+    (folder / "layer1").write_bytes(b"s" * (3 << 20))
+    os.link(folder / "layer1", other / "layer1")
+
+    def row():
+        return next(t for t in pair.admin("GET", "/admin/templates").json if t["templateID"] == made["templateID"])
+
+    seen = wait_for(lambda: (r := row())["diskBytes"] and r, "sizes are looked at", 10)
+    own = sum(512 * f.stat().st_blocks for f in folder.iterdir() if f.name != "layer1")
+    assert (seen["diskBytes"], seen["sharedBytes"]) == (own, 3 << 20) and own >= 1 << 20, seen
+    assert (seen["tagNames"], seen["tagCount"], seen["running"], seen["poolWanted"]) == (["default"], 1, 0, 0), seen
+    one = pair.admin("GET", f"/admin/templates/{made['templateID']}").json
+    assert one["builds"][0]["diskBytes"] == own and one["builds"][0]["tagNames"] == ["default"], one
+    assert one["builds"][0]["why"] == [f"it is build {made['buildID']} of template {made['templateID']}"], one
+    assert pair.admin("GET", f"/admin/templates/{NOWHERE}").status == 404
+    assert pair.admin("GET", "/admin/templates/has-size").status == 404, "a name is of more than one team"
+    (other / "layer1").unlink()
+    other.rmdir()
+    wait_for(lambda: row()["diskBytes"] == own + (3 << 20), "what nobody shares any more is its own", 10)
+    assert pair.ask("DELETE", "/templates/has-size").status == 204
+    assert "diskBytes" not in json.dumps(pair.ask("GET", "/templates").json), "that is for operators"
+
+
 def test_an_operator_sees_all_templates_and_logs(pair):
     made = new(pair, "seen-by-operators")
     begin(pair, made)

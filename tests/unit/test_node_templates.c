@@ -452,7 +452,7 @@ static json_t *described(void)
 	json_t *v = NULL;
 	struct err err;
 
-	if (base_describe(s.n, &out, &err) < 0 ||
+	if (base_describe(s.n, false, &out, &err) < 0 ||
 	    json_decode(buf_view(&out), NODE_TEXT_MAX, 8, &v, &err) < 0)
 		fail_msg("%s", err.msg);
 	return v;

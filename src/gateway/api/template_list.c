@@ -4,7 +4,7 @@
 #include "gateway/api/snapshot_routes.h"
 #include "gateway/api/template_json.h"
 
-enum { LIST_MAX = 100, PARAM_MAX = 64, PAGES_MAX = 16 /* of node's */ };
+enum { LIST_MAX = 100, PARAM_MAX = 64, PAGES_MAX = 64 /* of node's */ };
 
 struct list_job {
 	struct api_job job;
@@ -143,8 +143,9 @@ static bool begin(struct api_call *c, struct list_job *j)
 
 static void ask_host(struct api_call *c)
 {
-	const struct node_request rq = { .verb = NODE_TEMPLATES };
+	struct node_request rq = { .verb = NODE_TEMPLATES };
 
+	snprintf(rq.team, sizeof(rq.team), "%s", c->team.id);
 	api_ask_node(c, &rq, (struct bytes){ 0 }, API_NODE_MS, on_host);
 }
 

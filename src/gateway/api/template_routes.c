@@ -168,6 +168,15 @@ static void on_alias(struct api_call *c, struct node_answer *said)
 		api_answer(c, 200, t);
 }
 
+/* Of any team, by its id: as node says it. */
+static void template_show(struct api_call *c)
+{
+	struct node_request rq = { .verb = NODE_TEMPLATE_GET };
+
+	if (template_take(c, &rq))
+		template_ask(c, &rq, NULL, on_alias);
+}
+
 static void template_alias(struct api_call *c)
 {
 	struct node_request rq = { .verb = NODE_TEMPLATE_ALIAS };
@@ -282,5 +291,6 @@ const struct route template_routes[] = {
 	{ "PATCH", "/admin/templates/{templateID}", AUTH_ADMIN, template_change, true },
 	{ "GET", "/templates/{templateID}/tags", AUTH_KEY, tags_list },
 	{ "POST", "/templates/{templateID}/builds/{buildID}", AUTH_KEY, template_legacy },
+	{ "GET", "/admin/templates/{templateID}", AUTH_ADMIN, template_show },
 	{ 0 },
 };

@@ -104,6 +104,7 @@ void template_forget(struct template *t)
 void catalog_close(struct node *n)
 {
 	changes_close(n);
+	sizes_close(n);
 	while (n->catalog.all)
 		template_forget(n->catalog.all);
 	auto_close(&n->catalog.rows_dir);

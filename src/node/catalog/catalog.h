@@ -11,6 +11,7 @@
 
 #include "node/catalog/build_archive.h"
 #include "node/catalog/build_log.h"
+#include "node/catalog/catalog_sizes.h"
 #include "node/door/gateway_door.h"
 #include "node/journal/journal_catalog.h"
 #include "wire/json.h"
@@ -77,6 +78,7 @@ struct catalog {
 	size_t n;
 	uint64_t last_ns; /* no two were created at the same time: lists are cut by it */
 	struct catalog_change *changes;
+	struct catalog_sizes sizes;
 	int rows_dir;   /* data_dir/catalog: a folder with the description of each template */
 	int builds_dir; /* data_dir/builds: the same of builds, and their logs */
 };

@@ -10,6 +10,7 @@
 #include "node/catalog/catalog_change.h"
 #include "node/catalog/catalog_json.h"
 #include "node/catalog/name_list.h"
+#include "node/catalog/operator_view.h"
 #include "node/node.h"
 
 enum {
@@ -209,13 +210,18 @@ void template_list_ask(struct node *n, struct door_asked *a, const struct node_r
 		       struct bytes text)
 {
 	size_t max = rq->count && rq->count < LIST_PAGE ? rq->count : LIST_PAGE;
-	json_t *all = json_array();
+	json_t *all;
 
 	(void)text;
+	if (!rq->team[0]) {
+		sizes_ask(n, a, rq, operator_list);
+		return;
+	}
+	all = json_array();
 	for (const struct template *t = n->catalog.all; t && json_array_size(all) < max;
 	     t = t->next)
 		if (!t->going && (!rq->after_ns || t->row.created_ns < rq->after_ns) &&
-		    (!rq->team[0] || strcmp(t->row.team, rq->team) == 0))
+		    strcmp(t->row.team, rq->team) == 0)
 			(void)json_array_append_new(all, template_json(t));
 	catalog_answer(a, all);
 }
@@ -227,7 +233,9 @@ void template_get_ask(struct node *n, struct door_asked *a, const struct node_re
 	const struct template *t = catalog_own(n, rq->team, rq->template_id, &err);
 
 	(void)text;
-	if (t)
+	if (t && !rq->team[0])
+		sizes_ask(n, a, rq, operator_get);
+	else if (t)
 		catalog_answer(a, template_with_builds_json(t));
 	else
 		door_refuse(a, &err);

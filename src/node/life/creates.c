@@ -3,6 +3,7 @@
 
 #include <errno.h>
 
+#include "base/clock.h"
 #include "base/list.h"
 #include "base/log.h"
 #include "node/life/builder.h"
@@ -290,8 +291,12 @@ void creates_done(struct sandbox *s)
 	struct node *n = s->node;
 
 	n->creates.claimed--;
-	if (s->snapshot && !c->builder)
+	if (!c->builder && s->snapshot) {
 		catalog_spawned(s->snapshot);
+	} else if (!c->builder) {
+		n->base.spawns++;
+		n->base.spawned_ns = clock_wall_ns();
+	}
 	idempotency_done(c, s);
 	if (c->builder)
 		builder_runs(c->builder, s);

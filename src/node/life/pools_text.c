@@ -3,7 +3,7 @@
 
 #include "node/node.h"
 
-static uint64_t memory_of(const struct pool *pool)
+uint64_t pool_memory_mib(const struct pool *pool)
 {
 	uint64_t mib = pool->starting * MEMORY_SANDBOX_MIB;
 
@@ -21,7 +21,8 @@ int pool_describe(const struct pool *pool, json_t *to)
 	return json_object_set_new(to, "poolReady", json_integer((json_int_t)pool->n_ready)) |
 	       json_object_set_new(to, "poolStarting", json_integer((json_int_t)pool->starting)) |
 	       json_object_set_new(to, "poolWanted", json_integer((json_int_t)pool->wanted)) |
-	       json_object_set_new(to, "poolMemoryMB", json_integer((json_int_t)memory_of(pool)));
+	       json_object_set_new(to, "poolMemoryMB",
+				   json_integer((json_int_t)pool_memory_mib(pool)));
 }
 
 static json_t *one_json(const struct node *n, const struct pool *pool)
@@ -32,7 +33,7 @@ static json_t *one_json(const struct node *n, const struct pool *pool)
 			 p ? p->row.id : n->base.id, "name", p ? p->row.name : BASE_ALIAS, "teamID",
 			 p ? p->row.team : "", "ready", (json_int_t)pool->n_ready, "starting",
 			 (json_int_t)pool->starting, "wanted", (json_int_t)pool->wanted, "allowed",
-			 (json_int_t)pool->allowed, "memoryMB", (json_int_t)memory_of(pool));
+			 (json_int_t)pool->allowed, "memoryMB", (json_int_t)pool_memory_mib(pool));
 }
 
 int pools_describe(const struct node *n, json_t *status)

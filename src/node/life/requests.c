@@ -265,8 +265,8 @@ static void verb_templates(struct node *n, struct door_asked *a, const struct no
 	AUTO(buf_done) struct buf out = BUF_MAX(NODE_TEXT_MAX);
 	struct err err;
 
-	(void)rq, (void)text;
-	if (base_describe(n, &out, &err) < 0)
+	(void)text;
+	if (base_describe(n, !rq->team[0], &out, &err) < 0)
 		door_refuse(a, &err);
 	else
 		door_answer(a, &(struct node_reply){ 0 }, buf_view(&out), NULL, 0);

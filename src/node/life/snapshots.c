@@ -362,7 +362,7 @@ static size_t held_by_build(const struct snapshot *p)
 	return p->build && p->build->held;
 }
 
-static json_t *why_kept(const struct snapshot *p)
+json_t *snapshot_why(const struct snapshot *p)
 {
 	json_t *all = json_array();
 	size_t known, held = held_by_build(p);
@@ -408,15 +408,16 @@ static json_t *snapshot_json(const struct snapshot *p)
 
 	rfc3339_put(r->created_ns, 6, at);
 	snprintf(created, sizeof(created), "%" PRIu64, r->created_ns);
-	v = json_pack(
-		"{s:s, s:s, s:s, s:s, s:s, s:s, s:s, s:s, s:s, s:I, s:I, s:I, s:I, s:b, "
-		"s:b, s:s, s:o, s:o}",
-		"snapshotID", r->id, "teamID", r->team, "name", r->name, "tag", r->tag, "sandboxID",
-		r->source, "parentID", r->parent, "baseID", r->base_id, "createdNs", created,
-		"createdAt", at, "memoryBytes", (json_int_t)r->memory_bytes, "diskBytes",
-		(json_int_t)r->disk_bytes, "layers", (json_int_t)r->layers, "sandboxes",
-		(json_int_t)(used_by(p) - held_by_build(p)), "hidden", (int)r->hidden, "missing",
-		(int)p->missing, "kind", kinds[r->kind], "keptBy", kept_by(p), "why", why_kept(p));
+	v = json_pack("{s:s, s:s, s:s, s:s, s:s, s:s, s:s, s:s, s:s, s:I, s:I, s:I, s:I, s:b, "
+		      "s:b, s:s, s:o, s:o}",
+		      "snapshotID", r->id, "teamID", r->team, "name", r->name, "tag", r->tag,
+		      "sandboxID", r->source, "parentID", r->parent, "baseID", r->base_id,
+		      "createdNs", created, "createdAt", at, "memoryBytes",
+		      (json_int_t)r->memory_bytes, "diskBytes", (json_int_t)r->disk_bytes, "layers",
+		      (json_int_t)r->layers, "sandboxes",
+		      (json_int_t)(used_by(p) - held_by_build(p)), "hidden", (int)r->hidden,
+		      "missing", (int)p->missing, "kind", kinds[r->kind], "keptBy", kept_by(p),
+		      "why", snapshot_why(p));
 	if (v)
 		(void)pool_describe(p->pool, v);
 	return v;

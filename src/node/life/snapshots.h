@@ -39,6 +39,12 @@ struct snapshot {
 	uint64_t used_ns;  /* JOURNAL_STEP: when it was last made or found; only since node began */
 	bool missing;      /* its folder was not there when it was looked for */
 	bool lost;         /* what lies in lost/ was made of it, or may be: not looked at yet */
+
+	/* For operators: on the disk, as of the last look (catalog_sizes.h); sandboxes of it that
+	 * run, as of the last list (operator_view.c) */
+	uint64_t own_bytes, shared_bytes;
+	size_t running;
+
 	struct journal_write write;
 	struct door_asked *asked; /* who wants it gone; NULL: nobody */
 	struct build *build;      /* it came of this one, see catalog.h; NULL: of none */
@@ -85,6 +91,8 @@ bool snapshot_has_files(struct snapshot *p, struct err *err);
 struct snapshot *snapshots_by_token(const struct node *n, const char *token);
 void snapshots_undo(struct node *n, const char *token);               /* nobody was told of it */
 void snapshot_answer(const struct snapshot *p, struct door_asked *a); /* what it is */
+
+struct json_t *snapshot_why(const struct snapshot *p); /* what keeps it, in words: an array */
 
 verb_fn snapshots_list;
 verb_fn snapshots_delete;

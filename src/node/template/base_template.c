@@ -10,11 +10,13 @@
 #include <fcntl.h>
 
 #include "base/log.h"
+#include "node/files/disk_use.h"
 #include "node/life/pools_text.h"
 #include "node/template/base_find.h"
 #include "node/node.h"
 #include "node/template/base_packages.h"
 #include "node/template/base_trust.h"
+#include "wire/rfc3339.h"
 
 static void build(struct node *n, const struct err *why_not);
 
@@ -301,7 +303,52 @@ bool base_builds(const struct node *n, const char *vm_id)
 	return n->base.build && strcmp(template_build_vm(n->base.build), vm_id) == 0;
 }
 
-int base_describe(const struct node *n, struct buf *out, struct err *err)
+static json_t *bytes_json(const struct node *n, const char *id)
+{
+	struct disk_use use = { 0 };
+	struct err err;
+	AUTO(auto_close) int folder = base_open_folder(n, id, &err);
+
+	if (folder < 0)
+		return json_null();
+	disk_use_of(folder, &use);
+	return json_integer((json_int_t)(use.own + use.shared));
+}
+
+static json_t *spawned_json(const struct base_template *b)
+{
+	char at[RFC3339_SIZE];
+
+	if (b->spawned_ns == 0)
+		return json_null();
+	rfc3339_put(b->spawned_ns, 6, at);
+	return json_string(at);
+}
+
+/* What it takes, and who uses it. Not 0: no memory. */
+static int add_use(const struct node *n, json_t *to)
+{
+	const struct base_template *b = &n->base;
+	json_int_t sandboxes = 0, running = 0, snapshots = 0;
+
+	for (const struct sandbox *s = n->table.all; s; s = s->next) {
+		if (s->snapshot || s->pooled || (s->info.flags & NODE_BUILDER) ||
+		    strcmp(s->base_id, b->id) != 0)
+			continue;
+		sandboxes++;
+		running += s->state == SANDBOX_RUNNING;
+	}
+	for (const struct snapshot *p = n->snapshots.all; p; p = p->next)
+		snapshots += strcmp(p->row.base_id, b->id) == 0;
+	return json_object_set_new(to, "diskBytes", bytes_json(n, b->id)) |
+	       json_object_set_new(to, "sandboxes", json_integer(sandboxes)) |
+	       json_object_set_new(to, "running", json_integer(running)) |
+	       json_object_set_new(to, "snapshots", json_integer(snapshots)) |
+	       json_object_set_new(to, "spawnCount", json_integer((json_int_t)b->spawns)) |
+	       json_object_set_new(to, "lastSpawnedAt", spawned_json(b));
+}
+
+int base_describe(const struct node *n, bool operator, struct buf * out, struct err *err)
 {
 	const struct base_template *b = &n->base;
 	bool ok = b->state == BASE_READY;
@@ -313,7 +360,8 @@ int base_describe(const struct node *n, struct buf *out, struct err *err)
 		"diskSizeMB", (json_int_t)b->disk_mib, "createdAt", ok ? b->manifest.created : "",
 		"buildStatus", ok ? "ready" : (b->state == BASE_FAILED ? "error" : "building"));
 
-	if (!v || pool_describe(&n->pools.base, json_array_get(v, 0)) != 0)
+	if (!v || pool_describe(&n->pools.base, json_array_get(v, 0)) != 0 ||
+	    (operator&& b->id[0] && add_use(n, json_array_get(v, 0)) != 0))
 		return err_set(err, ERR_EXHAUSTED, ENOMEM, "describe the templates");
 	if (b->state == BASE_FAILED)
 		json_object_set_new(json_array_get(v, 0), "message",

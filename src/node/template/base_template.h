@@ -58,6 +58,7 @@ struct base_template {
 	struct template_build *build;
 	struct template_build_user build_user;
 	struct timer again;
+	uint64_t spawned_ns, spawns; /* sandboxes made of it, since node began; 0: none */
 };
 
 struct node;
@@ -75,5 +76,5 @@ void base_facts_sized(const struct node *n, uint32_t vcpus, uint32_t memory_mib,
 		      struct manifest_facts *ret);         /* the same, of a VM of these sizes */
 bool base_is(const struct node *n, const char *name);      /* its alias, or any id of its inputs */
 bool base_builds(const struct node *n, const char *vm_id); /* is that the VM of its build? */
-/* The text of NODE_TEMPLATES, appended. */
-int base_describe(const struct node *n, struct buf *out, struct err *err) NODISCARD;
+/* The text of NODE_TEMPLATES, appended; for an operator with what it takes and who uses it. */
+int base_describe(const struct node *n, bool operator, struct buf * out, struct err *err) NODISCARD;
