@@ -211,6 +211,7 @@ static void open_parts(struct node *n)
 	n->base.trust.awaited = link_exists(&n->injector.link);
 	base_open(n);
 	grounds_open(n);
+	template_use_open(n);
 	reconcile_open(n);
 	ended_open(n);
 	vm_groups_open(&n->groups, n->set[SET_CGROUP].text);
@@ -270,6 +271,7 @@ static void take_down(struct daemon *d)
 	requests_close(n);
 	builds_close(n);
 	creates_close(n);
+	template_use_close(n);
 	grounds_close(n);
 	base_close(n);
 	reconcile_close(n);

@@ -9,6 +9,7 @@
 #include "node/catalog/uploads.h"
 #include "node/life/creates.h"
 #include "node/template/grounds.h"
+#include "node/template/template_use.h"
 #include "node/record/ended.h"
 #include "node/door/gateway_door.h"
 #include "node/recovery/installation.h"
@@ -55,6 +56,7 @@ struct node {
 	struct memory_watch memory;
 	struct base_template base;
 	struct grounds grounds;
+	struct template_use template_use;
 	struct sandbox_table table;
 	struct creates creates;
 	struct pools pools;

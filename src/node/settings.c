@@ -93,6 +93,9 @@ const struct config_param settings_table[SETTINGS] = {
 	[SET_STEPS_MIB] = { "steps_mib", CONFIG_NUMBER, "20480", .max = 1024 * 1024 * 1024,
 			    .help = "room for what later builds of templates begin with, in MiB; "
 				    "of it a team has half at most" },
+	[SET_GROUNDS_UNUSED_H] = { "grounds_unused_h", CONFIG_NUMBER, "24", .max = 10 * 365 * 24,
+				   .help = "what an image was booted to goes when no sandbox, "
+					   "snapshot or step needed it for so many hours" },
 	[SET_BUILDS_MAX] = { "builds_max", CONFIG_NUMBER, "2", .min = 1, .max = 64,
 			     .help = "builds of templates at once; others wait in order" },
 	[SET_BUILDS_TEAM] = { "builds_team", CONFIG_NUMBER, "2", .min = 1, .max = 64,

@@ -9,6 +9,7 @@ import re
 import pytest
 
 from node import NodeError, NodeHost, build_dir, wait_for
+from page_cache import resident
 
 TEAM = "team-one"
 END = {"do": "end"}
@@ -111,12 +112,16 @@ def test_a_ground_is_built_once(host):
     _, said, _ = host.do(begin(ground=ground, boot=True, vcpus=2, memoryMib=200), run("ls; nproc"), END)
     assert said == "o:2\n0"
     host.kill_node()
-    host.start_node()
+    host.start_node(pool_unused_s=1)
     host.wait_template()
     assert host.do(*todo) == [ground]
     _, said, _ = host.do(begin(step="g1", boot=True), run("ls"), END)
     assert said == "o:new\n0"
     wait_for(host.has_nothing_under_way, "only snapshots are left")
+    memory, disk = (host.warden.state / "templates" / ground / name for name in ("memory", "disk"))
+    memory.read_bytes()
+    assert resident(memory) > 1000
+    wait_for(lambda: resident(memory) == resident(disk) == 0, "no VM has it: it leaves the page cache")
 
 
 @pytest.mark.parametrize("said", ["create.files", "create.restore", "create.running", "snapshot.copied", "snapshot.disk",

@@ -6,8 +6,6 @@ copies of one snapshot are compared with each other, HOTCELL_POOL_SNAPSHOTS (3) 
 
 import concurrent.futures
 import contextlib
-import ctypes
-import mmap
 import os
 import pathlib
 import re
@@ -17,6 +15,7 @@ import urllib.parse
 
 import pytest
 
+from page_cache import resident
 from server import Server, wait_for
 
 COPIES = int(os.environ.get("HOTCELL_POOL_COPIES", "20"))
@@ -229,21 +228,6 @@ def test_a_snapshot_that_loses_its_name_loses_its_pool(server, source):
     assert box["templateID"] == new_id
     server.delete(box)
     assert drop(server, name).status == 204
-
-
-def resident(path):
-    """How many pages of a file are in memory."""
-    with open(path, "rb") as file:
-        size = os.fstat(file.fileno()).st_size
-        with mmap.mmap(file.fileno(), size, flags=mmap.MAP_PRIVATE, prot=mmap.PROT_READ | mmap.PROT_WRITE) as mapped:
-            pages = (size + mmap.PAGESIZE - 1) // mmap.PAGESIZE
-            told = (ctypes.c_ubyte * pages)()
-            start = ctypes.addressof(ctypes.c_char.from_buffer(mapped))
-            libc = ctypes.CDLL(None, use_errno=True)
-            if libc.mincore(ctypes.c_void_p(start), ctypes.c_size_t(size), told) != 0:
-                raise OSError(ctypes.get_errno(), "mincore")
-            found = sum(page & 1 for page in told)
-    return found
 
 
 def test_what_is_not_used_leaves_its_pool_and_the_page_cache(server, snapshots):

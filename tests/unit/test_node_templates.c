@@ -4,6 +4,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <sys/mman.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
 
@@ -247,6 +248,8 @@ static int scene_start(void **state)
 	path_of(n->set[SET_KERNEL].text, "kernel", "");
 	path_of(n->set[SET_DISK].text, "disk", "");
 	n->sizes = (struct warden_sizes){ .vcpus = 1, .memory_mib = 64 };
+	n->set[SET_GROUNDS_UNUSED_H].number = 24;
+	n->set[SET_POOL_UNUSED_S].number = 300;
 	n->reconcile.complete = true;
 	n->egress.path = n->injector.link.path = "";
 	if (files_open(n->loop, s.dir, s.dir, 0, &n->files, &err) < 0)
@@ -256,6 +259,7 @@ static int scene_start(void **state)
 	warden_client_open(&n->warden, n->loop, s.warden.path, &n->sizes, &ops);
 	base_open(n);
 	grounds_open(n);
+	template_use_open(n);
 	run_until_up();
 	learn_inputs();
 	return 0;
@@ -268,6 +272,7 @@ static int scene_end(void **state)
 
 	(void)state;
 	timer_stop(&s.guard);
+	template_use_close(s.n);
 	grounds_close(s.n);
 	base_close(s.n);
 	creates_close(s.n);
@@ -283,7 +288,7 @@ static int scene_end(void **state)
 }
 
 /* One that is paused, made of this template. */
-static void pause_one_on(const char *id)
+static struct sandbox *start_one_on(const char *id)
 {
 	struct sandbox *b = &s.box[s.n_boxes++];
 
@@ -293,6 +298,13 @@ static void pause_one_on(const char *id)
 	snprintf(b->base_id, sizeof(b->base_id), "%s", id);
 	snprintf(b->info.template_id, sizeof(b->info.template_id), "%s", id);
 	table_add(&s.n->table, b);
+	return b;
+}
+
+static void pause_one_on(const char *id)
+{
+	struct sandbox *b = start_one_on(id);
+
 	sandbox_enter(&s.n->table, b, SANDBOX_PARKING);
 	sandbox_enter(&s.n->table, b, SANDBOX_PAUSED);
 }
@@ -656,6 +668,111 @@ static void grounds_that_nothing_needs_go(void **state)
 	assert_int_equal(heard(WARDEN_TEMPLATE_DROP, used), 0);
 }
 
+/* Not at once, and the one that somebody wanted later. */
+static void a_ground_goes_after_a_while(void **state)
+{
+	static const char other[] = "image-2-xxxxxxxx";
+	char wanted[NODE_ID_MAX + 1], id[NODE_ID_MAX + 1];
+	struct template_seen *seen;
+
+	(void)state;
+	base_is_ready();
+	put_template(other, "2026-11-14T01:02:03Z", "other");
+	snprintf(wanted, sizeof(wanted), "%s", ground_named("one", "aaaaaaaa"));
+	put_template(wanted, "2026-11-15T01:02:03Z", "one");
+	for (int i = 0; i < 10; i++) {
+		template_use_look(s.n);
+		assert_true(loop_turn(s.n->loop));
+	}
+	assert_int_equal(heard(WARDEN_TEMPLATE_DROP, NULL), 0);
+	s.n->set[SET_GROUNDS_UNUSED_H].number = 0; /* as if that had passed */
+	assert_true(grounds_find(s.n, "one", id));
+	drop_grounds(1);
+	assert_int_equal(heard(WARDEN_TEMPLATE_DROP, other), 1);
+	for (seen = s.n->template_use.all; seen && strcmp(seen->id, wanted) != 0;)
+		seen = seen->next;
+	assert_non_null(seen);
+	assert_true(seen->spare_ms > 0 && seen->bytes > 0);
+	remove_template(other);
+	drop_grounds(2);
+	assert_int_equal(heard(WARDEN_TEMPLATE_DROP, wanted), 1);
+	remove_template(wanted);
+	template_use_look(s.n);
+	for (seen = s.n->template_use.all; seen; seen = seen->next)
+		assert_false(ground_is(seen->id));
+}
+
+/* Earlier than those who would be refused for want of it. */
+static void a_ground_goes_when_there_is_no_room(void **state)
+{
+	static const char spare[] = "image-2-xxxxxxxx";
+
+	(void)state;
+	base_is_ready();
+	put_template(spare, "2026-11-14T01:02:03Z", "spare");
+	s.n->set[SET_DISK_RESERVE_MIB].number = 1024ull * 1024 * 1024;
+	drop_grounds(1);
+	assert_int_equal(heard(WARDEN_TEMPLATE_DROP, spare), 1);
+}
+
+static size_t pages_in_memory(const char *id, const char *name)
+{
+	AUTO(auto_close) int fd = -1;
+	static unsigned char in[256];
+	char path[512], folder[128];
+	size_t size = 256 * 4096, n = 0;
+	void *at;
+
+	snprintf(folder, sizeof(folder), "templates/%s", id);
+	path_of(path, folder, name);
+	fd = open(path, O_RDONLY | O_CLOEXEC);
+	assert_true(fd >= 0);
+	at = mmap(NULL, size, PROT_READ, MAP_SHARED, fd, 0);
+	assert_true(at != MAP_FAILED);
+	assert_int_equal(mincore(at, size, in), 0);
+	for (size_t i = 0; i < COUNT(in); i++)
+		n += in[i] & 1;
+	munmap(at, size);
+	return n;
+}
+
+static void write_memory(const char *id)
+{
+	static const char zeros[256 * 4096];
+	char folder[128], path[512];
+	int fd;
+
+	snprintf(folder, sizeof(folder), "templates/%s", id);
+	path_of(path, folder, "memory");
+	fd = open(path, O_WRONLY | O_TRUNC | O_CLOEXEC);
+	assert_true(fd >= 0);
+	assert_int_equal(write(fd, zeros, sizeof(zeros)), sizeof(zeros));
+	assert_int_equal(fsync(fd), 0); /* what is not written yet stays */
+	close(fd);
+}
+
+static void one_that_no_vm_has_leaves_the_page_cache(void **state)
+{
+	static const char used[] = "image-1-xxxxxxxx", unused[] = "image-2-xxxxxxxx";
+
+	(void)state;
+	base_is_ready();
+	put_template(used, "2026-11-14T01:02:03Z", "used");
+	put_template(unused, "2026-11-14T01:02:03Z", "unused");
+	write_memory(used);
+	write_memory(unused);
+	(void)start_one_on(used);
+	assert_int_equal(pages_in_memory(unused, "memory"), 256);
+	template_use_look(s.n);
+	assert_int_equal(pages_in_memory(unused, "memory"), 256);
+	for (struct template_seen *t = s.n->template_use.all; t; t = t->next)
+		t->used_ms -= 301ull * 1000; /* as if that had passed */
+	template_use_look(s.n);
+	while (pages_in_memory(unused, "memory") > 0)
+		assert_true(loop_turn(s.n->loop));
+	assert_int_equal(pages_in_memory(used, "memory"), 256);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -676,6 +793,12 @@ int main(void)
 						scene_end),
 		cmocka_unit_test_setup_teardown(grounds_that_nothing_needs_go, scene_start,
 						scene_end),
+		cmocka_unit_test_setup_teardown(a_ground_goes_after_a_while, scene_start,
+						scene_end),
+		cmocka_unit_test_setup_teardown(a_ground_goes_when_there_is_no_room, scene_start,
+						scene_end),
+		cmocka_unit_test_setup_teardown(one_that_no_vm_has_leaves_the_page_cache,
+						scene_start, scene_end),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -461,7 +461,8 @@ static const struct {
 	[FILES_SNAP_DROP] = { "remove a snapshot", snapshot_work_do },
 	[FILES_SNAP_PAUSED] = { "copy what was saved of it", snapshot_work_do },
 	[FILES_SNAP_WARM] = { "read a snapshot's memory ahead", snapshot_cache_warm },
-	[FILES_SNAP_COOL] = { "let go of a snapshot's memory", snapshot_cache_cool },
+	[FILES_SNAP_COOL] = { "let go of a snapshot", snapshot_cache_cool },
+	[FILES_BASE_COOL] = { "let go of a template", template_cache_cool },
 	[FILES_BASE] = { "read a template", files_base_read },
 	[FILES_DISK] = { "read its disk", files_disk_read },
 };

@@ -43,7 +43,8 @@ enum files_verb {
 	FILES_SNAP_KEEP,   /* takes its name, for good -> memory_bytes, disk_bytes */
 	FILES_SNAP_DROP,   /* gone, made or half made */
 	FILES_SNAP_WARM,   /* the first need_mib of its memory are read into the page cache */
-	FILES_SNAP_COOL,   /* its memory leaves the page cache */
+	FILES_SNAP_COOL,   /* its memory and the disk that is its own leave the page cache */
+	FILES_BASE_COOL,   /* a template leaves the page cache. `id`: its own */
 	FILES_BASE, /* what sandboxes need of a template is read; nothing else. `id`: its own */
 };
 

@@ -368,7 +368,7 @@ static void verb_status(struct node *n, struct door_asked *a, const struct node_
 	(void)rq, (void)text;
 	lost_status(n, v);
 	if (!v || add_memory(n, v) != 0 || pools_describe(n, v) != 0 || add_versions(n, v) != 0 ||
-	    absence_describe(n, v) < 0)
+	    template_use_describe(n, v) != 0 || absence_describe(n, v) < 0)
 		refuse_memory(a);
 	else if (json_encode(v, &out, &err) < 0)
 		door_refuse(a, &err);

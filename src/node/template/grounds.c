@@ -8,6 +8,7 @@
 #include "base/folder.h"
 #include "base/list.h"
 #include "base/log.h"
+#include "node/files/files_work.h"
 #include "node/node.h"
 
 /* --- who wants one ------------------------------------------------------------------------ */
@@ -68,6 +69,19 @@ int grounds_want(struct ground_want *w, struct node *n, const struct ground_spec
 
 /* --- found -------------------------------------------------------------------------------- */
 
+/* Somebody wants it: it is spare anew, from now on. */
+static void used_now(struct node *n, const char *id)
+{
+	struct err err;
+	AUTO(auto_close) int dir = base_open_folder(n, ".", &err);
+	struct template_seen *seen = dir < 0 ? NULL : template_see(n, dir, id);
+
+	if (!seen)
+		return;
+	seen->spare_ms = 0;
+	seen->used_ms = loop_now_ms(n->loop);
+}
+
 /* ERR_NOT_FOUND, ERR_MISMATCH: there is none that is of use. */
 static int find(struct node *n, const char *inputs, char ret_id[static NODE_ID_MAX + 1],
 		struct err *err)
@@ -77,6 +91,7 @@ static int find(struct node *n, const char *inputs, char ret_id[static NODE_ID_M
 	if (template_find(n, inputs, &m, err) < 0)
 		return -1;
 	snprintf(ret_id, NODE_ID_MAX + 1, "%s", m.template_id);
+	used_now(n, ret_id);
 	return 0;
 }
 
@@ -215,9 +230,10 @@ struct scan {
 	bool unfinished; /* `oldest` is what a node left that died while it built: it goes at once
 			  */
 	char oldest[NODE_ID_MAX + 1], created[MANIFEST_TEXT_MAX + 1]; /* of those that may go */
+	uint64_t since_ms; /* the same: nothing needs it */
 };
 
-static bool is_ground(const char *id)
+bool ground_is(const char *id)
 {
 	return strncmp(id, GROUND_PREFIX, strlen(GROUND_PREFIX)) == 0 && strlen(id) <= NODE_ID_MAX;
 }
@@ -225,12 +241,25 @@ static bool is_ground(const char *id)
 /* As of `base`: nothing that anybody may need, or that another installation may have made. */
 static bool may_go(const struct node *n, const char *id)
 {
-	return is_ground(id) && !base_is_unfit(n, id) && !base_in_use(n, id);
+	return ground_is(id) && !base_is_unfit(n, id) && !base_in_use(n, id);
+}
+
+/* The one to go first: that nothing needed for the longest time, of several the oldest. */
+static void note_spare(struct scan *s, const char *id, uint64_t since_ms, const char *created)
+{
+	if (s->spare++ > 0 && (since_ms > s->since_ms ||
+			       (since_ms == s->since_ms && strcmp(created, s->created) >= 0)))
+		return;
+	snprintf(s->oldest, sizeof(s->oldest), "%s", id);
+	snprintf(s->created, sizeof(s->created), "%s", created);
+	s->since_ms = since_ms;
 }
 
 static int look(int dir, const char *name, void *context, struct err *err)
 {
 	struct scan *s = context;
+	uint64_t now = loop_now_ms(s->node->loop);
+	struct template_seen *seen;
 	struct manifest m = { 0 };
 	struct err why;
 
@@ -239,22 +268,24 @@ static int look(int dir, const char *name, void *context, struct err *err)
 	    installation_is_younger(&s->node->installation, dir, name))
 		return 0;
 	s->unfinished = strncmp(name, WARDEN_OPEN_PREFIX, strlen(WARDEN_OPEN_PREFIX)) == 0 &&
-			is_ground(name + strlen(WARDEN_OPEN_PREFIX));
+			ground_is(name + strlen(WARDEN_OPEN_PREFIX));
 	if (s->unfinished) {
 		snprintf(s->oldest, sizeof(s->oldest), "%s", name + strlen(WARDEN_OPEN_PREFIX));
 		return -1;
 	}
-	if (!may_go(s->node, name))
+	seen = ground_is(name) ? template_see(s->node, dir, name) : NULL;
+	if (!may_go(s->node, name)) {
+		if (seen)
+			seen->spare_ms = 0;
 		return 0;
+	}
+	if (seen && seen->spare_ms == 0)
+		seen->spare_ms = now;
 	AUTO(auto_close) int folder = folder_open(dir, name, O_RDONLY | O_DIRECTORY, 0, &why);
 
 	if (folder < 0 || template_manifest_read(folder, &m, &why) < 0)
 		return 0;
-	s->spare++;
-	if (s->oldest[0] && strcmp(m.created, s->created) >= 0)
-		return 0;
-	snprintf(s->oldest, sizeof(s->oldest), "%s", name);
-	memcpy(s->created, m.created, sizeof(s->created));
+	note_spare(s, name, seen ? seen->spare_ms : now, m.created);
 	return 0;
 }
 
@@ -268,6 +299,27 @@ static void on_dropped(struct link_call *c, const struct link_reply *r)
 		grounds_soon(n); /* the next */
 }
 
+/* Both of node's files and of templates, which may be on another disk: before others have to be
+ * refused for want of it. */
+static bool lacks_room(const struct node *n, int templates)
+{
+	uint64_t reserve = n->set[SET_DISK_RESERVE_MIB].number;
+	struct err err;
+
+	return (files_room(n->files, reserve, &err) < 0 && err.code == ERR_NO_SPACE) ||
+	       (files_work_room(templates, 2 * reserve, &err) < 0 && err.code == ERR_NO_SPACE);
+}
+
+static bool has_to_go(const struct node *n, const struct scan *s, int templates)
+{
+	uint64_t unused_ms = n->set[SET_GROUNDS_UNUSED_H].number * 3600 * 1000;
+
+	if (s->spare == 0)
+		return false;
+	return s->spare > GROUNDS_SPARE || loop_now_ms(n->loop) - s->since_ms >= unused_ms ||
+	       lacks_room(n, templates);
+}
+
 /* One at a time. Whoever's folder is in no row may come back: nobody knows what it needs. */
 static void tidy(struct node *n)
 {
@@ -279,7 +331,7 @@ static void tidy(struct node *n)
 	if (dir < 0 || n->grounds.drop.link)
 		return;
 	(void)!folder_each(dir, look, &s, &err);
-	if ((!s.unfinished && s.spare <= GROUNDS_SPARE) ||
+	if ((!s.unfinished && !has_to_go(n, &s, dir)) ||
 	    !files_all_known(n->files, base_has_row, n))
 		return;
 	log_info("template %s is not used any more: it is dropped", s.oldest);

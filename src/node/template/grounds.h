@@ -5,7 +5,7 @@
  * A ground is found again by what its disk was made of, or built: one at a time, when `base` is
  * ready. The rules of `base` hold: one that is damaged is kept and not used, one that a sandbox, a
  * snapshot or a step differs from is never dropped. Of those that nothing needs a few are kept for
- * the next build.
+ * the next build: for `grounds_unused_h`, and while there is room on the disk.
  */
 #pragma once
 
@@ -14,7 +14,7 @@
 
 enum {
 	GROUND_SOURCE_MAX = 511, /* bytes of a source */
-	GROUNDS_SPARE = 4,       /* that nothing needs; the newest are kept */
+	GROUNDS_SPARE = 4,       /* that nothing needs; those needed last are kept */
 	GROUNDS_SCAN_MAX = 1024, /* looked at, to find what may go */
 };
 
@@ -61,4 +61,5 @@ void ground_want_cancel(struct ground_want *w);
 void grounds_open(struct node *n);
 void grounds_close(struct node *n); /* wants are cancelled */
 void grounds_soon(struct node *n);  /* something changed: see whether anything is to be done */
+bool ground_is(const char *id);     /* by its name */
 bool grounds_builds(const struct node *n, const char *vm_id); /* is that the VM of a build? */
