@@ -12,6 +12,7 @@ import re
 import socket
 import sqlite3
 import struct
+import subprocess
 import time
 import urllib.parse
 import uuid
@@ -469,6 +470,28 @@ def test_two_at_once_of_one_hash(pair):
         c.close()
     assert (pair.node.data / "uploads" / pair.team / digest("twice")).read_bytes() == b"abcdef"
     assert not [n for n in files_of(pair) if n.startswith(".new-")]
+
+
+def test_room_that_was_promised_is_not_promised_again(pair):
+    """Two teams that send at the same time do not fill the disk with what each of them was allowed."""
+    small = pair.node.base / "small"
+    small.mkdir()
+    subprocess.run(["mount", "-t", "tmpfs", "-o", "size=300m", "tmpfs", small], check=True)
+    try:
+        os.chown(small, NODE_UID, NODE_UID)
+        pair.restart_node(data_dir=small, disk_reserve_mib=100)
+        theirs = pair.ask("POST", "/v3/templates", {"name": "theirs"}, key=pair.other_key).json
+        first = urllib.parse.urlsplit(link(pair, new(pair, "mine"), digest("a")).json["url"])
+        second = link(pair, theirs, digest("b"), key=pair.other_key).json["url"]
+        with socket.create_connection((first.hostname, first.port)) as client:
+            client.sendall(f"PUT {first.path}?{first.query} HTTP/1.1\r\nHost: x\r\nContent-Length: {120 << 20}\r\n\r\nx".encode())
+            uploads = small / "uploads" / pair.team
+            wait_for(lambda: uploads.exists() and list(uploads.glob(".new-*")), "it is being written", 10)
+            assert put(second, b"x", length=120 << 20)[0] == 507
+            assert put(second, b"x" * 1000)[0] == 200, "a small one fits"
+    finally:
+        pair.restart_node()
+        subprocess.run(["umount", "-l", small], check=True)
 
 
 def test_a_restart_removes_what_was_half_written(pair):

@@ -134,6 +134,16 @@ static struct share share_of(const struct uploads *u, const char *team)
 	return s;
 }
 
+/* What is under way may still be written, all of it. */
+static uint64_t promised(const struct uploads *u)
+{
+	uint64_t bytes = 0;
+
+	for (const struct upload_open *o = u->open; o; o = o->next)
+		bytes += o->bytes;
+	return bytes;
+}
+
 /* What was used least recently goes until there is room. */
 static int make_room(struct node *n, const char *team, uint64_t bytes, struct err *err)
 {
@@ -155,7 +165,7 @@ static int make_room(struct node *n, const char *team, uint64_t bytes, struct er
 		remove_file(n, old);
 		s = share_of(&n->uploads, team);
 	}
-	return files_room(n->files, bytes / MIB + 1, err);
+	return files_room(n->files, (promised(&n->uploads) + bytes) / MIB + 1, err);
 }
 
 /* --- at start ------------------------------------------------------------------------------- */
