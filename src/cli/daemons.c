@@ -163,18 +163,39 @@ static void look_saved(const struct told *t, struct finding *f)
 
 struct templates_seen {
 	size_t lost, failed; /* damaged or missing; cannot be read or made */
+	size_t unfrozen;     /* a user's, of another QEMU, that could not be frozen again */
 	bool in_use;         /* one of those that are lost */
 	char text[768];      /* "id: message" of each, as much of it as fits */
 };
+
+static void name_template(struct templates_seen *seen, const char *id, const char *message)
+{
+	size_t len = strlen(seen->text);
+
+	snprintf(seen->text + len, sizeof(seen->text) - len, "; %.63s: %.200s", id ? id : "?",
+		 message ? message : "?");
+}
+
+static void see_refreeze(const json_t *t, struct templates_seen *seen)
+{
+	const json_t *again = json_object_get(t, "refreeze");
+	const char *state = json_string_value(json_object_get(again, "state"));
+
+	if (!state || strcmp(state, "not frozen again") != 0)
+		return;
+	seen->unfrozen++;
+	name_template(seen, json_string_value(json_object_get(t, "templateID")),
+		      json_string_value(json_object_get(again, "message")));
+}
 
 static void see_template(const json_t *t, struct templates_seen *seen)
 {
 	const char *state = json_string_value(json_object_get(t, "buildStatus"));
 	const char *id = json_string_value(json_object_get(t, "templateID"));
 	const char *message = json_string_value(json_object_get(t, "message"));
-	size_t len = strlen(seen->text);
 	bool failed = state && strcmp(state, "error") == 0;
 
+	see_refreeze(t, seen);
 	if (!failed && (!state || (strcmp(state, "damaged") != 0 && strcmp(state, "missing") != 0)))
 		return;
 	if (failed)
@@ -182,8 +203,7 @@ static void see_template(const json_t *t, struct templates_seen *seen)
 	else
 		seen->lost++;
 	seen->in_use |= !failed && json_is_true(json_object_get(t, "inUse"));
-	snprintf(seen->text + len, sizeof(seen->text) - len, "; %.63s: %.200s", id ? id : "?",
-		 message ? message : state);
+	name_template(seen, id, message ? message : state);
 }
 
 /* What is paused or kept as a snapshot differs from a template, and needs it; new ones do, too. */
@@ -195,6 +215,9 @@ static void look_templates(const struct told *told, struct finding *f)
 	static const char fix_failed[] =
 		"look at node's log, the disk's health, and the kernel and disk of node.conf; node "
 		"tries again by itself";
+	static const char fix_unfrozen[] =
+		"`hotcell templates logs BUILD` has what its commands said; it is tried again when "
+		"node starts; or its owner builds it again";
 	AUTO(json_decrefp) json_t *all = NULL;
 	struct templates_seen seen = { 0 };
 	const json_t *t;
@@ -207,7 +230,11 @@ static void look_templates(const struct told *told, struct finding *f)
 		return;
 	}
 	json_array_foreach(all, i, t) see_template(t, &seen);
-	if (seen.lost + seen.failed == 0)
+	if (seen.lost + seen.failed == 0 && seen.unfrozen > 0)
+		finding_set(f, VERDICT_WARN, fix_unfrozen,
+			    "%zu could not be frozen again for this QEMU%s", seen.unfrozen,
+			    seen.text);
+	else if (seen.lost + seen.failed == 0)
 		finding_set(f, VERDICT_OK, NULL, "none is known to be damaged");
 	else if (seen.lost == 0)
 		finding_set(f, VERDICT_FAIL, fix_failed, "no sandbox can be made of it%s",

@@ -8,7 +8,14 @@
 #include "cli/table.h"
 #include "wire/rfc3339.h"
 
-enum { WIDTH = 100, NAME_MAX_SHOWN = 34, CELL_SIZE = 48, LINE_SIZE = 256, LABEL_WIDTH = 12 };
+enum {
+	WIDTH = 100,
+	NAME_MAX_SHOWN = 34,
+	CELL_SIZE = 48,
+	LINE_SIZE = 256,
+	MESSAGE_SIZE = 1024,
+	LABEL_WIDTH = 12
+};
 
 /* What is not in these columns is below them, or in `show`. */
 static const struct column list_columns[] = { { "NAME", "said.name", NAME_MAX_SHOWN },
@@ -159,15 +166,26 @@ static void flatten(json_t *t)
 	(void)json_object_set_new(t, "said", said);
 }
 
-/* What is wrong, of the host's. */
+/* What is wrong of one of the host's, or is done about one of a team's that does not fit the host
+ * any more. Empty: all is well. */
+static void message_text(const json_t *t, char *ret, size_t size)
+{
+	const json_t *again = json_object_get(t, "refreeze");
+	const char *why = templates_text(again ? again : t, "message");
+
+	snprintf(ret, size, "%s%s%s", templates_text(again, "state"),
+		 json_is_object(again) && why[0] ? ": " : "", why);
+}
+
 static void say_message(const json_t *t)
 {
-	const char *message = templates_text(t, "message");
-	char line[LINE_SIZE];
+	char line[TEMPLATE_NAME_SIZE + 4], message[MESSAGE_SIZE], name[TEMPLATE_NAME_SIZE];
 
+	message_text(t, message, sizeof(message));
 	if (!message[0])
 		return;
-	snprintf(line, sizeof(line), "\n%s:", templates_text(t, "templateID"));
+	templates_name(t, name);
+	snprintf(line, sizeof(line), "\n%s:", name);
 	table_clean(line + 1);
 	printf("%s\n", line);
 	table_wrap(stdout, message, 2, WIDTH);

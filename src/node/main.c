@@ -50,6 +50,7 @@ static void on_warden_up(struct warden_client *k)
 	base_warden_up(n);
 	reconcile_now(n);
 	slots_links_changed(&n->slots);
+	refreezes_soon(n);
 	creates_soon(n);
 }
 
@@ -62,6 +63,7 @@ static void on_egress_up(struct link *k)
 {
 	struct node *n = CONTAINER_OF(k, struct node, egress);
 
+	refreezes_soon(n);
 	slots_links_changed(&n->slots);
 	creates_soon(n);
 }
@@ -204,6 +206,7 @@ static void open_parts(struct node *n)
 			     &injector_ops);
 	images_client_open(&n->images, n->loop, n->set[SET_IMAGES_SOCKET].text);
 	builds_open(n);
+	refreezes_open(n);
 	tidy_open(n);
 	slots_open(&n->slots, n->loop, &n->warden, &n->egress, n->set[SET_SLOTS].number);
 	n->slots.on_reopened = network_reopened;
@@ -269,6 +272,7 @@ static void take_down(struct daemon *d)
 	n->snapshots.closed = true;
 	door_close(TAKE(n->door));
 	requests_close(n);
+	refreezes_close(n);
 	builds_close(n);
 	creates_close(n);
 	template_use_close(n);

@@ -73,6 +73,7 @@ struct node {
 	struct snapshots snapshots;
 	struct catalog catalog;
 	struct builds builds;
+	struct refreezes refreezes;
 	struct uploads uploads;
 	struct quarantine quarantine;
 	struct tidy tidy;

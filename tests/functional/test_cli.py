@@ -233,6 +233,22 @@ def test_doctor_names_templates_that_are_no_use(gateway, states, verdict, said):
     assert found["verdict"] == verdict and said in found["found"], found
 
 
+def of_team(state, message):
+    return {"templateID": "t1", "teamID": "team1", "namespace": "acme", "name": "web", "build": {"status": "ready"},
+            "refreeze": {"buildID": "b1", "state": state, "message": message}}
+
+
+@pytest.mark.parametrize("state, verdict", [("freezing again", "ok"), ("not frozen again", "warn")])
+def test_templates_that_are_frozen_again(gateway, state, verdict):
+    gateway("GET", "/admin/status", 200, {"gateway": {}, "node": {"warden": True, "egress": True}})
+    gateway("GET", "/admin/templates", 200, [of_team(state, "exit status 4")])
+    said = hotcell(gateway, "templates").stdout.splitlines()[1]
+    assert state in said and "exit status 4" in said, said
+    found = {c["check"]: c for c in json.loads(hotcell(gateway, "doctor", "--json").stdout)}["templates"]
+    assert found["verdict"] == verdict, found
+    assert verdict == "ok" or "1 could not be frozen again for this QEMU; t1: exit status 4" in found["found"], found
+
+
 def test_snapshots_and_what_keeps_them(gateway):
     row = {"snapshotID": "abc", "teamID": "t", "name": "work", "tag": "v1", "sandboxID": "i0", "parentID": "base-1",
            "createdAt": "2026-01-02T03:04:05Z", "memoryBytes": 5, "diskBytes": 6, "sandboxes": 2, "hidden": False,

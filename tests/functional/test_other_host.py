@@ -1,5 +1,5 @@
 """test_other_host.py - the host's QEMU or processor is another one now: what was saved is refused with a reason, nothing
-of it is lost, and its disk boots.
+of it is lost, and its disk boots. Templates of users are frozen again.
 
     home --pause, snapshot--> away --refused; booted, saved again--> home --the old ones go on, the new are refused
 
@@ -8,6 +8,7 @@ warden finds after a restart.
 """
 
 import json
+import os
 import subprocess
 import time
 
@@ -191,3 +192,135 @@ def test_another_processor(server):
 
 def test_another_qemu(server):
     away_and_back(server, "vmm_version", usr=artefact("other-qemu") / "usr")
+
+
+def build(server, name, **more):
+    """A template of a user with a file of a step and a process of its start command; its id."""
+    made = server.must("POST", "/v3/templates", {"name": name, "cpuCount": 1, "memoryMB": 256})
+    path = f"/templates/{made['templateID']}/builds/{made['buildID']}"
+    step = {"type": "RUN", "args": ["echo of a step > /home/user/kept"], "force": False}
+    start = {"startCmd": "echo begun >> /home/user/starts; exec sleep 4321", "readyCmd": "pgrep -x sleep", **more}
+    server.must("POST", "/v2" + path, {"fromTemplate": "base", "steps": [step], "force": False, **start})
+    status = wait_for(lambda: (s := server.must("GET", f"{path}/status"))["status"] in ("ready", "error") and s,
+                      "the build ends", BOOT_SECONDS, 0.2)
+    assert status["status"] == "ready", status
+    return made["templateID"]
+
+
+def builds_kept(server):
+    return [s["snapshotID"] for s in server.admin("GET", "/admin/snapshots").json if s["kind"] == "build"]
+
+
+def of_template(server, name):
+    begun = time.monotonic()
+    answer = server.api("POST", "/sandboxes", {"templateID": name, "timeout": 3600}, seconds=BOOT_SECONDS)
+    assert answer.status == 201, answer.raw
+    box = answer.json
+    print(f"a sandbox of {name} after {time.monotonic() - begun:.1f} s")
+    return box
+
+
+def starts(server, box):
+    """Its files are there and its start command runs; how often that was begun."""
+    assert server.read(box, "/home/user/kept") == b"of a step\n"
+    assert server.run(box, "pgrep -c -x sleep").strip() == "1"
+    return server.run(box, "grep -c begun /home/user/starts").strip()
+
+
+def refreeze_of(server, template):
+    return next(t for t in server.admin("GET", "/admin/templates").json if t["templateID"] == template)["refreeze"]
+
+
+def is_frozen_again(server, template):
+    (build,) = server.must("GET", f"/templates/{template}")["builds"]
+    log = server.must("GET", f"/templates/{template}/builds/{build['buildID']}/status?limit=100")["logEntries"]
+    return [line["message"] for line in log if "Template is saved" in line["message"]]
+
+
+def gone(server, template):
+    assert server.api("DELETE", f"/templates/{template}").status == 204
+    wait_for(lambda: not builds_kept(server), "nothing is left of it", CALL_SECONDS, 0.1)
+    assert server.ids() == set() and server.leaks() == []
+
+
+def test_a_template_of_a_user_is_frozen_again(server):
+    """Another QEMU: it is booted from its disk and frozen by node itself, though node dies in the middle of it. Who asks
+    for a sandbox meanwhile waits. What was made of the old one keeps it."""
+    template = build(server, "warm")
+    old = of_template(server, "warm")
+    assert starts(server, old) == "1"
+    (before,) = builds_kept(server)
+    server.restart("node", die_at="build.ready")
+    server.wait_up()
+    server.wait_template()
+    server.restart("warden", usr=artefact("other-qemu") / "usr")
+    server.daemons["node"].wait_dead(BOOT_SECONDS)
+    server.start("node")
+    server.wait_up()
+    wait_for(lambda: refreeze_of(server, template), "node says what it does", BOOT_SECONDS, 0.05)
+    assert "vmm_version" in refreeze_of(server, template)["message"]
+    listed = next(t for t in server.must("GET", "/templates") if t["templateID"] == template)
+    assert listed["buildStatus"] == "ready", listed
+    new = of_template(server, "warm")
+    assert starts(server, new) == "2", "booted once more from the disk that the build left"
+    assert refreeze_of(server, template) is None and len(is_frozen_again(server, template)) == 2
+    for box in (old, new):
+        assert server.must("GET", target_of(box))["templateID"] == template
+    assert starts(server, old) == "1", "what ran while warden was replaced runs on"
+    assert len(builds_kept(server)) == 2 and before in builds_kept(server)
+    pause(server, new)
+    new.update(server.must("POST", target_of(new, "/connect"), {"timeout": 600}))
+    assert starts(server, new) == "2"
+    assert server.delete(old) == 204
+    wait_for(lambda: before not in builds_kept(server), "the old one goes with its last sandbox", CALL_SECONDS, 0.1)
+    assert server.delete(new) == 204
+    gone(server, template)
+
+
+@pytest.mark.skipif("HOTCELL_FAULTS" not in os.environ, reason="HOTCELL_FAULTS is not set: minutes")
+def test_a_template_that_cannot_be_frozen_again(server):
+    """Its start command works once. Creates say why; nothing of it is lost, and home it works."""
+    once = {"startCmd": "test ! -e /home/user/starts || exit 4; echo begun > /home/user/starts; exec sleep 4321"}
+    move(server)
+    template = build(server, "once", **once)
+    move(server, cpu_model=OTHER_CPU)
+    answer = server.api("POST", "/sandboxes", {"templateID": "once"}, seconds=BOOT_SECONDS)
+    check_refusal(answer, "exit status 4")
+    wait_for(lambda: refreeze_of(server, template)["state"] == "not frozen again", "it gives up", BOOT_SECONDS * 2, 1)
+    check_refusal(server.api("POST", "/sandboxes", {"templateID": "once"}), "exit status 4")
+    box = server.must("POST", "/sandboxes", {"templateID": "once", "timeout": 600, "memory": False})
+    assert server.read(box, "/home/user/kept") == b"of a step\n"
+    assert server.delete(box) == 204
+    assert len(builds_kept(server)) == 1
+    move(server)
+    box = of_template(server, "once")
+    assert starts(server, box) == "1"
+    assert server.delete(box) == 204
+    gone(server, template)
+
+
+@pytest.mark.skipif("HOTCELL_FAULTS" not in os.environ, reason="HOTCELL_FAULTS is not set: minutes")
+def test_deaths_while_templates_are_frozen_again(server):
+    """Of node at each step of it, there and back; of warden once. Afterwards there is one snapshot, and it works."""
+    steps = ["build.booted", "build.started", "snapshot.copied", "snapshot.row", "build.snapshot", "forget.row"]
+    template = build(server, "mortal")
+    for n, step in enumerate(steps):
+        server.restart("node", die_at=step)
+        server.wait_up()
+        server.wait_template()
+        server.restart("warden", **({} if n % 2 else {"cpu_model": OTHER_CPU}))
+        server.daemons["node"].wait_dead(BOOT_SECONDS)
+        server.start("node")
+        server.wait_up()
+        box = of_template(server, "mortal")
+        assert int(starts(server, box)) >= n + 2, step
+        assert server.delete(box) == 204
+        wait_for(lambda: len(builds_kept(server)) == 1, f"one is left after {step}", CALL_SECONDS, 0.1)
+        assert server.ids() == set() and server.leaks() == []
+    server.restart("warden", cpu_model=OTHER_CPU)
+    wait_for(lambda: refreeze_of(server, template), "it begins", BOOT_SECONDS, 0.05)
+    server.restart("warden", cpu_model=OTHER_CPU)
+    box = of_template(server, "mortal")
+    starts(server, box)
+    assert server.delete(box) == 204
+    gone(server, template)

@@ -94,6 +94,7 @@ static inline void scene_open(void)
 	n->egress.path = n->injector.link.path = n->images.link.path = ""; /* there is none */
 	n->set[SET_BUILDS_MAX].number = n->set[SET_BUILDS_TEAM].number = 2;
 	builds_open(n);
+	refreezes_open(n);
 	keep_free(0);
 	open_journal();
 	tidy_open(n);

@@ -260,6 +260,7 @@ static int scene_start(void **state)
 	base_open(n);
 	grounds_open(n);
 	template_use_open(n);
+	refreezes_open(n);
 	run_until_up();
 	learn_inputs();
 	return 0;

@@ -10,6 +10,7 @@
 #include "base/log.h"
 #include "node/build/build_disk.h"
 #include "node/build/builds.h"
+#include "node/build/refreeze.h"
 #include "node/build/step_script.h"
 #include "node/life/snapshot_steps.h"
 #include "node/life/step.h"
@@ -130,11 +131,19 @@ static void fail(struct build_run *r, const char *message)
 {
 	struct build *b = r->build;
 	char name[BUILD_NAME_MAX];
+	struct err err;
 
 	memcpy(name, r->name, sizeof(name));
 	log_info("build %s failed at %s: %.200s", b->row.id, name, message);
+	if (r->refreezes) {
+		say(r, BUILD_ERRORS, "%s", message);
+		err_set(&err, r->why ? r->why : ERR_INVALID, 0, "%.200s", message);
+	}
 	end(r);
-	build_failed(b, name, message);
+	if (r->refreezes)
+		refreeze_failed(b, &err);
+	else
+		build_failed(b, name, message);
 }
 
 static void fail_err(struct build_run *r, const char *what, const struct err *err)
@@ -142,6 +151,7 @@ static void fail_err(struct build_run *r, const char *what, const struct err *er
 	char text[BUILD_MESSAGE_MAX];
 
 	snprintf(text, sizeof(text), "%s%s%s", what, what[0] ? ": " : "", err->msg);
+	r->why = err->code;
 	fail(r, text);
 }
 
@@ -202,7 +212,8 @@ static void on_taken(struct taking_user *u, struct snapshot *p, const struct err
 static void take(struct build_run *r, enum journal_kind kind)
 {
 	AUTO(buf_done) struct buf context = BUF_MAX(BUILD_CONTEXT_MAX);
-	struct taking_spec spec = { .kind = kind, .key = r->key };
+	struct taking_spec spec = { .kind = kind,
+				    .key = kind == JOURNAL_BUILD ? r->build->row.id : r->key };
 	struct build_taking *t = calloc(1, sizeof(*t));
 	struct err err;
 
@@ -304,7 +315,10 @@ static void on_final(struct build_run *r, struct snapshot *p)
 	say(r, BUILD_INFO, "[finalize] Template is saved");
 	(void)snapshot_hold(p); /* until the build itself does */
 	end(r);
-	build_ready(b, id, p->row.disk_mib);
+	if (r->refreezes)
+		refreeze_done(b, p);
+	else
+		build_ready(b, id, p->row.disk_mib);
 	snapshot_release(p);
 }
 
@@ -831,6 +845,25 @@ static void begin_from_image(struct build_run *r)
 	ask_image(r, -1, &ops);
 }
 
+/* What was built is on its disk: it is booted as it was at the end of the build. */
+static void begin_refreeze(struct build_run *r)
+{
+	struct snapshot *from = r->build->snapshot;
+	const char *context = from->row.context ? from->row.context : "";
+	struct err err;
+
+	snprintf(r->name, sizeof(r->name), "finalize");
+	build_context_done(&r->context);
+	if (build_context_parse(bytes_str(context), &r->context, &err) < 0) {
+		fail_err(r, "what the template was built with", &err);
+		return;
+	}
+	snprintf(r->key, sizeof(r->key), "%.*s", STEP_KEY_LENGTH, from->row.id);
+	say(r, BUILD_INFO, "[finalize] Freezing again: %s", r->build->refreeze.why.msg);
+	hold_at(r, from);
+	finalize(r);
+}
+
 static void begin(struct timer *t)
 {
 	struct build_run *r = CONTAINER_OF(t, struct build_run, again);
@@ -839,8 +872,10 @@ static void begin(struct timer *t)
 	timer_init(&r->again, r->node->loop, on_again);
 	snprintf(r->name, sizeof(r->name), "base");
 	r->script = BUF_MAX(STEP_SCRIPT_MAX);
-	if (build_context_init(&r->context, &err) < 0 ||
-	    recipe_take(r->build->spec, &r->recipe, &err) < 0)
+	if (r->refreezes)
+		begin_refreeze(r);
+	else if (build_context_init(&r->context, &err) < 0 ||
+		 recipe_take(r->build->spec, &r->recipe, &err) < 0)
 		fail_err(r, "", &err);
 	else if (r->recipe.image[0] || r->recipe.archive)
 		begin_from_image(r);

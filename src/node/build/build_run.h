@@ -7,6 +7,8 @@
  * step is kept, so a later build begins with the last step that is the same. At the end the disk is
  * booted afresh, with the sizes that were asked for.
  *
+ * A build that does not fit this host any more has its last part again: booted from its own disk.
+ *
  * Nothing of it survives node: its sandboxes are ended by the next node, its steps stay.
  */
 #pragma once
@@ -48,8 +50,10 @@ struct build_run {
 	char key[STEP_KEY_LENGTH + 1]; /* of what there is now */
 	size_t next;                   /* the step that comes */
 	bool forced;                   /* nothing more is looked for */
-	struct snapshot *at;           /* held: what there is now; NULL: `ground` alone */
-	char ground[NODE_ID_MAX + 1];  /* "": `base` */
+	bool refreezes;      /* its last part alone, of a build that is ready (refreeze.h) */
+	enum err_code why;   /* of the failure that is told */
+	struct snapshot *at; /* held: what there is now; NULL: `ground` alone */
+	char ground[NODE_ID_MAX + 1]; /* "": `base` */
 	struct images_make image;
 	struct ground_want ground_want;
 	int disk; /* of the image, read; -1: none */

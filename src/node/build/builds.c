@@ -6,11 +6,13 @@
 #include "base/list.h"
 #include "base/log.h"
 #include "node/build/build_run.h"
+#include "node/build/refreeze.h"
 #include "node/node.h"
 
+/* One that the team asked for: those that node itself has begun are nobody's. */
 static bool is_of(const struct build_run *r, const char *team)
 {
-	return r->build && strcmp(r->build->template->row.team, team) == 0;
+	return r->build && !r->refreezes && strcmp(r->build->template->row.team, team) == 0;
 }
 
 static size_t running_of(const struct node *n, const char *team)
@@ -19,6 +21,15 @@ static size_t running_of(const struct node *n, const char *team)
 
 	for (const struct build_run *r = n->builds.running; r; r = r->list_next)
 		all += !team || is_of(r, team);
+	return all;
+}
+
+static size_t refreezing(const struct node *n)
+{
+	size_t all = 0;
+
+	for (const struct build_run *r = n->builds.running; r; r = r->list_next)
+		all += r->refreezes;
 	return all;
 }
 
@@ -60,17 +71,65 @@ static void take_turn(struct node *n, const struct build_run *r)
 			w->turn = n->builds.turns;
 }
 
+static struct build_run *make_run(struct node *n, struct build *b)
+{
+	struct build_run *r = calloc(1, sizeof(*r));
+
+	if (!r)
+		return NULL;
+	r->node = n;
+	r->build = b;
+	r->on_over = on_over;
+	return r;
+}
+
+static struct build_run *take_waiting(struct node *n)
+{
+	struct build_run *r = next_of(n);
+
+	if (r)
+		queue_remove_by(&n->builds.waiting, r, list_next, list_prev);
+	return r;
+}
+
+/* Those that nobody waits for one after the other: builds of users find a place beside them. */
+static struct build_run *take_refreeze(struct node *n, bool wanted)
+{
+	struct build *b = !wanted && refreezing(n) > 0 ? NULL : refreeze_next(n, wanted);
+	struct build_run *r = b ? make_run(n, b) : NULL;
+
+	if (!r)
+		return NULL;
+	r->refreezes = true;
+	refreeze_begun(b);
+	return r;
+}
+
+static struct build_run *take_next(struct node *n)
+{
+	struct build_run *r = take_refreeze(n, true);
+
+	if (!r)
+		r = take_waiting(n);
+	return r ? r : take_refreeze(n, false);
+}
+
 static void start_more(struct node *n)
 {
 	struct build_run *r;
 
 	while (!n->stopping && running_of(n, NULL) < n->set[SET_BUILDS_MAX].number &&
-	       (r = next_of(n))) {
-		queue_remove_by(&n->builds.waiting, r, list_next, list_prev);
+	       (r = take_next(n))) {
 		list_add_by(&n->builds.running, r, list_next, list_prev);
-		take_turn(n, r);
+		if (!r->refreezes)
+			take_turn(n, r);
 		build_run_begin(r);
 	}
+}
+
+void builds_more(struct node *n)
+{
+	start_more(n);
 }
 
 void builds_open(struct node *n)
@@ -88,15 +147,12 @@ static uint64_t last_turn(const struct node *n, const char *team)
 
 void builds_begin(struct node *n, struct build *b)
 {
-	struct build_run *r = calloc(1, sizeof(*r));
+	struct build_run *r = make_run(n, b);
 
 	if (!r) {
 		build_failed(b, "base", "no memory for a build");
 		return;
 	}
-	r->node = n;
-	r->build = b;
-	r->on_over = on_over;
 	r->turn = last_turn(n, b->template->row.team);
 	queue_add_by(&n->builds.waiting, r, list_next, list_prev);
 	start_more(n);
@@ -125,12 +181,35 @@ void builds_cancel(struct node *n, struct build *b)
 	build_cancelled(b);
 }
 
+void builds_drop(struct node *n, struct build *b)
+{
+	struct build_run *r = find(n->builds.running, b);
+
+	if (!r)
+		return;
+	list_remove_by(r, list_next, list_prev);
+	build_run_drop(r);
+	free(r);
+	refreezes_soon(n);
+}
+
+size_t builds_holding(const struct node *n, const struct snapshot *p)
+{
+	size_t all = 0;
+
+	for (const struct build_run *r = n->builds.running; r; r = r->list_next)
+		all += r->at == p;
+	return all;
+}
+
 void builds_close(struct node *n)
 {
 	struct build_run *r;
 
 	while ((r = n->builds.running)) {
 		list_remove_by(r, list_next, list_prev);
+		if (r->refreezes && r->build)
+			refreeze_dropped(r->build);
 		build_run_drop(r);
 		free(r);
 	}

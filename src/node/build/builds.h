@@ -17,6 +17,9 @@
  * it is `base`. Of fromArchive the archive is in build->archive. The sizes that are wanted are in
  *build->row. What was uploaded for a step is opened by uploads_open().
  *
+ * A build that is ready may be frozen again (refreeze.h): that runs here, too, within the same
+ * number, and behind builds that wait unless somebody waits for a sandbox of it.
+ *
  * All of it is called on the loop.
  */
 #pragma once
@@ -40,6 +43,11 @@ void builds_open(struct node *n);
 void builds_begin(struct node *n, struct build *b);
 /* Somebody wants it to end: build_cancelled() comes, now or later; or it ended otherwise before. */
 void builds_cancel(struct node *n, struct build *b);
+/* Something that waits may begin now. */
+void builds_more(struct node *n);
+/* One that is frozen again (refreeze.h) ends, and nobody is told. Fine when it does not run. */
+void builds_drop(struct node *n, struct build *b);
+size_t builds_holding(const struct node *n, const struct snapshot *p); /* how many runs do */
 /* When node stops, and at its end, before sandboxes and the catalog: nothing is told any more. */
 void builds_close(struct node *n);
 

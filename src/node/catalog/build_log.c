@@ -48,20 +48,53 @@ void build_log_close(struct build_log *l)
 	*l = BUILD_LOG_NONE;
 }
 
+static int open_files(struct build_log *l, int at, struct err *err)
+{
+	int flags = O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC;
+
+	l->text = folder_open(at, "log", flags, FILE_MODE, err);
+	l->index = l->text < 0 ? -1 : folder_open(at, "index", flags, FILE_MODE, err);
+	if (l->index >= 0)
+		return 0;
+	build_log_close(l);
+	return -1;
+}
+
 int build_log_open(struct build_log *l, int dir, const char *build_id, struct err *err)
 {
 	AUTO(auto_close) int at = -1;
-	int flags = O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC;
 
 	build_log_close(l);
 	if (folder_remove(dir, build_id, err) < 0)
 		return -1;
 	at = folder_make(dir, build_id, FOLDER_MODE, err);
-	if (at < 0)
+	return at < 0 ? -1 : open_files(l, at, err);
+}
+
+/* What was broken off at the end of a file belongs to no line. */
+static int measure(struct build_log *l, struct err *err)
+{
+	struct stat text, index;
+
+	if (fstat(l->text, &text) < 0 || fstat(l->index, &index) < 0)
+		return err_set(err, ERR_INTERNAL, errno, "look at a log");
+	if (text.st_size > BUILD_LOG_BYTES_MAX + LINE_MAX_BYTES ||
+	    index.st_size % (off_t)sizeof(struct build_line) != 0)
+		return err_set(err, ERR_INVALID, 0,
+			       "the log is longer than it can be, or broken off");
+	l->bytes = (uint32_t)text.st_size;
+	l->lines = (uint32_t)(index.st_size / (off_t)sizeof(struct build_line));
+	return 0;
+}
+
+int build_log_reopen(struct build_log *l, int dir, const char *build_id, struct err *err)
+{
+	AUTO(auto_close) int at = folder_open(dir, build_id, O_RDONLY | O_DIRECTORY, 0, err);
+
+	build_log_close(l);
+	if (at < 0 || open_files(l, at, err) < 0)
 		return -1;
-	l->text = folder_open(at, "log", flags, FILE_MODE, err);
-	l->index = l->text < 0 ? -1 : folder_open(at, "index", flags, FILE_MODE, err);
-	if (l->index >= 0)
+	if (measure(l, err) == 0)
 		return 0;
 	build_log_close(l);
 	return -1;

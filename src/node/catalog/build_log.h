@@ -31,6 +31,8 @@ struct build_log { /* open while its build is under way; -1: closed */
 
 /* A new, empty one below `dir`. */
 int build_log_open(struct build_log *l, int dir, const char *build_id, struct err *err) NODISCARD;
+/* The one that is there, to add to it; or a new one. */
+int build_log_reopen(struct build_log *l, int dir, const char *build_id, struct err *err) NODISCARD;
 void build_log_close(struct build_log *l);
 /* A failure is logged, and ends the log: a build goes on without it. */
 void build_log_add(struct build_log *l, enum build_level level, const char *step,

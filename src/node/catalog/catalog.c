@@ -59,6 +59,7 @@ struct build *build_add(struct template *t, const struct journal_build *row)
 
 static void let_go(struct build *b)
 {
+	refreeze_forget(b);
 	if (!b->held)
 		return;
 	b->held = false;
@@ -76,6 +77,15 @@ void build_unprepare(struct build *b)
 	build_archive_close(&b->archive);
 }
 
+static void forget_old(struct build *b)
+{
+	struct snapshot *p = b->n_old > 0 ? b->template->node->snapshots.all : NULL;
+
+	for (; p; p = p->next)
+		if (p->build == b)
+			p->build = NULL;
+}
+
 void build_forget(struct build *b)
 {
 	struct snapshot *p = b->snapshot;
@@ -83,6 +93,7 @@ void build_forget(struct build *b)
 	let_go(b);
 	if (p && b->snapshot) /* it is not gone with that */
 		p->build = NULL;
+	forget_old(b);
 	build_unprepare(b);
 	journal_write_cancel(&b->write);
 	list_remove(b);
@@ -139,10 +150,40 @@ struct build *catalog_build_anywhere(const struct node *n, const char *build_id)
 	return b;
 }
 
+/* What node itself has of it, while it is frozen again. */
+static size_t own_uses(const struct build *b)
+{
+	const struct snapshot *p = b->snapshot;
+	const struct node *n = b->template->node;
+	size_t own = builds_holding(n, p) + p->readers;
+
+	for (const struct create *c = n->creates.all; c; c = c->all_next)
+		own += c->snapshot == p && c->builder;
+	for (const struct sandbox *s = n->table.all; s; s = s->next)
+		own += s->snapshot == p &&
+		       ((s->info.flags & NODE_BUILDER) || (s->create && s->create->builder));
+	return own;
+}
+
+/* Of those that it had before it was frozen again. */
+static size_t old_users(const struct build *b)
+{
+	const struct snapshot *p = b->n_old > 0 ? b->template->node->snapshots.all : NULL;
+	size_t n = 0;
+
+	for (; p; p = p->next)
+		if (p->build == b && p != b->snapshot)
+			n += p->users - p->pooled;
+	return n;
+}
+
 size_t build_users(const struct build *b)
 {
-	/* what is in its pool is nobody's */
-	return b->snapshot ? b->snapshot->users - b->snapshot->pooled - b->held : 0;
+	const struct snapshot *p = b->snapshot;
+	size_t own = p && b->refreeze.state == REFREEZE_RUNNING ? own_uses(b) : 0;
+	size_t n = p ? p->users - p->pooled - b->held : 0; /* what is in its pool is nobody's */
+
+	return (n > own ? n - own : 0) + old_users(b);
 }
 
 size_t template_users(const struct template *t)
@@ -374,14 +415,34 @@ void build_is(struct build *b, struct snapshot *p)
 	b->held = true;
 }
 
+void build_replace(struct build *b, struct snapshot *p)
+{
+	struct snapshot *old = b->snapshot;
+
+	b->snapshot = snapshot_hold(p);
+	p->build = b;
+	memcpy(b->row.snapshot_id, p->row.id, sizeof(b->row.snapshot_id));
+	b->row.disk_mib = p->row.disk_mib;
+	b->n_old++;
+	pools_drop(old, "its template is frozen again");
+	snapshot_release(old);
+}
+
+bool build_holds(const struct snapshot *p)
+{
+	return p->build && p->build->snapshot == p && p->build->held;
+}
+
 void catalog_snapshot_gone(struct snapshot *p)
 {
 	struct build *b = TAKE(p->build);
 
-	if (b)
+	if (b && b->snapshot != p) {
+		b->n_old--;
+	} else if (b) {
 		b->snapshot = NULL;
-	if (b)
 		b->held = false;
+	}
 }
 
 void catalog_spawned(struct snapshot *p)

@@ -10,6 +10,7 @@
 #pragma once
 
 #include "node/catalog/build_archive.h"
+#include "node/build/refreeze.h"
 #include "node/catalog/build_log.h"
 #include "node/catalog/catalog_sizes.h"
 #include "node/door/gateway_door.h"
@@ -51,7 +52,9 @@ struct build {
 	struct snapshot *snapshot; /* what came of it, see snapshot.build; NULL: nothing yet, or it
 				    * is gone */
 	bool held;                 /* the build holds it */
-	bool begun;                /* builds_begin() was called */
+	size_t n_old; /* those that it had before it was frozen again, and that are not gone */
+	struct refreeze refreeze;
+	bool begun; /* builds_begin() was called */
 	/* BUILD_BUILDING: what is asked for, as builds.h says; and what it begins with: a snapshot,
 	 * held, or an image or `base` (NULL) */
 	json_t *spec;
@@ -131,6 +134,10 @@ void build_make_id(char ret[static BUILD_ID_SIZE]); /* a random UUID, version 4 
 void catalog_make_folder(int dir, const char *id);
 void build_unprepare(struct build *b);              /* it is not begun after all, or is over */
 void build_is(struct build *b, struct snapshot *p); /* p came of it */
+/* It was frozen again: p is in the place of what it had, which goes with its last sandbox. The row
+ * says so already. */
+void build_replace(struct build *b, struct snapshot *p);
+bool build_holds(const struct snapshot *p); /* is it what a build has, and holds? */
 
 /* For snapshots.c. */
 void catalog_snapshot_gone(struct snapshot *p);

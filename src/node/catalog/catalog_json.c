@@ -47,6 +47,19 @@ json_t *build_json(const struct build *b)
 			 "sandboxes", (json_int_t)build_users(b), "reason", reason_json(b));
 }
 
+/* Of the first build that is frozen again, or should be: {"state", "message"}; else null. */
+static json_t *refreeze_json(const struct template *t)
+{
+	const struct build *b = t->builds;
+
+	while (b && !refreeze_name(b))
+		b = b->next;
+	if (!b)
+		return json_null();
+	return json_pack("{s:s, s:s, s:o}", "buildID", b->row.id, "state", refreeze_name(b),
+			 "message", json_text(bytes_str(b->refreeze.why.msg)));
+}
+
 json_t *template_tags_json(const struct template *t)
 {
 	json_t *all = json_array();
@@ -77,13 +90,14 @@ json_t *template_json(const struct template *t)
 	char created[32];
 
 	snprintf(created, sizeof(created), "%" PRIu64, r->created_ns);
-	return json_pack("{s:s, s:s, s:s, s:s, s:b, s:o, s:s, s:o, s:o, s:I, s:I, s:I, s:o}",
+	return json_pack("{s:s, s:s, s:s, s:s, s:b, s:o, s:s, s:o, s:o, s:I, s:I, s:I, s:o, s:o}",
 			 "templateID", r->id, "teamID", r->team, "namespace", r->namespace, "name",
 			 r->name, "public", (int)r->public, "createdAt", time_json(r->created_ns),
 			 "createdNs", created, "updatedAt", time_json(r->updated_ns),
 			 "lastSpawnedAt", time_json(r->spawned_ns), "spawnCount",
 			 (json_int_t)r->spawns, "buildCount", (json_int_t)t->n_builds, "sandboxes",
-			 (json_int_t)template_users(t), "build", short_build(t->builds));
+			 (json_int_t)template_users(t), "build", short_build(t->builds), "refreeze",
+			 refreeze_json(t));
 }
 
 json_t *template_with_builds_json(const struct template *t)

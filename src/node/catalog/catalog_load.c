@@ -87,6 +87,20 @@ static int load_build(const struct journal_build *row, void *context, struct err
 	return 0;
 }
 
+/* Sandboxes were made of it before its build was frozen again; or it was not noted that it is what
+ * the build has: then nothing uses it, and it goes. */
+static void load_old(struct snapshot *p)
+{
+	struct build *b = p->row.kind == JOURNAL_BUILD && !p->build && p->row.key[0]
+				  ? catalog_build_anywhere(p->node, p->row.key)
+				  : NULL;
+
+	if (!b || strcmp(b->template->row.team, p->row.team) != 0)
+		return;
+	p->build = b;
+	b->n_old++;
+}
+
 static void skip(const struct journal_odd *row, void *context)
 {
 	(void)context;
@@ -144,6 +158,8 @@ int catalog_load(struct node *n, struct err *err)
 	if (journal_each_template(n->journal, load_template, skip, n, err) < 0 ||
 	    journal_each_build(n->journal, load_build, skip, n, err) < 0)
 		return -1;
+	list_each(struct snapshot, p, n->snapshots.all)
+		load_old(p);
 	list_each(struct template, t, n->catalog.all)
 		template_settle(
 			t); /* snapshots.c removes nothing before all that use it are known */

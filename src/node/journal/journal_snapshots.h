@@ -29,7 +29,9 @@ struct journal_snapshot {
 			     * known */
 	uint32_t hidden; /* 1: nobody may ask for it; it goes with the last that was made of it */
 	uint32_t kind;   /* enum journal_kind */
-	char key[NODE_ID_MAX + 1]; /* JOURNAL_STEP: by which a later build finds it; else empty */
+	/* JOURNAL_STEP: by which a later build finds it. JOURNAL_BUILD: the build's id. Else empty
+	 */
+	char key[NODE_ID_MAX + 1];
 	char *known; /* what its source knew of names, JSON; NULL: nothing. Borrowed by calls */
 	/* What was built into it, for those made of it: build/build_context.h; NULL: nothing. The
 	 * same */

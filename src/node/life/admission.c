@@ -189,6 +189,23 @@ static void choose_pool(struct create *c)
 		c->pool->refs++;
 }
 
+void admission_change(struct create *c, struct snapshot *p)
+{
+	struct snapshot *before = c->snapshot;
+
+	if (c->pool) {
+		c->pool->waiting--;
+		c->pool->refs--;
+	}
+	c->snapshot = snapshot_hold(p);
+	choose_pool(c);
+	if (c->pool) {
+		c->pool->waiting++;
+		pools_used(c->node, c->pool);
+	}
+	snapshot_release(before);
+}
+
 static int find_template(struct create *c, const struct node_request *rq, struct err *err)
 {
 	struct snapshot *p;

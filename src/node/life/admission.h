@@ -23,6 +23,8 @@ int admission_resume(const struct sandbox *s, bool memory, uint64_t *ret_mib,
 int admission_create(struct create *c, const struct node_request *rq, struct bytes text,
 		     struct err *err) NODISCARD;
 int admission_copy(struct create *c, const struct create_copy *of, struct err *err) NODISCARD;
+/* One that waits: of `p` from now on. */
+void admission_change(struct create *c, struct snapshot *p);
 struct builder_spec;
 /* No limit of its team counts, the host's do. */
 int admission_build(struct create *c, const struct builder_spec *spec, struct err *err) NODISCARD;

@@ -134,7 +134,8 @@ static void on_impatient(struct timer *t)
 		node_links_why(c->node, &err);
 		refuse(c, &err);
 	} else if (now - c->since_ms >= CREATE_WAIT_MS) {
-		err_set(&err, ERR_TIMEOUT, 0, "no sandbox in %d seconds", CREATE_WAIT_MS / 1000);
+		err_set(&err, ERR_TIMEOUT, 0, "no sandbox in %d seconds%s", CREATE_WAIT_MS / 1000,
+			c->snapshot && c->snapshot->unfit ? ": its template is frozen again" : "");
 		refuse(c, &err);
 	} else {
 		be_patient(c);
@@ -243,10 +244,16 @@ void creates_give_up(struct create *c)
 
 /* --- what sandboxes report ---------------------------------------------------------------- */
 
+/* What it wants may be frozen again. */
+static bool is_final(const struct create *c, const struct err *why)
+{
+	return why->code == ERR_MISMATCH && !(c->snapshot && refreeze_doubt(c->snapshot));
+}
+
 static void blame(struct create *c, const struct err *why)
 {
-	bool never = why->code == ERR_MISMATCH ||
-		     (why->code == ERR_BASE_LOST && (c->snapshot || c->ground[0]));
+	bool never =
+		is_final(c, why) || (why->code == ERR_BASE_LOST && (c->snapshot || c->ground[0]));
 
 	if (++c->tries >= CREATE_TRIES_MAX || never)
 		refuse(c, why);
@@ -376,6 +383,29 @@ static bool is_matched(struct create *c)
 	return c->pool && ++c->pool->matched <= c->pool->starting;
 }
 
+/* False: it waits for what it wants to be frozen again, or that failed and it was refused. */
+static bool is_loadable(struct create *c)
+{
+	struct snapshot *instead;
+	struct err err;
+
+	if (!c->snapshot || (c->flags & NODE_BOOT))
+		return true;
+	instead = refreeze_instead(c->snapshot);
+	if (instead)
+		admission_change(c, instead);
+	switch (refreeze_ask(c->snapshot, &err)) {
+	case REFREEZE_GO:
+		return true;
+	case REFREEZE_WAIT:
+		return false;
+	case REFREEZE_REFUSE:
+		break;
+	}
+	refuse(c, &err);
+	return false;
+}
+
 /* In the order of the queue, for each that no start is under way for. One that wants a copy has it
  * begun for itself and leaves the queue. */
 static bool start_waiting(struct node *n, uint64_t max)
@@ -385,7 +415,7 @@ static bool start_waiting(struct node *n, uint64_t max)
 		p->matched = 0;
 	for (struct create *c = n->creates.first, *next; c && admission_busy(n) < max; c = next) {
 		next = c->next;
-		if (is_matched(c))
+		if (is_matched(c) || !is_loadable(c))
 			continue;
 		if (create_is_own(c) ? !begin_copy(n, c) : !begin(n, c->pool, false))
 			return false;

@@ -34,8 +34,8 @@ static struct pool_limits limits_of(const struct node *n)
 /* Whose memory was kept, and who is found by a name or an id. */
 static bool may_have(const struct node *n, const struct snapshot *p)
 {
-	return (!p->row.hidden || (p->build && p->build->held)) && !p->going &&
-	       p->row.memory_bytes > 0 && n->set[SET_POOL_EACH_MAX].number > 0;
+	return (!p->row.hidden || build_holds(p)) && !p->going && p->row.memory_bytes > 0 &&
+	       n->set[SET_POOL_EACH_MAX].number > 0;
 }
 
 struct pool *pools_of(struct node *n, struct snapshot *p)
@@ -324,7 +324,8 @@ static bool lacks(const struct node *n, const struct pool *pool)
 {
 	uint64_t budget = pools_budget_mib(n);
 
-	if (begun(pool) >= pool->allowed || !admission_pool(n, pool))
+	if (begun(pool) >= pool->allowed || !admission_pool(n, pool) ||
+	    (pool->snapshot && pool->snapshot->unfit)) /* what waits is given out all the same */
 		return false;
 	/* of the budget base has its share, whatever is to be removed first */
 	return !pool->snapshot || n->pools.used_mib + pool->vm_mib <= budget;

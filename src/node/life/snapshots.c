@@ -359,7 +359,7 @@ static size_t say_sandboxes(const struct snapshot *p, json_t *to)
 
 static size_t held_by_build(const struct snapshot *p)
 {
-	return p->build && p->build->held;
+	return build_holds(p);
 }
 
 json_t *snapshot_why(const struct snapshot *p)

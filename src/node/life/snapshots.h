@@ -36,6 +36,7 @@ struct snapshot {
 	struct pool *pool; /* pools.h; NULL: none */
 	bool verified;     /* its files were read and are what its manifest says */
 	bool going;        /* it is being removed */
+	bool unfit;        /* its memory cannot be loaded here, see build/refreeze.h */
 	uint64_t used_ns;  /* JOURNAL_STEP: when it was last made or found; only since node began */
 	bool missing;      /* its folder was not there when it was looked for */
 	bool lost;         /* what lies in lost/ was made of it, or may be: not looked at yet */

@@ -66,6 +66,7 @@ static void ready(struct node *n)
 	base_drop_old(n);
 	base_read_used(n);
 	grounds_soon(n);
+	refreezes_host_known(n);
 	creates_soon(n);
 }
 
