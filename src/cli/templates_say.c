@@ -171,10 +171,10 @@ static void flatten(json_t *t)
 static void message_text(const json_t *t, char *ret, size_t size)
 {
 	const json_t *again = json_object_get(t, "refreeze");
-	const char *why = templates_text(again ? again : t, "message");
+	const char *state = templates_text(again, "state");
+	const char *why = templates_text(state[0] ? again : t, "message");
 
-	snprintf(ret, size, "%s%s%s", templates_text(again, "state"),
-		 json_is_object(again) && why[0] ? ": " : "", why);
+	snprintf(ret, size, "%s%s%s", state, state[0] && why[0] ? ": " : "", why);
 }
 
 static void say_message(const json_t *t)
