@@ -359,6 +359,33 @@ static void test_public_ones_are_for_all(void **state)
 	close_it();
 }
 
+static void test_the_shared_teams_names_are_for_all(void **state)
+{
+	char id[64], build[64], own_id[64], own_build[64];
+	struct snapshot *p, *own;
+
+	(void)state;
+	open_it();
+	snprintf(s.n->set[SET_SHARED_TEAM].text, sizeof(s.n->set[0].text), "red-space");
+	create("red", "web", "", id, build);
+	p = make_ready(build, "snap1")->snapshot;
+	/* nothing tells of one that is not public */
+	assert_int_equal(ask(NODE_TEMPLATE_ALIAS, "blue", "web", "", "", ""), ERR_NOT_FOUND);
+	assert_null(found("blue", "web", ""));
+	assert_int_equal(ask(NODE_TEMPLATE_PUBLIC, "red", "web", "", "", "{\"public\":true}"), 0);
+	assert_int_equal(ask(NODE_TEMPLATE_ALIAS, "blue", "web", "", "", ""), 0);
+	assert_ptr_equal(found("blue", "web", ""), p);
+	/* it is used, and not written */
+	assert_int_equal(ask(NODE_TEMPLATE_PUBLIC, "blue", "web", "", "", "{\"public\":false}"),
+			 ERR_NOT_FOUND);
+	/* a team's own of that name comes first */
+	create("blue", "web", "", own_id, own_build);
+	own = make_ready(own_build, "snap2")->snapshot;
+	assert_ptr_equal(found("blue", "web", ""), own);
+	assert_ptr_equal(found("green", "web", ""), p);
+	close_it();
+}
+
 /* --- tags ---------------------------------------------------------------------------------- */
 
 static void test_tags(void **state)
@@ -684,6 +711,7 @@ int main(void)
 		cmocka_unit_test(test_a_ready_build_is_found_by_its_tags),
 		cmocka_unit_test(test_a_build_without_tags_lets_go),
 		cmocka_unit_test(test_public_ones_are_for_all),
+		cmocka_unit_test(test_the_shared_teams_names_are_for_all),
 		cmocka_unit_test(test_tags),
 		cmocka_unit_test(test_too_many_tags),
 		cmocka_unit_test(test_a_template_of_a_snapshots_name_hides_no_tag),

@@ -328,6 +328,14 @@ int template_make_room(struct template *t, struct err *err)
 
 /* --- what a name means -------------------------------------------------------------------- */
 
+/* Public, and of the team whose names the operator shares with all. */
+static bool is_shared(const struct template *t)
+{
+	const char *shared = t->node->set[SET_SHARED_TEAM].text;
+
+	return t->row.public && shared[0] && strcmp(t->row.namespace, shared) == 0;
+}
+
 /* A name alone is one of the team's own, as with E2B: else whoever publishes a name that others
  * mistype, or expect to be there, would get their sandboxes. */
 static bool is_it(const struct template *t, const char *team, const char *name)
@@ -337,7 +345,8 @@ static bool is_it(const struct template *t, const char *team, const char *name)
 
 	if (!slash)
 		return strcmp(t->row.id, name) == 0 ||
-		       (strcmp(t->row.team, team) == 0 && strcmp(t->row.name, name) == 0);
+		       ((strcmp(t->row.team, team) == 0 || is_shared(t)) &&
+			strcmp(t->row.name, name) == 0);
 	return strlen(t->row.namespace) == n && strncmp(t->row.namespace, name, n) == 0 &&
 	       strcmp(t->row.name, slash + 1) == 0;
 }
