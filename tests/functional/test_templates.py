@@ -158,6 +158,23 @@ def test_a_long_log_is_looked_through_without_a_read_for_each_line(pair):
         assert reads() - before < 500, query
 
 
+def test_logs_of_a_team_have_so_much_room(pair):
+    """Then the oldest go; a build that has none says so."""
+    old, middle, newest = [new(pair, "much-said") for _ in range(3)]
+    theirs = pair.ask("POST", "/v3/templates", {"name": "much-said"}, key=pair.other_key).json
+    for made in (old, middle, newest, theirs):
+        (pair.node.data / "builds" / made["buildID"]).mkdir(exist_ok=True)
+        write_log(pair, made, 3)
+        os.truncate(pair.node.data / "builds" / made["buildID"] / "log", 200 << 20)  # it takes no room
+    pair.restart_node()
+    assert status(pair, old).json["logEntries"]
+    assert begin(pair, new(pair, "much-said")).status == 202
+    assert status(pair, old).json["logEntries"] == []
+    assert status(pair, middle).json["logEntries"] and status(pair, newest).json["logEntries"]
+    assert status(pair, theirs, key=pair.other_key).json["logEntries"], "of others nothing goes"
+    assert not (pair.node.data / "builds" / old["buildID"] / "log").exists()
+
+
 @pytest.mark.parametrize(("body", "words"), [
     ({"fromTemplate": "base"}, "both"), ({"fromImage": ""}, "one of fromImage"),
     ({"fromImageRegistry": {"type": "aws", "awsAccessKeyId": "hidden"}}, "kind aws are not supported"),

@@ -18,6 +18,7 @@ void build_log(struct build *b, enum build_level level, const char *step, struct
 /* The build is over: what it kept for its time goes. */
 static void put_away(struct build *b)
 {
+	b->log_bytes = b->log.bytes;
 	build_unprepare(b);
 	b->row.finished_ns = clock_wall_ns();
 	b->template->row.updated_ns = b->row.finished_ns;

@@ -1,5 +1,5 @@
 /* build_log.c - the log of a build: lines, and where each of them is. */
-/* #syscalls: openat openat2 mkdirat write pread64 fstat close */
+/* #syscalls: openat openat2 mkdirat unlinkat write pread64 fstat newfstatat close */
 #include "node/catalog/build_log.h"
 
 #include <errno.h>
@@ -175,6 +175,37 @@ void build_log_add(struct build_log *l, enum build_level level, const char *step
 		log_error("the log of a build ends: %s", err.msg);
 		build_log_close(l);
 	}
+}
+
+/* --- what is there of others ----------------------------------------------------------------- */
+
+enum { PATH_SIZE = 64 };
+
+static const char *path_of(const char *build_id, const char *name, char ret[static PATH_SIZE])
+{
+	snprintf(ret, PATH_SIZE, "%s/%s", build_id, name);
+	return ret;
+}
+
+uint64_t build_log_bytes(int dir, const char *build_id)
+{
+	char path[PATH_SIZE];
+	struct stat st;
+
+	if (fstatat(dir, path_of(build_id, "log", path), &st, AT_SYMLINK_NOFOLLOW) < 0)
+		return 0;
+	return (uint64_t)st.st_size;
+}
+
+/* The index first: what it says is there. */
+void build_log_remove(int dir, const char *build_id)
+{
+	static const char *const names[] = { "index", "log" };
+	char path[PATH_SIZE];
+
+	for (size_t i = 0; i < COUNT(names); i++)
+		if (unlinkat(dir, path_of(build_id, names[i], path), 0) < 0 && errno != ENOENT)
+			log_warn("builds/%s: %s", path, strerror(errno));
 }
 
 /* --- read ----------------------------------------------------------------------------------- */

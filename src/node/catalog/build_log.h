@@ -38,6 +38,10 @@ void build_log_close(struct build_log *l);
 void build_log_add(struct build_log *l, enum build_level level, const char *step,
 		   struct bytes message);
 
+/* Of one that nobody writes: how much there is of it, and away with it. */
+uint64_t build_log_bytes(int dir, const char *build_id);
+void build_log_remove(int dir, const char *build_id);
+
 struct build_log_query {
 	enum build_level least;
 	uint64_t offset;   /* skip so many of those that fit */

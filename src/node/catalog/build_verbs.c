@@ -4,6 +4,7 @@
 #include <errno.h>
 
 #include "base/clock.h"
+#include "base/log.h"
 #include "node/catalog/catalog_change.h"
 #include "node/catalog/catalog_json.h"
 #include "node/catalog/template_verbs.h"
@@ -71,6 +72,42 @@ static int check_begin(struct node *n, const struct build *b, struct err *err)
 	return 0;
 }
 
+struct logs { /* of one team */
+	uint64_t bytes;
+	struct build *oldest; /* with a log; NULL: none */
+};
+
+static struct logs logs_of(const struct node *n, const char *team)
+{
+	struct logs all = { 0 };
+
+	for (const struct template *t = n->catalog.all; t; t = t->next) {
+		if (strcmp(t->row.team, team) != 0)
+			continue;
+		for (struct build *b = t->builds; b; b = b->next) {
+			all.bytes += b->log_bytes;
+			if (b->log_bytes > 0 &&
+			    (!all.oldest || b->row.created_ns < all.oldest->row.created_ns))
+				all.oldest = b;
+		}
+	}
+	return all;
+}
+
+/* What builds said is kept as long as there is room: it counts for nothing else. */
+static void trim_logs(const struct node *n, const char *team)
+{
+	struct logs all = logs_of(n, team);
+
+	while (all.bytes > BUILD_LOGS_TEAM_MIB * 1024ull * 1024) {
+		log_info("the log of build %s goes: its team has too much of them",
+			 all.oldest->row.id);
+		build_log_remove(n->catalog.builds_dir, all.oldest->row.id);
+		all.oldest->log_bytes = 0;
+		all = logs_of(n, team);
+	}
+}
+
 static void on_begun(struct catalog_change *c)
 {
 	struct build *b = catalog_build_anywhere(c->node, c->build_id);
@@ -91,6 +128,8 @@ static int begin(struct node *n, struct build *b, struct bytes text, struct err 
 		build_unprepare(b);
 		return -1;
 	}
+	b->log_bytes = 0; /* it is new */
+	trim_logs(n, b->template->row.team);
 	return 0;
 }
 

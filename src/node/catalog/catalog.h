@@ -27,6 +27,7 @@ enum {
 	TEMPLATE_UNDER_WAY_MAX = 32, /* builds of one team that were begun and did not end */
 	BUILD_ID_SIZE = 37,
 	BUILD_REASON_MAX = 2048,
+	BUILD_LOGS_TEAM_MIB = 512, /* of all builds of a team that ended; then the oldest go */
 };
 
 #define TEMPLATE_TAG "default" /* when none was given */
@@ -61,6 +62,7 @@ struct build {
 	struct snapshot *from;
 	struct build_archive archive; /* what an operator imports */
 	struct build_log log;
+	uint64_t log_bytes; /* of one that ended: what is there of its log */
 	struct journal_write write;
 	struct build *next, **prev; /* of its template, the newest first */
 };

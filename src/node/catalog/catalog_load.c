@@ -108,20 +108,18 @@ static void skip(const struct journal_odd *row, void *context)
 		  row->why);
 }
 
-static bool is_known(const struct node *n, const char *build_id)
-{
-	return catalog_build_anywhere(n, build_id) != NULL;
-}
-
 static int sweep_log(int dir, const char *name, void *context, struct err *err)
 {
+	struct build *b = catalog_build_anywhere(context, name);
 	struct err why;
 
 	(void)err;
-	if (is_known(context, name))
+	if (b) {
 		build_disk_sweep(context, name);
-	else if (folder_remove(dir, name, &why) < 0)
+		b->log_bytes = build_log_bytes(dir, name);
+	} else if (folder_remove(dir, name, &why) < 0) {
 		log_warn("builds/%s: %s", name, why.msg);
+	}
 	return 0;
 }
 
