@@ -140,6 +140,21 @@ def silent():
     return listener, "127.0.0.1:%d" % listener.getsockname()[1]
 
 
+def test_an_images_daemon_that_ends_is_named_with_what_to_do(place):
+    listener, host = silent()
+    with listener:
+        made = place.begin(fromImage=f"{host}/x:1")[0]
+        wait_for(lambda: any("Resolving" in e["message"] for e in place.look(made)["logEntries"]), "it is fetched", PATIENCE, 0.02)
+        place.images.end()
+        seen = wait_for(lambda: (s := place.look(made))["status"] == "error" and s, "the build ended", PATIENCE)
+        assert seen["reason"]["message"] == ("the images daemon (hotcell-images) ended while it worked on the image: "
+                                             "build again; its log says why it ended")
+    assert place.end_of()[0]["message"] == ("the images daemon (hotcell-images) does not run: an operator has to start it, "
+                                            "its log says why it ended")
+    place.images.start()
+    place.restart_node()
+
+
 def test_builds_of_teams_take_turns(place):
     """However many one of them has asked for before."""
     other_key = place.pair.new_team("modest")[1]

@@ -112,6 +112,16 @@ void images_client_close(struct images_client *k)
 
 /* --- one image ---------------------------------------------------------------------------- */
 
+/* No reply came. */
+static void say_why(const struct link_call *c, struct err *err)
+{
+	if (err->code == ERR_TIMEOUT)
+		(void)err_set(err, ERR_TIMEOUT, 0, IMAGES_SILENT);
+	else if (err->code == ERR_UNAVAILABLE)
+		(void)err_set(err, ERR_UNAVAILABLE, 0, "%s",
+			      c->n_sends > 0 ? IMAGES_LOST : IMAGES_DOWN);
+}
+
 static void on_made(struct link_call *c, const struct link_reply *reply)
 {
 	AUTO(buf_done) struct buf config = BUF_MAX(IMAGES_CONFIG_MAX);
@@ -121,7 +131,10 @@ static void on_made(struct link_call *c, const struct link_reply *reply)
 
 	m->client = NULL;
 	if (reply->err) {
-		m->ops->on_done(m, NULL, (struct bytes){ 0 }, reply->err);
+		err = *reply->err;
+		if (reply->head.len == 0)
+			say_why(c, &err);
+		m->ops->on_done(m, NULL, (struct bytes){ 0 }, &err);
 		return;
 	}
 	memcpy(&r, reply->head.ptr, sizeof(r));
@@ -173,8 +186,10 @@ int images_make(struct images_client *k, struct images_make *m, const struct ima
 			close(fds[i]);
 		return -1;
 	}
-	if (link_ask(&k->link, &m->call, &what, on_made, err) < 0)
+	if (link_ask(&k->link, &m->call, &what, on_made, err) < 0) {
+		say_why(&m->call, err);
 		return -1;
+	}
 	m->client = k;
 	return 0;
 }

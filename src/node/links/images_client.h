@@ -11,6 +11,15 @@ enum {
 };
 
 #define IMAGES_NONE "this server has no images daemon: set images_socket"
+/* For who waits for a build: who failed, why, and what to do. */
+#define IMAGES_DOWN                                                                              \
+	"the images daemon (hotcell-images) does not run: an operator has to start it, its log " \
+	"says why it ended"
+#define IMAGES_LOST                                                                                \
+	"the images daemon (hotcell-images) ended while it worked on the image: build again; its " \
+	"log says why it ended"
+#define IMAGES_SILENT \
+	"the images daemon (hotcell-images) does not answer: an operator may restart it"
 
 struct images_client {
 	struct link link;
