@@ -248,6 +248,11 @@ struct bytes step_user(const struct recipe_step *s, const struct build_context *
 	return recipe_arg(s, 1).len > 0 ? recipe_arg(s, 1) : bytes_str(c->user);
 }
 
+/* Its programs are found, whatever an ENV has made of PATH. */
+static const char script_head[] = "set -e -o pipefail\n"
+				  "PATH=$PATH:/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:"
+				  "/sbin:/bin\n";
+
 int step_script(const struct recipe_step *s, const struct build_context *c, struct buf *out,
 		struct err *err)
 {
@@ -255,7 +260,7 @@ int step_script(const struct recipe_step *s, const struct build_context *c, stru
 		return buf_add(out, recipe_arg(s, 0), err);
 	if (s->kind == RECIPE_ENV)
 		return env_script(s, out, err);
-	if (buf_add(out, BYTES_LIT("set -e -o pipefail\n"), err) < 0)
+	if (buf_add(out, BYTES_LIT(script_head), err) < 0)
 		return -1;
 	if (s->kind == RECIPE_WORKDIR)
 		return workdir_text(s, c, out, err);
