@@ -14,9 +14,13 @@ static int hear(struct forkserver *n, int *fds, size_t max, size_t *ret_n, struc
 {
 	struct pollfd ready = { .fd = n->sock, .events = POLLIN };
 	struct raised answer;
+	int got;
 
-	/* a loop that watches it has made it non-blocking */
-	if (poll(&ready, 1, FORKSERVER_MS) != 1)
+	/* a loop that watches it has made it non-blocking; a signal that comes is the loop's */
+	do
+		got = poll(&ready, 1, FORKSERVER_MS);
+	while (got < 0 && errno == EINTR);
+	if (got != 1)
 		return err_set(err, ERR_UNAVAILABLE, 0, "no answer from the forkserver of workers");
 	if (fdmsg_recv(n->sock, &answer, sizeof(answer), fds, max, ret_n, err) < 0)
 		return err_wrap(err, "the forkserver of workers");
