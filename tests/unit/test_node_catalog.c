@@ -6,6 +6,7 @@
 
 #include "node/build/builds.h"
 #include "node/catalog/catalog_change.h"
+#include "node/catalog/catalog_json.h"
 #include "node/journal/rebuild.h"
 
 enum { BODY = 64 * 1024 };
@@ -386,6 +387,28 @@ static void test_the_shared_teams_names_are_for_all(void **state)
 	close_it();
 }
 
+/* Whoever reads "ready" finds it after a restart: node may die at any instant. */
+static void test_ready_is_told_when_it_is_on_disk(void **state)
+{
+	char id[64], build[64];
+	struct build *b;
+
+	(void)state;
+	open_it();
+	create("red", "web", "", id, build);
+	b = catalog_build_anywhere(s.n, build);
+	add_snapshot("snap1", "red", "", "default", true);
+	b->row.status = BUILD_BUILDING;
+	build_ready(b, "snap1", 2048);
+	assert_string_equal(build_status_name(b), "building");
+	while (strcmp(build_status_name(b), "building") == 0)
+		assert_true(loop_turn(s.n->loop));
+	assert_string_equal(build_status_name(b), "ready");
+	restart();
+	assert_string_equal(build_status_name(catalog_build_anywhere(s.n, build)), "ready");
+	close_it();
+}
+
 /* --- tags ---------------------------------------------------------------------------------- */
 
 static void test_tags(void **state)
@@ -712,6 +735,7 @@ int main(void)
 		cmocka_unit_test(test_a_build_without_tags_lets_go),
 		cmocka_unit_test(test_public_ones_are_for_all),
 		cmocka_unit_test(test_the_shared_teams_names_are_for_all),
+		cmocka_unit_test(test_ready_is_told_when_it_is_on_disk),
 		cmocka_unit_test(test_tags),
 		cmocka_unit_test(test_too_many_tags),
 		cmocka_unit_test(test_a_template_of_a_snapshots_name_hides_no_tag),

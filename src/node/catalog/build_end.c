@@ -32,6 +32,7 @@ static void note(struct build *b)
 		change_write(c);
 	else
 		log_error("build %s: no memory to write down how it ended", b->row.id);
+	b->noting = b->noting && c;
 }
 
 static void fail(struct build *b, const char *step, const char *message)
@@ -85,6 +86,7 @@ void build_ready(struct build *b, const char *snapshot_id, uint32_t disk_mib)
 	b->row.disk_mib = disk_mib;
 	snprintf(b->row.snapshot_id, sizeof(b->row.snapshot_id), "%s", snapshot_id);
 	build_is(b, p);
+	b->noting = true; /* a node that dies before has no such build */
 	log_info("build %s of template %s is ready: snapshot %s", b->row.id, b->template->row.id,
 		 snapshot_id);
 	note(b);

@@ -55,7 +55,8 @@ struct build {
 	bool held;                 /* the build holds it */
 	size_t n_old; /* those that it had before it was frozen again, and that are not gone */
 	struct refreeze refreeze;
-	bool begun; /* builds_begin() was called */
+	bool begun;  /* builds_begin() was called */
+	bool noting; /* that it is ready: it is told when its row says so */
 	/* BUILD_BUILDING: what is asked for, as builds.h says; and what it begins with: a snapshot,
 	 * held, or an image or `base` (NULL) */
 	json_t *spec;

@@ -61,10 +61,19 @@ static void answer(struct catalog_change *c)
 		door_answer(c->asked, &(struct node_reply){ 0 }, buf_view(&out), NULL, 0);
 }
 
+static void end_noting(const struct catalog_change *c)
+{
+	struct build *b = c->build_id[0] ? catalog_build_anywhere(c->node, c->build_id) : NULL;
+
+	if (b)
+		b->noting = false;
+}
+
 static void on_written(struct journal_write *w, const struct err *failed)
 {
 	struct catalog_change *c = CONTAINER_OF(w, struct catalog_change, write);
 
+	end_noting(c);
 	if (failed) {
 		log_error("template %s: not written: %s", c->template_id, failed->msg);
 		undo(c);

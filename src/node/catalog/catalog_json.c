@@ -11,7 +11,7 @@ const char *build_status_name(const struct build *b)
 	static const char *const names[BUILD_STATUSES] = { "waiting", "building", "ready",
 							   "error" };
 
-	return names[b->row.status];
+	return names[b->noting ? BUILD_BUILDING : b->row.status];
 }
 
 static json_t *time_json(uint64_t ns)
