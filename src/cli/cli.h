@@ -29,6 +29,6 @@ struct cli {
 	const char *tls_dir, *owner; /* of tls: the gateway's tls_dir, and whose its keys are */
 	/* what doctor looks at */
 	bool leaks;
-	const char *state_dir, *data_dir, *cgroup, *qemu;
+	const char *state_dir, *data_dir, *cgroup, *qemu, *images_conf;
 	uint64_t uid_base, uids;
 };

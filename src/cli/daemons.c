@@ -244,6 +244,36 @@ static void look_templates(const struct told *told, struct finding *f)
 			    "%zu damaged or missing%s", seen.lost, seen.text);
 }
 
+/* Whether images can be fetched at all. */
+static void look_images(const struct told *t, struct finding *f)
+{
+	const json_t *up = json_object_get(t->node, "images");
+	const char *build = json_string_value(json_object_get(t->versions, "images"));
+
+	if (json_is_true(up))
+		finding_set(f, VERDICT_OK, NULL, "hotcell-images answers, build %.64s",
+			    build ? build : "?");
+	else if (json_is_false(up))
+		finding_set(f, VERDICT_FAIL,
+			    "start hotcell-images, and read its log; images_socket of node.conf "
+			    "must be its socket",
+			    "hotcell-images does not answer: no template can be built of an image");
+	else
+		finding_set(f, VERDICT_OK, NULL,
+			    "none is wanted: images_socket of node.conf is not set");
+}
+
+static void look_builds(const struct told *t, struct finding *f)
+{
+	finding_set(f, VERDICT_OK, NULL,
+		    "%lld run (at most %lld), %lld wait; %lld steps take %lld of %lld MiB; %lld "
+		    "images that were booted take %lld MiB",
+		    count_of(t, "buildsRunning"), count_of(t, "buildsMax"),
+		    count_of(t, "buildsWaiting"), count_of(t, "steps"),
+		    count_of(t, "stepsBytes") >> 20, count_of(t, "stepsMaxBytes") >> 20,
+		    count_of(t, "grounds"), count_of(t, "groundsBytes") >> 20);
+}
+
 enum { DAY_S = 24 * 3600, EXPIRES_WARN_S = 14 * DAY_S };
 
 struct certs_seen {
@@ -314,5 +344,7 @@ const struct told_check daemon_checks[] = {
 	{ "vms", look_vms, true },
 	{ "saved", look_saved, true },
 	{ "templates", look_templates, true },
+	{ "images", look_images, true },
+	{ "builds", look_builds, true },
 };
 const size_t n_daemon_checks = COUNT(daemon_checks);

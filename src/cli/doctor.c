@@ -62,6 +62,7 @@ static void check_daemons(struct report *r)
 		t.why = err.msg;
 	t.gateway = json_object_get(status, "gateway");
 	t.node = json_object_get(status, "node");
+	t.versions = json_object_get(status, "versions");
 	t.mismatches = json_object_get(status, "mismatches");
 	t.tls = json_object_get(status, "tls");
 	if (!json_is_object(t.node))
@@ -80,17 +81,23 @@ static void check_daemons(struct report *r)
 	}
 }
 
+static void check_host(struct report *r, const struct check *checks, size_t n)
+{
+	for (size_t i = 0; i < n; i++) {
+		struct finding f = { .cli = r->cli };
+
+		checks[i].look(&f);
+		add(r, checks[i].name, &f);
+	}
+}
+
 static int check_all(const struct cli *c)
 {
 	AUTO(json_decrefp) json_t *all = json_array();
 	struct report r = { c, all, CLI_FINE };
 
-	for (size_t i = 0; i < n_host_checks; i++) {
-		struct finding f = { .cli = c };
-
-		host_checks[i].look(&f);
-		add(&r, host_checks[i].name, &f);
-	}
+	check_host(&r, host_checks, n_host_checks);
+	check_host(&r, image_checks, n_image_checks);
 	check_daemons(&r);
 	if (c->json && cli_print_json(all) != CLI_FINE)
 		return CLI_FAILED;

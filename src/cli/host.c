@@ -11,6 +11,7 @@
 #include <sys/utsname.h>
 #include <sys/wait.h>
 
+#include "base/clock.h"
 #include "base/kvm_probe.h"
 #include "base/read_all.h"
 #include "cli/doctor.h"
@@ -225,14 +226,31 @@ static void look_memory(struct finding *f)
 		    "%lu MiB available", mib);
 }
 
-/* What a program prints, at most size - 1 bytes of it; it has PROGRAM_MS. */
-static bool output_of(const char *const *argv, char *ret, size_t size)
+/* Until it is said, there is no room, or the time is over. How much was said. */
+static size_t read_said(int fd, char *ret, size_t size)
+{
+	uint64_t end = clock_mono_ns() + PROGRAM_MS * NSEC_PER_MSEC, now;
+	struct pollfd p = { .fd = fd, .events = POLLIN };
+	size_t len = 0;
+
+	while (len < size && (now = clock_mono_ns()) < end &&
+	       poll(&p, 1, (int)((end - now) / NSEC_PER_MSEC)) == 1) {
+		ssize_t n = read(fd, ret + len, size - len);
+
+		if (n <= 0)
+			break;
+		len += (size_t)n;
+	}
+	return len;
+}
+
+bool program_output(const char *const *argv, char *ret, size_t size)
 {
 	posix_spawn_file_actions_t actions;
 	int ends[2];
 	pid_t pid;
 	bool began;
-	ssize_t n = -1;
+	size_t n = 0;
 
 	if (pipe2(ends, O_CLOEXEC) < 0)
 		return false;
@@ -244,15 +262,12 @@ static bool output_of(const char *const *argv, char *ret, size_t size)
 	posix_spawn_file_actions_destroy(&actions);
 	close(ends[1]);
 	if (began) {
-		struct pollfd p = { .fd = ends[0], .events = POLLIN };
-
-		if (poll(&p, 1, PROGRAM_MS) == 1)
-			n = read(ends[0], ret, size - 1);
+		n = read_said(ends[0], ret, size - 1);
 		kill(pid, SIGKILL); /* it said what we wanted, or never will */
 		waitpid(pid, NULL, 0);
 	}
 	close(ends[0]);
-	ret[n > 0 ? n : 0] = '\0';
+	ret[n] = '\0';
 	return n > 0;
 }
 
@@ -265,7 +280,7 @@ static void look_qemu(struct finding *f)
 	char text[512];
 	const char *version;
 
-	if (!output_of(argv, text, sizeof(text))) {
+	if (!program_output(argv, text, sizeof(text))) {
 		finding_set(f, VERDICT_FAIL, fix, "%.128s does not run", f->cli->qemu);
 		return;
 	}
@@ -283,7 +298,7 @@ static void look_nft(struct finding *f)
 	static const char *const argv[] = { "/usr/sbin/nft", "--version", NULL };
 	char text[256];
 
-	if (output_of(argv, text, sizeof(text))) {
+	if (program_output(argv, text, sizeof(text))) {
 		text[strcspn(text, "\n")] = '\0';
 		finding_set(f, VERDICT_OK, NULL, "%.200s", text);
 	} else {

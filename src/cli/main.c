@@ -14,8 +14,9 @@
 #include "cli/templates.h"
 #include "cli/tls.h"
 
-#define DEFAULT_TLS_DIR "/etc/hotcell/tls"
-#define DEFAULT_SOCKET  "/run/hotcell-gateway/admin.sock"
+#define DEFAULT_TLS_DIR     "/etc/hotcell/tls"
+#define DEFAULT_IMAGES_CONF "/etc/hotcell/images.conf"
+#define DEFAULT_SOCKET      "/run/hotcell-gateway/admin.sock"
 
 struct command {
 	const char *name, *usage, *help;
@@ -104,6 +105,7 @@ static void help(FILE *out)
 		"  --uid-base N      its uid_base, 786432\n"
 		"  --uids N          its vms_max, 1024\n"
 		"  --qemu PATH       its qemu, /usr/bin/qemu-system-x86_64\n"
+		"  --images-conf FILE  the images daemon's, " DEFAULT_IMAGES_CONF "\n"
 		"\nexit status\n"
 		"  0 fine, 1 refused or failed, 2 wrong usage, 3 the server does not answer\n");
 }
@@ -141,6 +143,7 @@ static const struct {
 	OPTION("uid-base", NUMBER, uid_base),
 	OPTION("uids", NUMBER, uids),
 	OPTION("qemu", TEXT, qemu),
+	OPTION("images-conf", TEXT, images_conf),
 #undef OPTION
 };
 
@@ -245,6 +248,7 @@ int main(int argc, char **argv)
 			 .data_dir = "/var/lib/hotcell-node",
 			 .cgroup = "hotcell",
 			 .qemu = "/usr/bin/qemu-system-x86_64",
+			 .images_conf = DEFAULT_IMAGES_CONF,
 			 .uid_base = 786432,
 			 .uids = 1024 };
 	int status;

@@ -9,6 +9,7 @@ import http.server
 import json
 import os
 import re
+import socket
 import socketserver
 import subprocess
 import sys
@@ -578,6 +579,70 @@ def test_of_a_node_that_does_not_answer_doctor_knows_nothing(gateway):
     found = {c["check"]: c for c in json.loads(hotcell(gateway, "doctor", "--json").stdout)}
     for check in ("journal", "vms", "saved", "templates"):
         assert found[check]["verdict"] == "warn" and "not known" in found[check]["found"], found[check]
+
+
+@pytest.mark.parametrize("images, verdict, said", [
+    (True, "ok", "answers, build 1.2"), (False, "FAIL", "does not answer"), (None, "ok", "none is wanted")])
+def test_doctor_says_whether_images_can_be_fetched(gateway, images, verdict, said):
+    node = {"warden": True, "egress": True, "images": images, "buildsRunning": 1, "buildsMax": 2, "buildsWaiting": 3,
+            "steps": 4, "stepsBytes": 5 << 20, "stepsMaxBytes": 20 << 30, "grounds": 6, "groundsBytes": 7 << 30}
+    gateway("GET", "/admin/status", 200, {"gateway": {}, "node": node, "versions": {"images": "1.2"}})
+    found = {c["check"]: c for c in json.loads(hotcell(gateway, "doctor", "--json").stdout)}
+    assert found["images"]["verdict"] == verdict and said in found["images"]["found"] and (verdict == "ok" or found["images"]["fix"]), found
+    assert found["builds"]["found"] == ("1 run (at most 2), 3 wait; 4 steps take 5 of 20480 MiB; "
+                                        "6 images that were booted take 7168 MiB"), found["builds"]
+
+
+def doctor(gateway, conf):
+    r = hotcell(gateway, "doctor", "--json", "--images-conf", conf)
+    return {c["check"]: c for c in json.loads(r.stdout)}
+
+
+def test_doctor_looks_at_registries_that_are_configured_and_no_others(gateway, tmp_path):
+    conf = tmp_path / "images.conf"
+    found = doctor(gateway, conf)
+    for check in ("skopeo", "image store", "image rules", "registries"):
+        assert found[check]["verdict"] == "ok" and "not wanted" in found[check]["found"], found[check]
+    conf.write_text(f"user = nobody\ndata_dir = {tmp_path}\nreserve_mib = 0\nimage_mib = 1\n")
+    found = doctor(gateway, conf)
+    assert found["registries"]["found"] == "none is configured: none was looked at"
+    assert found["skopeo"]["found"].startswith("skopeo version"), found["skopeo"]
+    assert found["image store"]["verdict"] == "ok" and str(tmp_path) in found["image store"]["found"], found["image store"]
+    assert found["image rules"]["verdict"] == "FAIL" and found["image rules"]["fix"], "nobody made rules for this user"
+    with socket.create_server(("127.0.0.1", 0)) as there, socket.create_server(("127.0.0.1", 0)) as gone:
+        there.settimeout(10)
+        host, closed = (f"127.0.0.1:{s.getsockname()[1]}" for s in (there, gone))
+        gone.close()
+        with conf.open("a") as file:
+            file.write(f"default_registry = {host}\nmirrors = public.example={host}/somewhere\n")
+        found = doctor(gateway, conf)["registries"]
+        assert (found["verdict"], found["found"]) == ("ok", "1 can be reached"), found
+        connection, _ = there.accept()
+        with connection:
+            connection.settimeout(10)
+            assert connection.recv(1) == b"", "nothing was sent"
+        with conf.open("a") as file:
+            file.write(f"map = public.example={closed}/path other.example={host}\n")
+        found = doctor(gateway, conf)["registries"]
+        assert found["verdict"] == "FAIL" and f"1 of 2 cannot be reached: {closed}: Connection refused" in found["found"] and found["fix"], found
+    with conf.open("a") as file:
+        file.write("skopeo = /nonexistent/skopeo\nimage_mib = 1048576\nuser = no-such-user\n")
+    found = doctor(gateway, conf)
+    assert found["skopeo"]["verdict"] == "FAIL" and "/nonexistent/skopeo does not run" in found["skopeo"]["found"] and found["skopeo"]["fix"]
+    assert found["image store"]["verdict"] == "warn" and found["image store"]["fix"], found["image store"]
+    assert "there is no user no-such-user" in found["image rules"]["found"], found["image rules"]
+
+
+def test_doctor_finds_the_kernels_rules_for_images(gateway, tmp_path):
+    """In a network of its own, so that the host's rules stay as they are."""
+    conf = tmp_path / "images.conf"
+    conf.write_text(f"user = nobody\ndata_dir = {tmp_path}\nresolvers = 127.0.0.53\n")
+    program = build_dir() / "src"
+    script = f"{program}/images/hotcell-images --nft {conf} | /usr/sbin/nft -f - && exec {program}/cli/hotcell doctor --json --images-conf {conf}"
+    r = subprocess.run(["unshare", "--net", "sh", "-c", script], capture_output=True, text=True, timeout=60,
+                       env={**os.environ, "HOTCELL_ADMIN_SOCKET": str(gateway.socket_path)})
+    found = {c["check"]: c for c in json.loads(r.stdout)}["image rules"]
+    assert (found["verdict"], found["found"]) == ("ok", "user nobody is kept to registries and resolvers"), (found, r.stderr)
 
 
 def test_doctor_says_that_the_journal_cannot_be_written(gateway):

@@ -572,6 +572,15 @@ def test_urls_are_of_the_name_and_scheme_that_the_client_used():
 
 # --- what an operator sees ---
 
+def test_status_tells_of_builds(pair):
+    status = pair.admin("GET", "/admin/status").json
+    node = status["node"]
+    assert node["images"] is None and status["versions"]["images"] is None, "this node was given no images daemon"
+    assert (node["buildsRunning"], node["buildsWaiting"], node["buildsMax"]) == (0, 0, 2), node
+    assert (node["steps"], node["stepsBytes"], node["stepsMaxBytes"]) == (0, 0, 20480 << 20), node
+    assert (node["grounds"], node["groundsSpare"], node["groundsBytes"]) == (0, 0, 0), node
+
+
 def test_an_operator_sees_what_templates_take_and_what_holds_them(pair):
     """Blocks that another folder has, too, are not the template's own."""
     made = new(pair, "has-size")

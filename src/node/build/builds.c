@@ -202,6 +202,20 @@ size_t builds_holding(const struct node *n, const struct snapshot *p)
 	return all;
 }
 
+size_t builds_running(const struct node *n)
+{
+	return running_of(n, NULL);
+}
+
+size_t builds_waiting(const struct node *n)
+{
+	size_t found = 0;
+
+	for (const struct build_run *r = n->builds.waiting.first; r; r = r->list_next)
+		found++;
+	return found;
+}
+
 void builds_close(struct node *n)
 {
 	struct build_run *r;

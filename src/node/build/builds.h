@@ -48,6 +48,8 @@ void builds_more(struct node *n);
 /* One that is frozen again (refreeze.h) ends, and nobody is told. Fine when it does not run. */
 void builds_drop(struct node *n, struct build *b);
 size_t builds_holding(const struct node *n, const struct snapshot *p); /* how many runs do */
+size_t builds_running(const struct node *n);
+size_t builds_waiting(const struct node *n);
 /* When node stops, and at its end, before sandboxes and the catalog: nothing is told any more. */
 void builds_close(struct node *n);
 

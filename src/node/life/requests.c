@@ -16,6 +16,7 @@
 #include "node/life/pools_text.h"
 #include "node/life/requests_paused.h"
 #include "node/life/sandbox_row.h"
+#include "node/life/snapshot_steps.h"
 #include "node/life/snapshot_take.h"
 #include "node/life/deferred.h"
 #include "node/network/network_verbs.h"
@@ -338,8 +339,9 @@ static json_t *status_json(const struct node *n)
 /* Which build each daemon is that node asks, and what keeps them from understanding each other. */
 static int add_versions(const struct node *n, json_t *status)
 {
-	const struct link *const links[] = { &n->warden.link, &n->egress, &n->injector.link };
-	static const char *const names[] = { "warden", "egress", "injector" };
+	const struct link *const links[] = { &n->warden.link, &n->egress, &n->injector.link,
+					     &n->images.link };
+	static const char *const names[] = { "warden", "egress", "injector", "images" };
 	json_t *versions = json_object(), *mismatches = json_array();
 	int failed = json_object_set_new(versions, "node", json_text(bytes_str(link_build)));
 	struct err err;
@@ -358,6 +360,28 @@ static int add_versions(const struct node *n, json_t *status)
 	       json_object_set_new(status, "mismatches", mismatches);
 }
 
+static int add_number(json_t *to, const char *name, uint64_t n)
+{
+	return json_object_set_new(to, name, json_integer((json_int_t)n));
+}
+
+/* Whether images can be fetched (null: no daemon was configured), what is built, what is kept. */
+static int add_builds(const struct node *n, json_t *status)
+{
+	const struct steps_kept steps = snapshots_steps(n);
+	json_t *images =
+		link_exists(&n->images.link) ? json_boolean(n->images.link.up) : json_null();
+
+	return json_object_set_new(status, "images", images) |
+	       add_number(status, "buildsRunning", builds_running(n)) |
+	       add_number(status, "buildsWaiting", builds_waiting(n)) |
+	       add_number(status, "buildsMax", n->set[SET_BUILDS_MAX].number) |
+	       add_number(status, "steps", steps.n) |
+	       add_number(status, "stepsBytes", steps.bytes) |
+	       add_number(status, "stepsMaxBytes", n->set[SET_STEPS_MIB].number << 20) |
+	       template_use_describe(n, status);
+}
+
 static void verb_status(struct node *n, struct door_asked *a, const struct node_request *rq,
 			struct bytes text)
 {
@@ -368,7 +392,7 @@ static void verb_status(struct node *n, struct door_asked *a, const struct node_
 	(void)rq, (void)text;
 	lost_status(n, v);
 	if (!v || add_memory(n, v) != 0 || pools_describe(n, v) != 0 || add_versions(n, v) != 0 ||
-	    template_use_describe(n, v) != 0 || absence_describe(n, v) < 0)
+	    add_builds(n, v) != 0 || absence_describe(n, v) < 0)
 		refuse_memory(a);
 	else if (json_encode(v, &out, &err) < 0)
 		door_refuse(a, &err);

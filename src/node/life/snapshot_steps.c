@@ -79,3 +79,16 @@ void snapshots_trim_steps(const struct snapshot *newest)
 	trim(newest, newest->row.team, STEPS_TEAM_PART);
 	trim(newest, NULL, 1);
 }
+
+struct steps_kept snapshots_steps(const struct node *n)
+{
+	struct steps_kept k = { 0 };
+
+	for (const struct snapshot *p = n->snapshots.all; p; p = p->next) {
+		if (!is_step(p, NULL))
+			continue;
+		k.n++;
+		k.bytes += p->row.disk_bytes;
+	}
+	return k;
+}

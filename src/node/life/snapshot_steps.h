@@ -14,6 +14,11 @@ enum {
 
 /* Of `team`; NULL: none. It counts as used now. */
 struct snapshot *snapshots_by_key(struct node *n, const char *team, const char *key);
+struct steps_kept {
+	uint64_t bytes; /* of the disk */
+	size_t n;
+};
+struct steps_kept snapshots_steps(const struct node *n); /* of all teams */
 /* `newest` was made: of older ones that nothing uses those with its key go, then the longest unused
  * until what is left may be kept. */
 void snapshots_trim_steps(const struct snapshot *newest);
