@@ -86,6 +86,10 @@ def template_id(server, name):
     return next(t["templateID"] for t in server.must("GET", "/templates") if name in t["aliases"])
 
 
+def slug_of(server):
+    return next(t["slug"] for t in server.admin("GET", "/admin/teams").json if t["teamID"] == server.team)
+
+
 def snapshots(server):
     return {s["snapshotID"]: s["kind"] for s in server.admin("GET", "/admin/snapshots").json}
 
@@ -214,7 +218,7 @@ def test_two_builds_of_the_same_steps_at_once(server, sdk, sdks, built):
 
 def test_what_is_anothers_does_not_exist_unless_it_is_public(server, sdk, other, built):
     mine = template_id(server, "mine")
-    slug = next(t["slug"] for t in server.admin("GET", "/admin/teams").json if t["teamID"] == server.team)
+    slug = slug_of(server)
     peek = [["from_template", f"{slug}/mine"], ["run_cmd", "cat /tmp/a; exit 7"]]
     for name in (mine, f"{slug}/mine", "mine"):
         assert server.api("POST", "/sandboxes", {"templateID": name}, key=server.other_key).status == 404, name
@@ -276,7 +280,7 @@ def test_our_own_templates_are_built_as_all_others_are(server, sdk, sdks):
         return done.stdout
 
     assert "[builder 1/1]" in build()
-    box = server.create(templateID="httpbin", key=server.other_key)
+    box = server.create(templateID=f"{slug_of(server)}/httpbin", key=server.other_key)
     said = server.api("GET", "/get?a=b", key=False, headers=sandbox_fields(box, 8080))
     assert said.status == 200 and said.json["args"] == {"a": ["b"]}, said
     server.delete(box, key=server.other_key)
