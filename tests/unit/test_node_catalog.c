@@ -292,6 +292,94 @@ static void test_a_build_that_fails_says_why(void **state)
 	close_it();
 }
 
+/* --- archives ------------------------------------------------------------------------------ */
+
+static void open_for_archives(char build[static 64])
+{
+	char id[64];
+
+	open_it();
+	s.n->set[SET_IMPORT_MAX_MIB].number = 1;
+	s.n->base.state = BASE_READY;
+	create("red", "web", "", id, build);
+}
+
+/* A descriptor to write it to; -1: refused with `code`. */
+static int open_archive(const char *build, const char *text, unsigned int code)
+{
+	struct node_reply r = { 0 };
+	struct err err = { 0 };
+	size_t n_fds = 0, len = 0;
+	uint8_t in[4096];
+	int fd = -1;
+
+	send_it(of(NODE_IMPORT_OPEN, "", "", "", build), text);
+	while (fdmsg_recv_some(s.sock, in, sizeof(r), sizeof(in), &len, &fd, 1, &n_fds, &err) < 0) {
+		assert_int_equal(err.sys, EAGAIN);
+		assert_true(loop_turn(s.n->loop));
+	}
+	memcpy(&r, in, sizeof(r));
+	assert_int_equal(r.code, code);
+	assert_int_equal(n_fds, code ? 0 : 1);
+	return code ? -1 : fd;
+}
+
+/* Its time to be looked at has come. */
+static void look_at_archive(struct build *b)
+{
+	timer_start(&b->archive.stalled, 0);
+	assert_true(loop_turn(s.n->loop));
+}
+
+static void test_an_archive_that_does_not_come_ends_its_build(void **state)
+{
+	struct build *b;
+	char build[64];
+	int fd;
+
+	(void)state;
+	open_for_archives(build);
+	assert_int_equal(open_archive(build, "{\"size\":3}", ERR_UNAVAILABLE), -1); /* no daemon */
+	s.n->images.link.path = "/nowhere";
+	fd = open_archive(build, "{\"size\":3}", 0);
+	b = catalog_build_anywhere(s.n, build);
+	assert_int_equal(write(fd, "a", 1), 1);
+	look_at_archive(b);
+	assert_int_equal(b->row.status, BUILD_WAITING); /* it comes */
+	look_at_archive(b);
+	assert_int_equal(b->row.status, BUILD_ERROR);
+	assert_non_null(strstr(b->row.reason, "did not come"));
+	assert_int_equal(b->archive.fd, -1);
+	close(fd);
+	close_it();
+}
+
+static void test_an_archive_is_whole_and_within_its_limits(void **state)
+{
+	char build[64];
+	int fd;
+
+	(void)state;
+	open_for_archives(build);
+	s.n->images.link.path = "/nowhere";
+	assert_int_equal(ask(NODE_IMPORT_DONE, "", "", "", build, ""), ERR_INVALID); /* none came */
+	open_archive(build, "{\"size\":0}", ERR_INVALID);
+	open_archive(build, "{}", ERR_INVALID);
+	open_archive(build, "{\"size\":1048577}", ERR_EXHAUSTED);
+	open_archive("none", "{\"size\":3}", ERR_NOT_FOUND);
+	fd = open_archive(build, "{\"size\":3}", 0);
+	open_archive(build, "{\"size\":3}", ERR_INVALID); /* another is on its way */
+	assert_int_equal(write(fd, "ab", 2), 2);
+	assert_int_equal(ask(NODE_IMPORT_DONE, "", "", "", build, ""), ERR_INVALID);
+	assert_int_equal(catalog_build_anywhere(s.n, build)->row.status, BUILD_WAITING);
+	assert_int_equal(write(fd, "c", 1), 1);
+	s.n->images.link.path = ""; /* so that it ends at once */
+	assert_int_equal(ask(NODE_IMPORT_DONE, "", "", "", build, ""), 0);
+	assert_int_equal(build_in(build, BUILD_ERROR)->archive.fd, -1);
+	close(fd);
+	close_it();
+}
+
 static void test_a_ready_build_is_found_by_its_tags(void **state)
 {
 	char id[64], build[64], next[64];
@@ -731,6 +819,8 @@ int main(void)
 		cmocka_unit_test(test_default_sizes),
 		cmocka_unit_test(test_builds_of_a_template_are_bounded),
 		cmocka_unit_test(test_a_build_that_fails_says_why),
+		cmocka_unit_test(test_an_archive_that_does_not_come_ends_its_build),
+		cmocka_unit_test(test_an_archive_is_whole_and_within_its_limits),
 		cmocka_unit_test(test_a_ready_build_is_found_by_its_tags),
 		cmocka_unit_test(test_a_build_without_tags_lets_go),
 		cmocka_unit_test(test_public_ones_are_for_all),
