@@ -25,12 +25,22 @@ int pool_describe(const struct pool *pool, json_t *to)
 				   json_integer((json_int_t)pool_memory_mib(pool)));
 }
 
+/* What came of a build has no name of its own. */
+static json_t *name_json(const struct snapshot *p)
+{
+	const struct journal_template *t = p && p->build ? &p->build->template->row : NULL;
+
+	if (t)
+		return json_sprintf("%s/%s", t->namespace, t->name);
+	return json_string(p ? p->row.name : BASE_ALIAS);
+}
+
 static json_t *one_json(const struct node *n, const struct pool *pool)
 {
 	const struct snapshot *p = pool->snapshot;
 
-	return json_pack("{s:s, s:s, s:s, s:I, s:I, s:I, s:I, s:I}", "templateID",
-			 p ? p->row.id : n->base.id, "name", p ? p->row.name : BASE_ALIAS, "teamID",
+	return json_pack("{s:s, s:o, s:s, s:I, s:I, s:I, s:I, s:I}", "templateID",
+			 p ? p->row.id : n->base.id, "name", name_json(p), "teamID",
 			 p ? p->row.team : "", "ready", (json_int_t)pool->n_ready, "starting",
 			 (json_int_t)pool->starting, "wanted", (json_int_t)pool->wanted, "allowed",
 			 (json_int_t)pool->allowed, "memoryMB", (json_int_t)pool_memory_mib(pool));
