@@ -251,8 +251,7 @@ static int request_body(const struct agent_exec_spec *spec, struct buf *out, str
 	AUTO(buf_done) struct buf text = BUF_MAX(REQUEST_MAX - ENVELOPE_HEAD);
 	AUTO(json_decrefp) json_t *v = request_json(spec);
 
-	if (!v || !add_text(json_object_get(v, "process"), "cwd", spec->cwd) ||
-	    !add_text(v, "tag", spec->tag))
+	if (!v || !add_text(json_object_get(v, "process"), "cwd", spec->cwd))
 		return err_set(err, ERR_INVALID, 0, "a command that is not UTF-8");
 	if (json_encode(v, &text, err) < 0)
 		return -1;

@@ -23,7 +23,6 @@ struct agent_exec_spec {            /* borrowed for the call that starts it */
 	struct bytes command;       /* for bash -l -c */
 	struct bytes user;          /* empty: the sandbox's default */
 	struct bytes cwd;           /* empty: the sandbox's default */
-	struct bytes tag;           /* by which agent_kill.h finds it; may be empty */
 	struct bytes access_token;  /* may be empty */
 	json_t *env;                /* object of strings, or NULL */
 	uint64_t timeout_ms;        /* of the process; the agent kills it. 0: none */
@@ -63,6 +62,6 @@ int agent_exec_start(struct agent_exec *e, struct stream *s, const struct agent_
 /* Nothing more is read, so that the process waits when its pipe is full. What was read already, up
  * to AGENT_MESSAGE_MAX, still comes. */
 void agent_exec_pause(struct agent_exec *e, bool on);
-/* No callback follows; fine when nothing is under way. The process goes on: agent_kill.h, or
- * timeout_ms, ends it. */
+/* No callback follows; fine when nothing is under way. The process goes on, until
+ * timeout_ms or its sandbox ends. */
 void agent_exec_cancel(struct agent_exec *e);

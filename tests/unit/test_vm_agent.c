@@ -7,7 +7,6 @@
 
 #include "vm/agent_dial.h"
 #include "vm/agent_exec.h"
-#include "vm/agent_kill.h"
 #include "vm/agent_upload.h"
 #include "vm/agent_wake.h"
 
@@ -548,7 +547,6 @@ static void start_heard(const struct mock_route *route)
 {
 	const struct agent_exec_spec spec = { .command = BYTES_LIT("true"),
 					      .cwd = BYTES_LIT("/srv"),
-					      .tag = BYTES_LIT("step-7"),
 					      .deadline_ms = MS,
 					      .on_output = on_output,
 					      .keep_max = 3 };
@@ -575,7 +573,6 @@ static void output_is_handed_on_as_it_comes(void **state)
 	assert_true(s.result.cut_off);
 	assert_int_equal(s.result.said, 10);
 	assert_non_null(memmem(s.agent.body.ptr, s.agent.body.len, "\"cwd\":\"/srv\"", 12));
-	assert_non_null(memmem(s.agent.body.ptr, s.agent.body.len, "\"tag\":\"step-7\"", 14));
 	scene_end();
 }
 
@@ -629,57 +626,6 @@ static void a_paused_one_is_not_read(void **state)
 	loop_run(s.loop);
 	assert_int_equal(s.done, 2);
 	assert_int_equal(s.result.said, 120);
-	scene_end();
-}
-
-static struct agent_kill the_kill;
-
-static void on_killed(struct agent_kill *k, const struct err *err)
-{
-	(void)k;
-	finished(err);
-}
-
-static void kill_with(const struct mock_route *route, const struct agent_kill_spec *spec)
-{
-	struct err err;
-
-	scene_open(route, 1);
-	if (agent_kill_start(&the_kill, dial(), spec, on_killed, &err) < 0)
-		fail_msg("%s", err.msg);
-	loop_run(s.loop);
-	assert_int_equal(s.done, 1);
-}
-
-static void a_process_is_killed_by_its_tag_or_number(void **state)
-{
-	static const struct mock_route route = { .request = "POST /process.Process/SendSignal",
-						 .answer = MOCK_OK(MOCK_LENGTH("2") "{}") };
-
-	(void)state;
-	kill_with(&route, &(struct agent_kill_spec){ .tag = BYTES_LIT("step-7"),
-						     .access_token = BYTES_LIT("secret") });
-	assert_int_equal(s.err.code, ERR_NONE);
-	assert_non_null(memmem(s.agent.body.ptr, s.agent.body.len, "{\"tag\":\"step-7\"}", 16));
-	assert_non_null(memmem(s.agent.body.ptr, s.agent.body.len, "SIGNAL_SIGKILL", 14));
-	assert_non_null(memmem(s.agent.head.ptr, s.agent.head.len, "x-access-token: secret", 22));
-	scene_end();
-	kill_with(&route, &(struct agent_kill_spec){ .pid = 42 });
-	assert_non_null(memmem(s.agent.body.ptr, s.agent.body.len, "{\"pid\":42}", 10));
-	scene_end();
-}
-
-static void one_that_is_gone_is_not_found(void **state)
-{
-	static const struct mock_route route = {
-		.request = "POST /process.Process/SendSignal",
-		.answer = "HTTP/1.1 404 No\r\n" MOCK_LENGTH("16") "{\"message\":\"no\"}",
-	};
-
-	(void)state;
-	kill_with(&route, &(struct agent_kill_spec){ .pid = 42 });
-	assert_int_equal(s.err.code, ERR_NOT_FOUND);
-	assert_non_null(strstr(s.err.msg, "kill"));
 	scene_end();
 }
 
@@ -924,8 +870,6 @@ int main(void)
 		cmocka_unit_test(output_is_handed_on_as_it_comes),
 		cmocka_unit_test(it_may_be_cancelled_by_what_it_says),
 		cmocka_unit_test(a_paused_one_is_not_read),
-		cmocka_unit_test(a_process_is_killed_by_its_tag_or_number),
-		cmocka_unit_test(one_that_is_gone_is_not_found),
 		cmocka_unit_test(a_detached_process_is_left_when_it_runs),
 		cmocka_unit_test(a_hostile_stream_fails_the_exec),
 		cmocka_unit_test(a_file_arrives_whole),

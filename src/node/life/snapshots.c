@@ -121,17 +121,6 @@ struct snapshot *snapshots_find(struct node *n, const char *team, const char *na
 	return NULL;
 }
 
-struct snapshot *snapshots_usable(struct node *n, const char *id, struct err *err)
-{
-	struct snapshot *p = snapshots_by_id(n, id);
-
-	if (!p || p->going) {
-		err_set(err, ERR_NOT_FOUND, 0, "snapshot '%s' not found", id);
-		return NULL;
-	}
-	return snapshot_has_files(p, err) ? p : NULL;
-}
-
 /* --- its end ------------------------------------------------------------------------------ */
 
 static void on_row_removed(struct journal_write *w, const struct err *failed)

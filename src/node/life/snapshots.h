@@ -75,8 +75,6 @@ bool snapshots_need(const struct node *n, const char *base_id); /* is any made o
 
 struct snapshot *snapshot_hold(struct snapshot *p);
 void snapshot_release(struct snapshot *p); /* NULL is fine. May remove it, if it is hidden */
-/* By its id, of any kind and any team, with its files there. NULL: *err as of snapshots_find(). */
-struct snapshot *snapshots_usable(struct node *n, const char *id, struct err *err);
 /* Nobody may ask for it any more: it goes with the last that was made of it, or now. */
 void snapshot_hide(struct snapshot *p);
 /* Row and folder go. -1: something uses it, or it is not known whether: *err. */
