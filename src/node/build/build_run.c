@@ -270,7 +270,7 @@ static void begin_exec(struct build_run *r, struct stream *s)
 					      .user = r->user,
 					      .cwd = bytes_str(r->context.workdir),
 					      .env = r->context.env,
-					      .deadline_ms = BUILD_STEP_MS,
+					      .deadline_ms = r->most_ms,
 					      .on_output = on_exec_output,
 					      .keep_max = BUILD_STEP_KEEP };
 	struct err err;
@@ -299,6 +299,7 @@ static void run(struct build_run *r, struct bytes user, bool logged, build_run_n
 	r->user = user;
 	r->logged = logged;
 	r->on_run = next;
+	r->most_ms = BUILD_STEP_MS;
 	r->is_start = false;
 	builder_dial(&r->dial, &r->builder, on_dialled);
 }
@@ -331,17 +332,19 @@ static void freeze(struct build_run *r)
 static void on_ready_run(struct build_run *r, const struct agent_exec_result *ret,
 			 const struct err *err)
 {
-	if (err) {
+	bool late = loop_now_ms(r->node->loop) >= r->ready_until_ms;
+
+	if (err && !(late && err->code == ERR_TIMEOUT)) {
 		fail_err(r, "error running ready command", err);
 		return;
 	}
-	if (ret->exited && ret->exit_code == 0) {
+	if (!err && ret->exited && ret->exit_code == 0) {
 		step("build.ready");
 		say(r, BUILD_INFO, "[finalize] Template is ready");
 		freeze(r);
 		return;
 	}
-	if (loop_now_ms(r->node->loop) >= r->ready_until_ms) {
+	if (late) {
 		fail(r, "ready command did not succeed in 10 minutes");
 		return;
 	}
@@ -352,13 +355,17 @@ static void on_ready_run(struct build_run *r, const struct agent_exec_result *re
 static void ask_ready(struct build_run *r)
 {
 	const char *ready = r->context.ready ? r->context.ready : "sleep 20";
+	uint64_t now = loop_now_ms(r->node->loop);
 	struct err err;
 
 	buf_clear(&r->script);
-	if (buf_add(&r->script, bytes_str(ready), &err) < 0)
+	if (buf_add(&r->script, bytes_str(ready), &err) < 0) {
 		fail_err(r, "ready command", &err);
-	else
-		run(r, bytes_str(r->context.user), false, on_ready_run);
+		return;
+	}
+	run(r, bytes_str(r->context.user), false, on_ready_run);
+	/* one that never ends is not waited for any longer */
+	r->most_ms = r->ready_until_ms > now ? r->ready_until_ms - now : 1;
 }
 
 static void on_again(struct timer *t)

@@ -67,6 +67,7 @@ struct build_run {
 	struct output_lines out, said;
 	struct buf script;
 	struct bytes user; /* of the command that is run */
+	uint64_t most_ms;  /* that it may take */
 	bool logged;       /* what it says goes to the log */
 	build_run_next_fn *on_run;
 	bool is_start; /* the dialled stream is for the start command */
