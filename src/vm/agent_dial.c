@@ -33,21 +33,29 @@ static void on_dialled(struct dial *dial, struct stream *s, const struct err *er
 		return;
 	}
 	disconnect(d->fd);
-	d->attempt_ms *= 2;
-	if (d->attempt_ms > AGENT_DIAL_LAST_MS)
-		d->attempt_ms = AGENT_DIAL_LAST_MS;
 	timer_start(&d->again, AGENT_DIAL_PAUSE_MS);
+}
+
+/* What a guest dropped is sent again by the kernel after whole seconds: sooner by the next attempt.
+ */
+static uint64_t attempt_ms(const struct agent_dial *d)
+{
+	uint64_t now = loop_now_ms(d->loop), ms = (now - d->begun_ms) / AGENT_DIAL_PART;
+
+	if (ms > AGENT_DIAL_LAST_MS)
+		ms = AGENT_DIAL_LAST_MS;
+	if (ms < d->attempt_ms)
+		ms = d->attempt_ms;
+	return ms < d->until_ms - now ? ms : d->until_ms - now;
 }
 
 static int attempt(struct agent_dial *d, struct err *err)
 {
-	uint64_t left = d->until_ms - loop_now_ms(d->loop);
-	uint64_t ms = d->attempt_ms < left ? d->attempt_ms : left;
 	int fd = fcntl(d->fd, F_DUPFD_CLOEXEC, 0);
 
 	if (fd < 0)
 		return err_set(err, ERR_EXHAUSTED, errno, "reach the agent");
-	return dial_start_fd(&d->dial, d->loop, fd, &d->to, ms, on_dialled, err);
+	return dial_start_fd(&d->dial, d->loop, fd, &d->to, attempt_ms(d), on_dialled, err);
 }
 
 static void on_again(struct timer *t)
@@ -66,13 +74,16 @@ static void on_again(struct timer *t)
 int agent_dial_start(struct agent_dial *d, const struct agent_dial_spec *spec,
 		     agent_dial_done_fn *on_done, struct err *err)
 {
-	assert(spec->first_ms > 0 && spec->deadline_ms > 0);
+	uint64_t now = loop_now_ms(spec->loop);
+
+	assert(spec->attempt_ms > 0 && spec->deadline_ms > 0);
 	*d = (struct agent_dial){ .on_done = on_done,
 				  .loop = spec->loop,
 				  .to = *spec->to,
 				  .fd = spec->fd,
-				  .until_ms = loop_now_ms(spec->loop) + spec->deadline_ms,
-				  .attempt_ms = spec->first_ms };
+				  .begun_ms = now,
+				  .until_ms = now + spec->deadline_ms,
+				  .attempt_ms = spec->attempt_ms };
 	timer_init(&d->again, d->loop, on_again);
 	if (attempt(d, err) < 0) {
 		agent_dial_cancel(d);

@@ -11,10 +11,11 @@
 
 enum {
 	AGENT_PORT = 49983,
-	AGENT_DIAL_BOOT_MS = 250,    /* first attempt: the guest still boots, so try often */
-	AGENT_DIAL_UP_MS = 4 * 1000, /* first attempt: it is up, and may be slow */
-	AGENT_DIAL_LAST_MS =
-		4 * 1000, /* each attempt takes twice as long as the one before, up to this */
+	AGENT_DIAL_BOOT_MS = 250,    /* an attempt, at least: the guest still boots, so try often */
+	AGENT_DIAL_UP_MS = 4 * 1000, /* the same: it is up, and may be slow */
+	AGENT_DIAL_LAST_MS = 4 * 1000, /* an attempt, at most */
+	AGENT_DIAL_PART = 8,      /* in between: this part of the time that has passed. A guest that
+				   * boots slowly answers slowly; one that does not is noticed soon */
 	AGENT_DIAL_PAUSE_MS = 20, /* between two attempts */
 };
 
@@ -26,7 +27,7 @@ struct agent_dial { /* embedded by the caller; all zero: nothing under way */
 	struct loop *loop;
 	struct addr to;
 	int fd; /* kept for the next attempt */
-	uint64_t until_ms, attempt_ms;
+	uint64_t begun_ms, until_ms, attempt_ms;
 	struct dial dial;
 	struct timer again;
 };
@@ -35,7 +36,7 @@ struct agent_dial_spec {
 	struct loop *loop;
 	int fd; /* unconnected; taken, also on failure */
 	const struct addr *to;
-	uint64_t first_ms; /* AGENT_DIAL_BOOT_MS or AGENT_DIAL_UP_MS */
+	uint64_t attempt_ms; /* AGENT_DIAL_BOOT_MS or AGENT_DIAL_UP_MS */
 	uint64_t deadline_ms;
 };
 /* Failure (-1) means that on_done will not come. */
