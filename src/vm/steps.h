@@ -4,7 +4,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-enum { STEPS_MAX = 32 };
+enum { STEPS_MAX = 32, STEPS_TEXT_SIZE = 640 };
 
 struct steps {
 	uint64_t begin_ns; /* of clock_mono_ns() */
@@ -22,3 +22,6 @@ void steps_add(struct steps *s, const char *name);
 
 /* When the first step of that name was reached, since the beginning; 0 if it was not. */
 uint64_t steps_find(const struct steps *s, const char *name);
+
+/* " NAME MS NAME MS ...": each since the one before, for a log. */
+void steps_text(const struct steps *s, char ret[static STEPS_TEXT_SIZE]);

@@ -127,6 +127,17 @@ def test_a_sandbox_is_what_was_built(server, sdk, built):
     assert (listed["cpuCount"], listed["memoryMB"], listed["buildStatus"]) == (1, 256, "ready"), listed
 
 
+def test_a_build_without_steps_does_not_boot(server, sdk):
+    """`base` has booted, with these sizes: a copy of it is started."""
+    known = len(server.daemons["node"].log())
+    made = sdk.build([["from_template", "base"], ["set_start_cmd", "echo begun > /tmp/began; exec sleep 4322",
+                                                 "test -s /tmp/began"]], "plain", memory_mb=512)
+    assert made.error is None, (made.error, made.log)
+    runs = [line for line in server.daemons["node"].log()[known:].splitlines() if " runs; in ms: " in line]
+    assert len(runs) == 1 and " loaded " in runs[0], runs
+    assert re.fullmatch(r"begun\n\d+ sleep 4322\n", sdk.run("plain", "cat /tmp/began; pgrep -x sleep -a"))
+
+
 def test_files_arrive_as_they_were_packed(sdk, built):
     said = sdk.run("mine", "cat folder/link folder/sub/deep; readlink folder/link folder/nowhere; ls texts; "
                    "stat -c '%U:%G %a' texts/one.txt folder/text; stat -c '%U:%G %a' /opt/own/run.sh; ls /opt")

@@ -24,6 +24,7 @@ class Built:
     def __init__(self, answer):
         self.error, self.kind, self.value = answer.get("error"), answer.get("kind"), answer.get("value")
         self.log = [(level, text) for level, text in answer.get("log", ())]
+        self.times = answer.get("times", ())  # of its lines, as node has them
 
     def texts(self, part):
         return [text for _, text in self.log if part in text]
@@ -45,7 +46,7 @@ class SdkClient:
         self.env = {**kept, "E2B_API_URL": server.url, "E2B_SANDBOX_URL": server.url, "E2B_API_KEY": key or server.key,
                     "PYTHONDONTWRITEBYTECODE": "1"}
         self.log_path = server.base / f"sdk-{id(self)}.log"
-        self.answers, self.lines = queue.Queue(), []
+        self.answers, self.lines, self.times = queue.Queue(), [], []
 
     def __enter__(self):
         with open(self.log_path, "wb") as log:
@@ -70,17 +71,18 @@ class SdkClient:
             said = json.loads(line)
             if "line" in said:
                 self.lines.append(said["line"])
+                self.times.append(said["at"])
             else:
                 self.answers.put(said)
 
     def send(self, **question):
-        self.lines = []
+        self.lines, self.times = [], []
         self.process.stdin.write(json.dumps(question) + "\n")
         self.process.stdin.flush()
 
     def wait(self):
         try:
-            return Built({**self.answers.get(timeout=ANSWER_SECONDS), "log": list(self.lines)})
+            return Built({**self.answers.get(timeout=ANSWER_SECONDS), "log": list(self.lines), "times": list(self.times)})
         except queue.Empty:
             raise AssertionError(f"no answer: {self.lines} {self.log_path.read_text()[-2000:]}") from None
 
@@ -120,7 +122,7 @@ def build(question):
     for method, *args in question["recipe"]:
         options = args.pop() if args and isinstance(args[-1], dict) and method != "set_envs" else {}
         made = getattr(made, method)(*args, **options)
-    ready = Template.build(made, question["name"], on_build_logs=lambda l: say(line=[l.level, l.message]),
+    ready = Template.build(made, question["name"], on_build_logs=lambda l: say(line=[l.level, l.message], at=l.timestamp.timestamp()),
                            **question["options"])
     return vars(ready)
 

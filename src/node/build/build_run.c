@@ -442,6 +442,16 @@ static void on_builder_ended(struct builder *builder, const struct err *why)
 	fail_err(r, "the sandbox of the build ended", why);
 }
 
+/* What is at hand has just booted, with the sizes that are wanted, and nothing ran in it: a ground
+ * that no step was added to. */
+static bool is_fresh(const struct build_run *r)
+{
+	const struct warden_sizes *sizes = &r->node->sizes;
+	const struct journal_build *row = &r->build->row;
+
+	return !r->at && row->vcpus == sizes->vcpus && row->memory_mib == sizes->memory_mib;
+}
+
 /* A sandbox of the build, of what there is now. */
 static int begin_sandbox(struct build_run *r, bool final, const struct builder_ops *ops,
 			 struct err *err)
@@ -450,9 +460,9 @@ static int begin_sandbox(struct build_run *r, bool final, const struct builder_o
 	struct builder_spec spec = { .team = r->build->template->row.team,
 				     .snapshot = r->at,
 				     .ground = r->at || !r->ground[0] ? NULL : r->ground,
-				     .boot = final || r->at };
+				     .boot = r->at || (final && !is_fresh(r)) };
 
-	if (final) {
+	if (final && spec.boot) {
 		spec.vcpus = row->vcpus;
 		spec.memory_mib = row->memory_mib;
 	}

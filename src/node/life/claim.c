@@ -32,6 +32,7 @@ static void on_settled(struct journal_write *w, const struct err *failed)
 {
 	struct sandbox *s = CONTAINER_OF(w, struct sandbox, write);
 	struct node *n = s->node;
+	char times[STEPS_TEXT_SIZE];
 	struct err err;
 
 	if (failed || (!is_builder(s) && table_own(&n->table, s, &err) < 0)) {
@@ -44,13 +45,8 @@ static void on_settled(struct journal_write *w, const struct err *failed)
 	events_add(&s->record.events, EVENT_INFO, "created", "Sandbox created");
 	step("create.running");
 	steps_add(&s->machine.steps, "running");
-	log_info("%s runs: named in %" PRIu64 " us, noted in %" PRIu64 " us", s->info.id,
-		 (steps_find(&s->machine.steps, "named") -
-		  steps_find(&s->machine.steps, "claimed")) /
-			 1000,
-		 (steps_find(&s->machine.steps, "running") -
-		  steps_find(&s->machine.steps, "named")) /
-			 1000);
+	steps_text(&s->machine.steps, times);
+	log_info("%s runs; in ms:%s", s->info.id, times);
 	creates_done(s);
 	step("create.answer");
 }

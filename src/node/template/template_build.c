@@ -7,6 +7,7 @@
 #include <sys/stat.h>
 
 #include "base/clock.h"
+#include "base/log.h"
 
 enum { SIZES_MAX = 64 };
 
@@ -137,12 +138,15 @@ static void on_published(struct link_call *call, const struct link_reply *r)
 {
 	const struct err *err = r->err;
 	struct template_build *t = CONTAINER_OF(call, struct template_build, call);
+	char times[STEPS_TEXT_SIZE];
 
 	if (err) {
 		template_fail(t, err);
 		return;
 	}
 	steps_add(&t->machine.steps, "published");
+	steps_text(&t->machine.steps, times);
+	log_info("template %s, in ms:%s", t->spec.id, times);
 	finish(t, &t->build_spec.manifest, NULL);
 }
 
