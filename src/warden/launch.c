@@ -82,10 +82,21 @@ static int make_folder(const struct launch *l, struct kit *k, struct err *err)
 	return make_own(l, k, err);
 }
 
+/* A disk that was kept is booted with the kernel of now. */
+static int open_kernel(const struct launch *l, int dir, struct err *err)
+{
+	AUTO(auto_close) int other = -1;
+
+	if (!l->kernel_id[0])
+		return folder_open(dir, "kernel", O_RDONLY, 0, err);
+	other = template_open(l->templates, l->kernel_id, false, err);
+	return other < 0 ? -1 : folder_open(other, "kernel", O_RDONLY, 0, err);
+}
+
 /* The two files QEMU opens by name. While a template is built it may write the memory. */
 static int mount_files(const struct launch *l, struct kit *k, int dir, struct err *err)
 {
-	AUTO(auto_close) int kernel = folder_open(dir, "kernel", O_RDONLY, 0, err);
+	AUTO(auto_close) int kernel = open_kernel(l, dir, err);
 	AUTO(auto_close)
 	int memory = l->n_fds > WARDEN_FD_MEMORY ? view_open_again(l->fds[WARDEN_FD_MEMORY], err)
 						 : folder_open(dir, "memory", O_RDONLY, 0, err);

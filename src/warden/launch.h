@@ -23,7 +23,8 @@ struct launch {
 	int vms, templates; /* folders */
 	gid_t client_gid;   /* may connect to QMP */
 	bool build, boot;
-	int fds[WARDEN_FDS_MAX]; /* a restore: by enum warden_restore_fd */
+	char kernel_id[WARDEN_ID_MAX + 1]; /* a boot: whose kernel; "": its template's */
+	int fds[WARDEN_FDS_MAX];           /* a restore: by enum warden_restore_fd */
 	size_t n_fds;
 };
 

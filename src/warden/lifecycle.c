@@ -110,6 +110,7 @@ int lifecycle_start(struct warden *w, const struct call *call, struct err *err)
 	if (!c)
 		return -1;
 	l.record = c->record;
+	memcpy(l.kernel_id, call->rq.kernel_id, sizeof(l.kernel_id));
 	l.slot = p->slot;
 	keep[0] = l.slot.netns;
 	keep[1] = l.slot.tap;

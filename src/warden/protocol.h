@@ -9,8 +9,8 @@
 #include <stdint.h>
 
 enum {
-	WARDEN_VERSION_MIN = 4, /* of this protocol, for the hello (base/link_hello.h) */
-	WARDEN_VERSION_MAX = 4,
+	WARDEN_VERSION_MIN = 5, /* of this protocol, for the hello (base/link_hello.h) */
+	WARDEN_VERSION_MAX = 5,
 	WARDEN_ID_MAX = 63,
 	WARDEN_FDS_MAX = 16, /* descriptors in one message */
 	WARDEN_LIST_MAX = 16,
@@ -75,6 +75,8 @@ struct warden_request {
 	uint32_t verb;
 	char id[WARDEN_ID_MAX + 1];
 	char template_id[WARDEN_ID_MAX + 1];
+	char kernel_id[WARDEN_ID_MAX + 1]; /* WARDEN_BOOT: the template whose kernel is booted; "":
+					    * template_id's */
 	char installation[WARDEN_ID_MAX + 1]; /* whose it is. "": of none, and may ask for all */
 	struct warden_sizes sizes;
 	uint32_t slot, count, flags; /* enum warden_flags */

@@ -290,6 +290,12 @@ static int check_owner(struct warden *w, const struct warden_request *rq, struct
 	return 0;
 }
 
+static bool may_name_kernel(const struct warden_request *rq)
+{
+	return rq->verb == WARDEN_RESTORE && (rq->flags & WARDEN_BOOT) &&
+	       folder_name_ok(rq->kernel_id, sizeof(rq->kernel_id));
+}
+
 static int check_call(struct warden *w, const struct call *c, struct err *err)
 {
 	const struct warden_request *rq = &c->rq;
@@ -311,6 +317,8 @@ static int check_call(struct warden *w, const struct call *c, struct err *err)
 		return err_set(err, ERR_INVALID, 0, "not an id of a vm");
 	if ((needs & NEEDS_TEMPLATE) && !folder_name_ok(rq->template_id, sizeof(rq->template_id)))
 		return err_set(err, ERR_INVALID, 0, "not an id of a template");
+	if (rq->kernel_id[0] && !may_name_kernel(rq))
+		return err_set(err, ERR_INVALID, 0, "no boot, or not an id of a template");
 	if ((needs & NEEDS_ID) && check_owner(w, rq, err) < 0)
 		return -1;
 	return needs & NEEDS_SIZES ? check_sizes(&rq->sizes, err) : 0;

@@ -9,6 +9,7 @@ warden finds after a restart.
 
 import json
 import os
+import re
 import subprocess
 import time
 
@@ -324,3 +325,38 @@ def test_deaths_while_templates_are_frozen_again(server):
     starts(server, box)
     assert server.delete(box) == 204
     gone(server, template)
+
+
+@pytest.mark.skipif("HOTCELL_FAULTS" not in os.environ, reason="HOTCELL_FAULTS is not set: minutes")
+def test_templates_are_frozen_again_with_another_kernel(server, tmp_path):
+    """Whose version is another: a text in it is changed. The old one serves until then; what is paused and was of it
+    goes on with the kernel in its memory, and what boots has the new one."""
+    kernel = (artefact("kernel") / "vmlinux").read_bytes()
+    version = re.search(rb"Linux version (\S+)", kernel)[1]
+    other = tmp_path / "vmlinux"
+    other.write_bytes(kernel.replace(version, version[:-1] + (b"8" if version[-1:] == b"7" else b"7")))
+    os.chmod(tmp_path, 0o755)
+    move(server)
+    template = build(server, "kernel")
+    old = of_template(server, "kernel")
+    before = server.run(old, "uname -r").strip()
+    server.restart("node", kernel=other)
+    server.wait_up()
+    server.wait_template()
+    wait_for(lambda: refreeze_of(server, template), "it is due", BOOT_SECONDS, 0.02)
+    assert refreeze_of(server, template)["message"].startswith("kernel: ")
+    meanwhile = of_template(server, "kernel")
+    assert starts(server, meanwhile) == "1" and server.run(meanwhile, "uname -r").strip() == before
+    wait_for(lambda: refreeze_of(server, template) is None, "it is frozen again", BOOT_SECONDS, 0.1)
+    new = of_template(server, "kernel")
+    assert starts(server, new) == "2" and server.run(new, "uname -r").strip() != before
+    for box in (old, meanwhile, new):
+        release = server.run(box, "uname -r")
+        pause(server, box)
+        box.update(server.must("POST", target_of(box, "/connect"), {"timeout": 600}))
+        assert server.run(box, "uname -r") == release and starts(server, box) in ("1", "2")
+        assert server.delete(box) == 204
+    gone(server, template)
+    server.restart("node")
+    server.wait_up()
+    server.wait_template()

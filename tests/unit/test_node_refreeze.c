@@ -87,6 +87,7 @@ static void write_manifest(const struct journal_snapshot *row, int folder)
 	snprintf(m.template_id, sizeof(m.template_id), "%s", row->id);
 	base_facts_sized(s.n, row->vcpus, row->memory_mib, &m.made_with);
 	snprintf(m.made_with.kernel_version, sizeof(m.made_with.kernel_version), "6.1");
+	m.files[MANIFEST_KERNEL_FILE] = s.n->base.manifest.files[MANIFEST_KERNEL_FILE];
 	if (fd < 0 || template_manifest_write(fd, &m, &err) < 0)
 		fail_msg("%s", err.msg);
 }
@@ -327,6 +328,42 @@ static void builds_of_users_go_before_those_that_nobody_waits_for(void **state)
 	close_it();
 }
 
+/* What is in its memory works as before. */
+static void what_has_an_old_kernel_serves_until_it_is_frozen_again(void **state)
+{
+	struct checksum *kernel;
+	struct build *b, *unfit;
+
+	(void)state;
+	open_it();
+	kernel = &s.n->base.manifest.files[MANIFEST_KERNEL_FILE];
+	*kernel = (struct checksum){ 5, 6 };
+	b = add_template("web", JOURNAL_BUILD);
+	another_qemu("one");
+	assert_int_equal(b->refreeze.state, REFREEZE_NONE);
+	set_qemu("two");
+	unfit = add_template("unfit", JOURNAL_BUILD);
+	unfit->row.finished_ns = 0;
+	*kernel = (struct checksum){ 5, 7 };
+	another_qemu("one");
+	assert_int_equal(unfit->refreeze.state, REFREEZE_RUNNING); /* who cannot be used first */
+	assert_int_equal(b->refreeze.state, REFREEZE_DUE);
+	assert_false(b->snapshot->unfit);
+	assert_int_equal(asked("web"), REFREEZE_GO);
+	assert_int_equal(asked("unfit"), REFREEZE_WAIT);
+	succeeds(unfit, "unfit-2");
+	for (int i = 0; i < REFREEZE_TRIES_MAX; i++) {
+		assert_int_equal(b->refreeze.state, REFREEZE_RUNNING);
+		fails(b, ERR_INVALID);
+		assert_int_equal(asked("web"), REFREEZE_GO); /* that it failed harms nobody */
+		b->refreeze.rests_until_ms = 0;
+		refreezes_soon(s.n);
+		settle();
+	}
+	assert_int_equal(b->refreeze.state, REFREEZE_FAILED);
+	close_it();
+}
+
 /* --- how it ends ----------------------------------------------------------------------------- */
 
 static void a_failure_is_tried_again_a_few_times(void **state)
@@ -373,6 +410,7 @@ static void want_of_room_is_no_failure(void **state)
 		assert_int_equal(asked("web"), REFREEZE_WAIT);
 		fails(b, ERR_EXHAUSTED);
 		assert_int_equal(b->refreeze.state, REFREEZE_RESTING);
+		assert_in_range(b->refreeze.rests_until_ms - loop_now_ms(s.n->loop), 4000, 80000);
 		assert_int_equal(asked("web"), REFREEZE_WAIT);
 		b->refreeze.rests_until_ms = 0;
 		refreezes_soon(s.n);
@@ -564,6 +602,7 @@ int main(void)
 		cmocka_unit_test(only_what_a_build_made_and_a_tag_names),
 		cmocka_unit_test(who_is_waited_for_comes_first_then_who_was_used_last),
 		cmocka_unit_test(builds_of_users_go_before_those_that_nobody_waits_for),
+		cmocka_unit_test(what_has_an_old_kernel_serves_until_it_is_frozen_again),
 		cmocka_unit_test(a_failure_is_tried_again_a_few_times),
 		cmocka_unit_test(want_of_room_is_no_failure),
 		cmocka_unit_test(the_new_one_takes_the_place_of_the_old),

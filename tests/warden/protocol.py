@@ -66,7 +66,7 @@ class Answer:
             os.close(self.fds.pop())
 
 
-def request(verb, tag=0, vm="", template="", installation="", sizes=None, slot=0, count=0, flags=0):
+def request(verb, tag=0, vm="", template="", kernel="", installation="", sizes=None, slot=0, count=0, flags=0):
     """One request as bytes. Ids may be str or bytes, and are put in as they are."""
     def text(value):
         raw = value.encode() if isinstance(value, str) else value
@@ -74,7 +74,8 @@ def request(verb, tag=0, vm="", template="", installation="", sizes=None, slot=0
 
     message = Request(verb=verb, tag=tag, sizes=sizes or Sizes(), slot=slot,
                       count=count, flags=flags)
-    for name, value in (("id", vm), ("template_id", template), ("installation", installation)):  # exact bytes, NULs included
+    for name, value in (("id", vm), ("template_id", template), ("kernel_id", kernel),
+                        ("installation", installation)):  # exact bytes, NULs included
         ctypes.memmove(ctypes.addressof(message) + getattr(Request, name).offset, text(value),
                        ID_MAX + 1)
     return bytes(message)

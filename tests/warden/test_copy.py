@@ -314,6 +314,26 @@ def test_boot(warden):
     warden.stop("vm2")
 
 
+def kernel_of(pid):
+    return pathlib.Path(f"/proc/{pid}/root/kernel").read_bytes()
+
+
+def test_boot_with_the_kernel_of_another_template(warden):
+    other = images.kernel() + b"another"
+    warden.template("t2", kernel=other)
+    for n, (kernel, found) in enumerate((("", images.kernel()), ("t2", other))):
+        pid = warden.restore(f"k{n}", "t1", warden.slot_make(), flags=BOOT, kernel=kernel)
+        assert kernel_of(pid) == found
+        warden.stop(f"k{n}")
+    slot = warden.slot_make()
+    for kernel, flags, code in (("../t2", BOOT, "invalid"), ("t2" * 40, BOOT, "invalid"), ("t2", 0, "invalid"),
+                                ("t3", BOOT, "not_found")):  # which takes the slot with it
+        with pytest.raises(WardenError) as refused:
+            warden.restore("k9", "t1", slot, flags=flags, kernel=kernel)
+        assert refused.value.code == code, (kernel, refused.value)
+    warden.template_drop("t2")
+
+
 def file_limit(pid):
     text = pathlib.Path(f"/proc/{pid}/limits").read_text()
     return re.search(r"^Max file size +(\S+) +(\S+)", text, re.M).groups()

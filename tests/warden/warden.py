@@ -269,12 +269,12 @@ class Warden:
         return self.client.call(Verb.BUILD, vm=vm, template=template, slot=slot,
                                 sizes=size or sizes()).reply.count
 
-    def restore(self, vm, template, slot, size=None, fds=None, flags=0, installation=""):
+    def restore(self, vm, template, slot, size=None, fds=None, flags=0, installation="", kernel=""):
         """From an overlay of its own, unless fds are given."""
         with contextlib.ExitStack() as files:
             fds = fds or [files.enter_context(overlay()).fileno()]
             return self.client.call(Verb.RESTORE, vm=vm, template=template, slot=slot, fds=fds, installation=installation,
-                                    sizes=size or sizes(), flags=flags).reply.count
+                                    sizes=size or sizes(), flags=flags, kernel=kernel).reply.count
 
     def restore_send(self, vm, template, slot, client=None, size=None):
         """The same, without waiting: returns the tag of the answer."""

@@ -57,36 +57,53 @@ static bool is_ours(const struct build *b)
 	       b->snapshot->row.kind == JOURNAL_BUILD;
 }
 
-/* One that cannot be read fits: whoever loads it says what is wrong with it. */
-static bool fits(const struct build *b, struct err *ret_why)
+enum fit { FIT, FIT_OLD_KERNEL, FIT_NOT };
+
+static enum fit compare(const struct build *b, const struct manifest *m, struct err *ret_why)
 {
-	const struct journal_snapshot *row = &b->snapshot->row;
 	const struct node *n = node_of(b);
-	AUTO(auto_close)
-	int folder =
-		folder_open(files_snapshots(n->files), row->id, O_RDONLY | O_DIRECTORY, 0, ret_why);
+	const struct manifest *base = &n->base.manifest;
 	enum manifest_reason reason;
 	struct manifest_facts here;
+
+	base_facts_sized(n, b->snapshot->row.vcpus, b->snapshot->row.memory_mib, &here);
+	if (manifest_check(m, &here, &reason, ret_why) < 0)
+		return FIT_NOT;
+	if (checksum_eq(&m->files[MANIFEST_KERNEL_FILE], &base->files[MANIFEST_KERNEL_FILE]))
+		return FIT;
+	err_set(ret_why, ERR_MISMATCH, 0, "kernel: made with \"%.80s\", here \"%.80s\"",
+		m->made_with.kernel_version, base->made_with.kernel_version);
+	return FIT_OLD_KERNEL;
+}
+
+/* One that cannot be read fits: whoever loads it says what is wrong with it. */
+static enum fit fits(const struct build *b, struct err *ret_why)
+{
+	int all = files_snapshots(node_of(b)->files);
+	AUTO(auto_close)
+	int folder = folder_open(all, b->snapshot->row.id, O_RDONLY | O_DIRECTORY, 0, ret_why);
 	struct manifest m;
 
 	if (folder < 0 || template_manifest_read(folder, &m, ret_why) < 0)
-		return true;
-	base_facts_sized(n, row->vcpus, row->memory_mib, &here);
-	return manifest_check(&m, &here, &reason, ret_why) == 0;
+		return FIT;
+	return compare(b, &m, ret_why);
 }
 
 static void look_at(struct build *b)
 {
 	struct refreeze *f = &b->refreeze;
+	enum fit fit;
 
 	if (f->state == REFREEZE_RUNNING) /* it is looked at when that ended */
 		return;
 	f->looked = node_of(b)->refreezes.number;
-	f->tries = 0;
+	f->tries = f->waits = 0;
 	f->wanted = false;
-	b->snapshot->unfit = !fits(b, &f->why);
-	enter(b, b->snapshot->unfit ? REFREEZE_DUE : REFREEZE_NONE);
-	if (b->snapshot->unfit)
+	fit = fits(b, &f->why);
+	b->snapshot->unfit = fit == FIT_NOT;
+	f->serves = fit == FIT_OLD_KERNEL;
+	enter(b, fit == FIT ? REFREEZE_NONE : REFREEZE_DUE);
+	if (fit != FIT)
 		log_info("template %s: build %s is to be frozen again: %s", b->template->row.id,
 			 b->row.id, f->why.msg);
 }
@@ -120,6 +137,13 @@ static uint64_t used_ns(const struct build *b)
 	return spawned > b->row.finished_ns ? spawned : b->row.finished_ns;
 }
 
+static bool is_before(const struct build *a, const struct build *b)
+{
+	if (a->refreeze.serves != b->refreeze.serves)
+		return b->refreeze.serves;
+	return used_ns(a) > used_ns(b);
+}
+
 static bool may_work(const struct node *n)
 {
 	return n->base.state == BASE_READY && node_links_up(n) && !n->stopping;
@@ -134,7 +158,7 @@ struct build *refreeze_next(const struct node *n, bool wanted)
 	for (struct template *t = n->catalog.all; t; t = t->next)
 		for (struct build *b = t->builds; b; b = b->next)
 			if (b->refreeze.state == REFREEZE_DUE && (!wanted || b->refreeze.wanted) &&
-			    (!best || used_ns(b) > used_ns(best)))
+			    (!best || is_before(b, best)))
 				best = b;
 	return best;
 }
@@ -234,14 +258,16 @@ enum refreeze_answer refreeze_ask(struct snapshot *p, struct err *err)
 
 	if (b && !is_looked_at(b))
 		look_at(b);
-	if (!b || f->state == REFREEZE_NONE)
+	if (!b || f->state == REFREEZE_NONE || f->serves)
 		return REFREEZE_GO;
 	if (f->state == REFREEZE_FAILED || (f->state == REFREEZE_RESTING && !f->passing)) {
 		say_failed(b, err);
 		return REFREEZE_REFUSE;
 	}
-	if (!f->wanted)
+	if (!f->wanted) {
+		f->rests_until_ms = 0;
 		refreezes_soon(node_of(b));
+	}
 	f->wanted = true;
 	return REFREEZE_WAIT;
 }
@@ -264,9 +290,12 @@ void refreeze_dropped(struct build *b)
 	enter(b, REFREEZE_DUE);
 }
 
-static uint64_t rest_ms(unsigned int tries)
+static uint64_t rest_ms(const struct refreeze *f)
 {
-	return (uint64_t)REFREEZE_AGAIN_MS << (2 * tries);
+	if (!f->passing)
+		return (uint64_t)REFREEZE_AGAIN_MS << (2 * f->tries);
+	return (uint64_t)REFREEZE_AGAIN_MS
+	       << (f->waits < REFREEZE_WAITS ? f->waits : REFREEZE_WAITS);
 }
 
 void refreeze_failed(struct build *b, const struct err *why)
@@ -279,8 +308,9 @@ void refreeze_failed(struct build *b, const struct err *why)
 	f->passing = why->code == ERR_EXHAUSTED || why->code == ERR_NO_SPACE || !may_work(n);
 	log_warn("template %s: build %s was not frozen again: %s", b->template->row.id, b->row.id,
 		 why->msg);
-	f->rests_until_ms = loop_now_ms(n->loop) + rest_ms(f->passing ? 0 : f->tries);
+	f->rests_until_ms = loop_now_ms(n->loop) + rest_ms(f);
 	f->tries += !f->passing;
+	f->waits = f->passing ? f->waits + 1 : 0;
 	f->wanted = f->wanted && f->passing;
 	enter(b, f->tries < REFREEZE_TRIES_MAX ? REFREEZE_RESTING : REFREEZE_FAILED);
 	creates_soon(n);

@@ -1,5 +1,5 @@
 /* refreeze.h - builds of templates that are booted and frozen again, because their memory is of
- * another QEMU, another processor or other arguments than this host has now.
+ * another QEMU, another processor or other arguments than this host has now, or of another kernel.
  *
  *	none -> due -> running -> none
  *	                  \-> resting -> due ... -> failed
@@ -11,6 +11,8 @@
  * Who wants a sandbox meanwhile waits in the queue of creates, as those do who wait for the host's
  * own template. Booting a sandbox for each of them would be slower for all: a freeze is one boot
  *for as many as come, and what they get is what they always get, with the start command running.
+ *
+ * What has an old kernel can be loaded all the same: it serves until it is frozen again.
  *
  * Those that somebody waits for come first, then those that were used last. Nothing of it survives
  * node: the row of the build names the old snapshot until the new one is whole, and the next node
@@ -24,6 +26,7 @@
 enum {
 	REFREEZE_TRIES_MAX = 4,       /* that failed in the guest; then it stays as it is */
 	REFREEZE_AGAIN_MS = 5 * 1000, /* after the first; each time four times as long */
+	REFREEZE_WAITS = 4,           /* for want of room: twice as long each time, so often */
 	REFREEZE_LOOKS = 16,          /* builds that are compared with the host in one turn */
 };
 
@@ -42,13 +45,14 @@ struct snapshot;
 
 struct refreeze { /* of each build, all zero at first */
 	enum refreeze_state state;
-	uint64_t looked;         /* refreezes.number of when it was compared with the host */
-	bool wanted;             /* somebody waits for it */
-	bool passing;            /* RESTING: for want of room, or of a daemon. It is no failure */
-	unsigned int tries;      /* that failed */
-	uint64_t rests_until_ms; /* by the loop's clock */
-	struct err why;          /* why it is due, or why it failed */
-	struct snapshot *next;   /* held: what it has, as soon as its row says so */
+	uint64_t looked;           /* refreezes.number of when it was compared with the host */
+	bool serves;               /* its kernel alone is old: sandboxes are made of it meanwhile */
+	bool wanted;               /* somebody waits for it */
+	bool passing;              /* RESTING: for want of room, or of a daemon. It is no failure */
+	unsigned int tries, waits; /* that failed; for want of room, in a row */
+	uint64_t rests_until_ms;   /* by the loop's clock */
+	struct err why;            /* why it is due, or why it failed */
+	struct snapshot *next;     /* held: what it has, as soon as its row says so */
 };
 
 struct refreezes {

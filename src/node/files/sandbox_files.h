@@ -72,6 +72,8 @@ struct files_order {
 	struct manifest_facts here;               /* MAKE, LOAD with a memory: what it must fit */
 	bool booted;                              /* on `host`: no manifest knows */
 	struct manifest_facts host;
+	struct checksum kernel; /* with `booted`: which, of version host.kernel_version; length 0:
+				 * its template's */
 	/* Of the template below, by MAKE of a snapshot, LOAD, SNAP_OPEN, SNAP_PAUSED and SNAP_JOIN.
 	 * ERR_BASE_LOST: it is not there, another, or a file that is needed is damaged */
 	uint64_t base_sums; /* of what it was made of, as its row says; 0: not known */

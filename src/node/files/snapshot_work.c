@@ -388,6 +388,11 @@ static int describe(struct files_work *w, int folder, struct err *err)
 	snprintf(m.template_id, sizeof(m.template_id), "%s", w->order.into);
 	if (w->order.booted)
 		host_copy(&m.made_with, &w->order.host);
+	if (w->order.booted && w->order.kernel.length > 0) {
+		m.files[MANIFEST_KERNEL_FILE] = w->order.kernel;
+		memcpy(m.made_with.kernel_version, w->order.host.kernel_version,
+		       sizeof(m.made_with.kernel_version));
+	}
 	manifest_time(clock_wall_ns(), m.created);
 	m.files[MANIFEST_MEMORY_FILE] = m.files[MANIFEST_STATE_FILE] = (struct checksum){ 0 };
 	if (describe_layers(w, &m, err) < 0 ||

@@ -61,6 +61,8 @@ struct sandbox {
 	char *text; /* JSON, without envVars; NULL: none */
 	char *env;  /* envVars as JSON, for when it boots from its disk; NULL: none */
 	struct manifest_facts *host; /* host_text.h; NULL: what it was made of says it */
+	struct checksum kernel; /* that it booted, of host->kernel_version; length 0: not known, its
+				 * template's or another node's */
 	uint32_t pages_crc, state_crc, disk_crc; /* of what is saved; the disk's 0: not known */
 	uint64_t saved_bytes, base_sums; /* 0: its disk alone; manifest_sums() of its source */
 	struct lease lease; /* until when it runs; info.end_ns is the same, for people */

@@ -25,8 +25,9 @@ struct taking {
 	struct snapshot *below; /* held: its source may end meanwhile. NULL: the template */
 	uint64_t base_sums;     /* of what its source was made of */
 	uint32_t blank_mib;     /* so much of its memory was mapped from zeros */
-	bool booted;            /* its source was, on `host` */
+	bool booted;            /* its source was, on `host`, with `kernel` */
 	struct manifest_facts host;
+	struct checksum kernel;
 	struct sandbox *source; /* while QEMU copies its disk; else NULL */
 	struct disk_copy *disk; /* the same */
 	bool copied;            /* the disk is; its source is kept for what it knows of names */
@@ -266,6 +267,7 @@ void taking_order(const struct taking *t, enum files_verb verb, struct files_ord
 	base_fill_order(t->node, ret);
 	ret->booted = t->booted;
 	ret->host = t->host;
+	ret->kernel = t->kernel;
 }
 
 static void describe_host(struct taking *t, const struct sandbox *s)
@@ -276,6 +278,7 @@ static void describe_host(struct taking *t, const struct sandbox *s)
 	if (!s->host)
 		return;
 	t->host = *s->host;
+	t->kernel = s->kernel;
 	t->host.vcpus = s->info.vcpus;
 	t->host.memory_mib = s->info.memory_mib;
 }

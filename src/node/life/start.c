@@ -178,6 +178,20 @@ static size_t give_fds(struct sandbox *s, int *fds, uint32_t *ret_flags)
 	return s->snapshot || s->blank ? 1 + files_opened_give(&s->below, fds + 1) : 1;
 }
 
+/* What boots has the kernel of now, whatever its disk was first booted with. */
+static void choose_kernel(struct sandbox *s, struct warden_request *rq)
+{
+	const struct base_template *base = &s->node->base;
+
+	s->kernel = (struct checksum){ 0 };
+	if (!(rq->flags & WARDEN_BOOT) || base->state != BASE_READY || !s->host)
+		return;
+	snprintf(rq->kernel_id, sizeof(rq->kernel_id), "%s", base->id);
+	s->kernel = base->manifest.files[MANIFEST_KERNEL_FILE];
+	memcpy(s->host->kernel_version, base->manifest.made_with.kernel_version,
+	       sizeof(s->host->kernel_version));
+}
+
 static void launch(struct sandbox *s)
 {
 	struct warden_request rq = { .verb = WARDEN_RESTORE,
@@ -199,6 +213,7 @@ static void launch(struct sandbox *s)
 	rq.sizes.disk_mib = s->info.disk_mib;
 	snprintf(rq.id, sizeof(rq.id), "%s", s->info.id);
 	snprintf(rq.template_id, sizeof(rq.template_id), "%s", s->base_id);
+	choose_kernel(s, &rq);
 	sandbox_enter(&s->node->table, s, SANDBOX_STARTING);
 	if (warden_once_fds(&s->node->warden, &s->call,
 			    &(struct warden_asked){ &rq, fds, n, WARDEN_CALL_MS }, on_started,
