@@ -123,7 +123,8 @@ static int user_text(const struct recipe_step *s, struct buf *out, struct err *e
 /* --- COPY --------------------------------------------------------------------------------- */
 
 /* Folders are merged as Docker does: what is there stays, files are replaced and not written
- * through, a link to a folder stands for the folder. */
+ * through, a link to a folder stands for the folder. What lies on the disk only until the end is
+ * discarded, or it would stay in the layer of the step. */
 static const char copy_script[] =
 	"make() {\n" /* a folder; what of it is new is the owner's */
 	"\tlocal new= above=$1\n"
@@ -135,7 +136,16 @@ static const char copy_script[] =
 	"\t[ -z \"$new\" ] || chown -R -- \"$owner\" \"$new\"\n"
 	"}\n"
 	"dir=" STEP_COPY_DIR "\n"
-	"trap 'rm -rf -- \"$dir\"' EXIT\n"
+	"discards() {\n" /* an image may have no mount(8); a device is named, or fstab is read */
+	"\tmount -n -o \"remount,$1\" /dev/vda / >/dev/null 2>&1 || true\n"
+	"}\n"
+	"clear_up() {\n"
+	"\trm -rf -- \"$dir\"\n"
+	"\tsync || true\n" /* now its blocks are free, and the host is told */
+	"\tdiscards nodiscard\n"
+	"}\n"
+	"trap clear_up EXIT\n"
+	"discards discard\n"
 	"mkdir -p -- \"$dir/tree\"\n"
 	"tar -xf \"$dir/archive\" -C \"$dir/tree\" 2>\"$dir/said\" ||\n"
 	"\ttar -xzf \"$dir/archive\" -C \"$dir/tree\" || { cat \"$dir/said\" >&2; exit 1; }\n"
