@@ -8,7 +8,8 @@
 enum plane {
 	PLANE_API,
 	PLANE_SANDBOX, /* id and port below */
-	PLANE_SIGNED,  /* /files with a signature, no sandbox named; with a domain, by address only */
+	PLANE_SIGNED,  /* /files with a signature, no sandbox named; with a domain, by address only
+			*/
 	PLANE_BAD,     /* answered with 400 and `message`, as text/plain */
 };
 struct dispatch {
