@@ -283,7 +283,11 @@ class Server:
         return {box["sandboxID"] for box in self.all_sandboxes()}
 
     def all_sandboxes(self):
-        found, target = [], "/admin/sandboxes"
+        return self.all_pages("/admin/sandboxes")
+
+    def all_pages(self, path):
+        """Of a list of the admin door."""
+        found, target = [], path
         while True:
             answer = self.admin("GET", target)
             assert answer.status == 200, answer.raw
@@ -291,7 +295,7 @@ class Server:
             token = answer.headers.get("x-next-token")
             if not token:
                 return found
-            target = f"/admin/sandboxes?nextToken={token}"
+            target = f"{path}?nextToken={token}"
 
     def agent(self, box, method, target, body=None, headers=(), seconds=CALL_SECONDS):
         """A request to the sandbox's agent, through the gateway."""
@@ -416,7 +420,7 @@ class Server:
         try:
             rows, pooled = self.all_sandboxes(), set(self.node_status().get("pooledIDs", ()))
             paused = {box["sandboxID"] for box in rows if box["state"] == "paused"}
-            kept = {s["snapshotID"] for s in self.admin("GET", "/admin/snapshots").json}
+            kept = {s["snapshotID"] for s in self.all_pages("/admin/snapshots")}
             return list(leaks.lost_data(self.data, {box["sandboxID"] for box in rows} - paused | pooled, paused, kept))
         except FileNotFoundError as gone:  # removed while it was looked at
             return [leaks.Leak("file", str(gone.filename), "it comes and goes")]
