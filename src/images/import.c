@@ -3,10 +3,12 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <inttypes.h>
 #include <stdio.h>
 #include <sys/stat.h>
 
 #include "base/folder.h"
+#include "tls/digest.h"
 #include "wire/tar.h"
 
 enum { PIECE = 256 * 1024, MIB = 1024 * 1024, LINKS_MAX = 4, MAGIC = 4 };
@@ -231,6 +233,69 @@ static int check_total(const struct job *j, uint64_t total, struct err *err)
 
 /* --- what docker save writes ------------------------------------------------------------------ */
 
+static int is_packed(const struct archive *a, const struct member *m, bool *ret, struct err *err)
+{
+	uint8_t magic[2] = { 0 };
+
+	if (m->size >= sizeof(magic) && read_at(a, m->at, magic, sizeof(magic), err) < 0)
+		return -1;
+	*ret = (magic[0] == 0x1f && magic[1] == 0x8b) || (magic[0] == 0x28 && magic[1] == 0xb5);
+	return 0;
+}
+
+static int add_member_to(struct digest *sum, const struct archive *a, const struct member *m,
+			 struct err *err)
+{
+	AUTO(auto_free) uint8_t *piece = malloc(PIECE);
+	char size[32];
+
+	if (!piece)
+		return err_set(err, ERR_EXHAUSTED, ENOMEM, "hash a layer");
+	snprintf(size, sizeof(size), "\n%" PRIu64 "\n", m->size);
+	if (digest_add(sum, bytes_str(size), err) < 0)
+		return -1;
+	for (uint64_t done = 0; done < m->size;) {
+		size_t n = m->size - done < PIECE ? (size_t)(m->size - done) : PIECE;
+
+		if (read_at(a, m->at + done, piece, n, err) < 0 ||
+		    digest_add(sum, (struct bytes){ piece, n }, err) < 0)
+			return -1;
+		done += n;
+	}
+	return 0;
+}
+
+/* The configuration has the digests of layers as they are: it names an image, unless layers are
+ * compressed. Nothing says what these are, so they are a part of its name: two images of one
+ * configuration are not taken for each other. */
+static int docker_name(const struct archive *a, const struct oci_archive *o, struct image *i,
+		       struct err *err)
+{
+	AUTO(digest_freep) struct digest *sum = NULL;
+	uint8_t hash[DIGEST_SIZE];
+
+	for (size_t n = 0; n < o->n_layers; n++) {
+		const struct member *m;
+		bool packed;
+
+		if (want(a, o->layers[n], &m, err) < 0 || is_packed(a, m, &packed, err) < 0)
+			return -1;
+		if (!packed)
+			continue;
+		if (!sum &&
+		    (digest_new(&sum, err) < 0 || digest_add(sum, bytes_str(i->digest), err) < 0))
+			return -1;
+		if (add_member_to(sum, a, m, err) < 0)
+			return -1;
+	}
+	if (!sum)
+		return 0;
+	if (digest_end(sum, hash, err) < 0)
+		return -1;
+	store_digest_text(hash, i->digest);
+	return 0;
+}
+
 /* A layer as it is has the digest that the configuration says; one that is compressed has its own,
  * and the other is not looked at. */
 static int docker_layers(const struct job *j, const struct archive *a, const struct oci_archive *o,
@@ -245,16 +310,13 @@ static int docker_layers(const struct job *j, const struct archive *a, const str
 		return -1;
 	for (size_t n = 0; n < o->n_layers; n++) {
 		const struct member *m;
-		uint8_t magic[2] = { 0 };
+		bool packed;
 
-		if (want(a, o->layers[n], &m, err) < 0)
+		if (want(a, o->layers[n], &m, err) < 0 || is_packed(a, m, &packed, err) < 0)
 			return -1;
 		total += m->size;
 		said[n].size = m->size;
-		if (m->size >= sizeof(magic) && read_at(a, m->at, magic, sizeof(magic), err) < 0)
-			return -1;
-		if ((magic[0] == 0x1f && magic[1] == 0x8b) ||
-		    (magic[0] == 0x28 && magic[1] == 0xb5))
+		if (packed)
 			said[n].digest[0] = '\0';
 		if (check_total(j, total, err) < 0 || add_layer(j, a, m, &said[n], i, err) < 0)
 			return -1;
@@ -273,7 +335,8 @@ static int import_docker(const struct job *j, const struct archive *a, bool laye
 	if (want_text(a, "manifest.json", &text, err) < 0 ||
 	    oci_archive(buf_view(&text), o, err) < 0 ||
 	    want_text(a, o->config, &i->config, err) < 0 ||
-	    store_add(&j->store, j->dir, buf_view(&i->config), i->digest, err) < 0)
+	    store_add(&j->store, j->dir, buf_view(&i->config), i->digest, err) < 0 ||
+	    docker_name(a, o, i, err) < 0)
 		return -1;
 	return layers ? docker_layers(j, a, o, i, err) : 0;
 }

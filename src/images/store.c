@@ -63,7 +63,7 @@ static int hash_file(int fd, struct digest *sum, uint64_t *ret_size, struct err 
 	return 0;
 }
 
-static void digest_text(const uint8_t hash[static SHA256_SIZE], char ret[static IMAGE_DIGEST + 1])
+void store_digest_text(const uint8_t hash[static SHA256_SIZE], char ret[static IMAGE_DIGEST + 1])
 {
 	int n = snprintf(ret, IMAGE_DIGEST + 1, "sha256:");
 
@@ -79,7 +79,7 @@ int store_digest(int fd, char ret[static IMAGE_DIGEST + 1], uint64_t *ret_size, 
 	if (digest_new(&sum, err) < 0 || hash_file(fd, sum, ret_size, err) < 0 ||
 	    digest_end(sum, hash, err) < 0)
 		return -1;
-	digest_text(hash, ret);
+	store_digest_text(hash, ret);
 	return 0;
 }
 
@@ -161,7 +161,7 @@ int store_add(const struct store *s, int dir, struct bytes text, char ret[static
 	uint8_t hash[SHA256_SIZE];
 
 	sha256_of(text, hash);
-	digest_text(hash, ret);
+	store_digest_text(hash, ret);
 	if (folder_remove(dir, draft, err) < 0)
 		return -1;
 	fd = folder_open(dir, draft, O_WRONLY | O_CREAT | O_EXCL, 0600, err);

@@ -10,6 +10,7 @@
 #pragma once
 
 #include "wire/oci.h"
+#include "wire/sha256.h"
 
 struct store {
 	int blobs, given; /* the folders */
@@ -44,6 +45,8 @@ bool store_read(const struct store *s, const char *digest, struct buf *ret);
  * ERR_NO_SPACE: there is not so much, and how much there is. */
 int store_make_room(const struct store *s, uint64_t bytes, struct err *err) NODISCARD;
 
+/* "sha256:" and the digits. */
+void store_digest_text(const uint8_t hash[static SHA256_SIZE], char ret[static IMAGE_DIGEST + 1]);
 /* SHA-256 of an open file from its beginning, and how many bytes it has. */
 int store_digest(int fd, char ret[static IMAGE_DIGEST + 1], uint64_t *ret_size,
 		 struct err *err) NODISCARD;

@@ -299,6 +299,22 @@ def test_archives(base, offline):
     assert offline.leftovers() == []
 
 
+def test_layers_that_nobody_vouches_for_are_part_of_the_name(base, offline):
+    """Of a compressed layer `docker save` says no digest: what another put there is another image."""
+    image, other = Image([BASE, {"x": b"1"}]), Image([BASE, {"x": b"2"}])
+
+    def named(layers):
+        file = image.docker_archive(base / "docker.tar", layers)
+        looked_up = offline.make(archive=file).digest
+        assert offline.make(archive=file, disk=base / "disk").digest == looked_up, "looked up, and made"
+        return looked_up
+    own = named(image.blobs)
+    assert own == named(image.blobs) != digest(image.config)
+    assert len({own, named(other.blobs), named([image.tars[0], image.blobs[1]]), named(image.tars)}) == 4
+    unknown = Image([BASE, {"x": b"3"}]).docker_archive(base / "docker.tar", other.tars)
+    assert "is not what its digest says" in refused(offline, archive=unknown, disk=base / "disk").text
+
+
 def test_an_archive_of_skopeo(base, offline):
     """Written by others: what skopeo calls docker-archive and oci-archive."""
     image = Image([BASE, {"x": b"1"}])
