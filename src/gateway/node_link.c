@@ -1,4 +1,5 @@
 /* node_link.c - node's words: deadlines, tokens, and what is given up. */
+/* #syscalls: memfd_create pwrite64 close */
 #include "gateway/node_link.h"
 
 #include <assert.h>
@@ -6,6 +7,7 @@
 
 #include "base/clock.h"
 #include "base/log.h"
+#include "base/memory_file.h"
 #include "base/random.h"
 #include "gateway/node_reply.h"
 #include "net/addr.h"
@@ -32,13 +34,33 @@ static bool is_once(const struct node_request *rq)
 	return node_verb_needs(rq->verb) & NODE_DONE_ONCE;
 }
 
+/* What no datagram holds goes in a file in memory, and once: it is not sent again. */
+static int put_aside(const struct node_request *rq, struct link_ask *what, int *fd, struct err *err)
+{
+	if (rq->verb != NODE_BUILD_START || what->text.len <= NODE_TEXT_MAX ||
+	    what->text.len > NODE_FILE_TEXT_MAX)
+		return 0;
+	*fd = memory_file_make("node-request", what->text, err);
+	if (*fd < 0)
+		return -1;
+	what->text = (struct bytes){ 0 };
+	what->fds = fd;
+	what->n_fds = 1;
+	what->sends_max = 1;
+	return 0;
+}
+
 static int ask(struct node_link *n, struct link_call *c, struct node_request *rq,
 	       struct link_ask what, link_done_fn *on_done, struct err *err)
 {
+	int fd;
+
+	what.sends_max = NODE_SENDS_MAX;
+	if (put_aside(rq, &what, &fd, err) < 0)
+		return -1;
 	rq->deadline_ns = clock_boot_ns() + what.deadline_ms * NSEC_PER_MSEC;
 	rq->text_len = (uint32_t)what.text.len;
 	what.request = (struct bytes){ (const uint8_t *)rq, sizeof(*rq) };
-	what.sends_max = NODE_SENDS_MAX;
 	return link_ask(&n->link, c, &what, on_done, err);
 }
 

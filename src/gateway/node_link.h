@@ -41,7 +41,8 @@ void node_link_close(struct node_link *n); /* no callback follows; NULL is fine 
 /* What node said of itself, and whether that fits; all zero: it has said nothing yet. */
 const struct link *node_link_state(const struct node_link *n);
 
-/* `rq` needs no tag, deadline, token or text_len. Failure (-1): on_done will not come. A reply with
+/* `text` has at most NODE_TEXT_MAX bytes, of NODE_BUILD_START NODE_FILE_TEXT_MAX.
+ * `rq` needs no tag, deadline, token or text_len. Failure (-1): on_done will not come. A reply with
  * an error code comes with that error; when node could not be asked, there is none. */
 int node_link_call(struct node_link *n, struct link_call *c, const struct node_request *rq,
 		   struct bytes text, uint64_t deadline_ms, link_done_fn *on_done,

@@ -1,6 +1,7 @@
 /* protocol.h - what a gateway may ask of node: messages over a SOCK_SEQPACKET unix socket.
  *
- * One request is one datagram: the fixed struct, then text_len bytes of JSON. It is answered by one
+ * One request is one datagram: the fixed struct, then text_len bytes of JSON; of NODE_BUILD_START
+ * the JSON may be in a file in memory instead (base/memory_file.h). It is answered by one
  * reply with the same tag, in any order, perhaps with descriptors. A reply with tag 0 is an event
  * that nobody asked for.
  *
@@ -18,7 +19,8 @@ enum {
 	NODE_ID_MAX = 63,       /* of a sandbox, a team, a template, an alias, a token */
 	NODE_TOKEN_LENGTH = 32, /* of a request: 165 bits */
 	NODE_TEXT_MAX = 48 * 1024,
-	NODE_MESSAGE_MAX = 160 * 1024, /* a whole datagram */
+	NODE_FILE_TEXT_MAX = 1024 * 1024 + 64 * 1024, /* in a file in memory */
+	NODE_MESSAGE_MAX = 160 * 1024,                /* a whole datagram */
 	NODE_FDS_MAX = 4,
 	NODE_FORK_MAX = 100,
 	NODE_TIMEOUT_MAX_S = 30 * 24 * 3600, /* of any setting timeout_max_s */

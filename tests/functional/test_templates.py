@@ -188,6 +188,51 @@ def test_what_cannot_be_built_is_refused_at_once(pair, body, words):
     assert status(pair, made).json["status"] == "waiting"
 
 
+def test_a_long_recipe(pair):
+    """A Dockerfile with long heredocs, and many COPY steps."""
+    steps = [{"type": "RUN", "args": [f"cat > /tmp/{i} <<'END'\n" + "x" * 4096 + "\nEND"]} for i in range(100)] + \
+        [{"type": "COPY", "args": [f"a{i}", f"/srv/{i}", "", ""], "filesHash": HASH} for i in range(100)]
+    made = new(pair, "long-recipe")
+    assert len(json.dumps(steps)) > 400_000
+    assert begin(pair, made, steps=steps).status == 202
+    assert "images daemon" in ended(pair, made)["reason"]["message"], "node has read it"
+    run = [{"type": "RUN", "args": ["x" * (96 * 1024 + 1)]}]
+    said = begin(pair, new(pair, "long-recipe"), steps=run)
+    assert said.status == 400 and "more than 96 KiB" in said.json["message"]
+    many = [{"type": "RUN", "args": ["x" * 60_000]}]
+    assert begin(pair, new(pair, "long-recipe"), steps=many * 17).status == 202
+    assert begin(pair, new(pair, "long-recipe"), steps=many * 18).status == 413
+    assert pair.ask("POST", "/v3/templates", {"name": "x" * 70_000}).status == 413, "others are short"
+
+
+def test_few_long_recipes_are_read_at_once(pair):
+    """Of one team fewer: another team's are read meanwhile."""
+    def half_send(key):
+        made = pair.ask("POST", "/v3/templates", {"name": "half-sent"}, key=key).json
+        client = socket.create_connection(("127.0.0.1", pair.port), timeout=30)
+        client.sendall(f"POST /v2/templates/{made['templateID']}/builds/{made['buildID']} HTTP/1.1\r\nHost: x\r\n"
+                       f"X-API-KEY: {key}\r\nContent-Length: 200000\r\n\r\n".encode() + b"x" * 100_000)
+        return client
+
+    def refused(client):
+        client.settimeout(30)
+        return client.recv(100).startswith(b"HTTP/1.1 429")
+
+    held = []
+    try:
+        for _ in range(4):
+            held.append(half_send(pair.key))
+        wait_for(lambda: refused(half_send(pair.key)), "four of them are there", 10)
+        theirs = pair.ask("POST", "/v3/templates", {"name": "long"}, key=pair.other_key).json
+        target = f"/v2/templates/{theirs['templateID']}/builds/{theirs['buildID']}"
+        steps = [{"type": "RUN", "args": ["x" * 90_000]}]
+        assert pair.ask("POST", target, {"fromImage": "a", "steps": steps}, key=pair.other_key).status == 202
+        assert begin(pair, new(pair, "short")).status == 202, "a short one waits for nobody"
+    finally:
+        for client in held:
+            client.close()
+
+
 def test_a_build_of_no_template_is_not_begun(pair):
     made = new(pair, "on-nothing")
     target = f"/v2/templates/{made['templateID']}/builds/{made['buildID']}"

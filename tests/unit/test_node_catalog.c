@@ -380,6 +380,27 @@ static void test_an_archive_is_whole_and_within_its_limits(void **state)
 	close_it();
 }
 
+/* What is asked for is kept until its turn. */
+static void test_what_builds_of_a_team_ask_for_is_bounded(void **state)
+{
+	char id[64], first[64], next[64], other_id[64], other[64];
+
+	(void)state;
+	open_it();
+	create("red", "web", "", id, first);
+	create("red", "web", "", id, next);
+	create("blue", "web", "", other_id, other);
+	catalog_build_anywhere(s.n, first)->spec_bytes = BUILD_SPECS_TEAM_MAX;
+	assert_int_equal(ask(NODE_BUILD_START, "red", id, "", next, "{\"fromImage\":\"debian\"}"),
+			 ERR_EXHAUSTED);
+	assert_int_equal(
+		ask(NODE_BUILD_START, "blue", other_id, "", other, "{\"fromImage\":\"debian\"}"),
+		0);
+	build_in(other, BUILD_ERROR);
+	assert_int_equal(catalog_build_anywhere(s.n, other)->spec_bytes, 0);
+	close_it();
+}
+
 static void test_a_ready_build_is_found_by_its_tags(void **state)
 {
 	char id[64], build[64], next[64];
@@ -821,6 +842,7 @@ int main(void)
 		cmocka_unit_test(test_a_build_that_fails_says_why),
 		cmocka_unit_test(test_an_archive_that_does_not_come_ends_its_build),
 		cmocka_unit_test(test_an_archive_is_whole_and_within_its_limits),
+		cmocka_unit_test(test_what_builds_of_a_team_ask_for_is_bounded),
 		cmocka_unit_test(test_a_ready_build_is_found_by_its_tags),
 		cmocka_unit_test(test_a_build_without_tags_lets_go),
 		cmocka_unit_test(test_public_ones_are_for_all),

@@ -11,6 +11,7 @@
 #include "base/clock.h"
 #include "base/fdmsg.h"
 #include "base/link_hello.h"
+#include "base/memory_file.h"
 #include "net/timer.h"
 #include "node/door/gateway_door.h"
 #include "node/door/reply_queue.h"
@@ -25,7 +26,7 @@ static struct scene {
 	struct door_asked *asked[ASKED_MAX];
 	struct node_request last;
 	char text[64];
-	size_t n, enough;
+	size_t text_len, n, enough;
 	bool answer_at_once, close_when_asked;
 	char path[64];
 } s;
@@ -47,7 +48,8 @@ static void on_request(struct door_user *u, struct door_asked *a, const struct n
 	assert_true(s.n < ASKED_MAX);
 	s.asked[s.n++] = a;
 	s.last = *rq;
-	assert_true(bytes_to_str(text, s.text, sizeof(s.text)));
+	s.text_len = text.len;
+	assert_true(text.len > NODE_TEXT_MAX || bytes_to_str(text, s.text, sizeof(s.text)));
 	if (s.n == s.enough)
 		loop_stop(s.loop);
 	if (s.answer_at_once)
@@ -351,6 +353,63 @@ static void what_is_no_request_at_all_ends_the_connection(void **state)
 	scene_end();
 }
 
+static void send_with(int sock, int file)
+{
+	struct node_request rq = GOOD;
+	struct err err;
+
+	rq.verb = NODE_BUILD_START;
+	snprintf(rq.template_id, sizeof(rq.template_id), "template-1");
+	assert_int_equal(fdmsg_send(sock, &rq, sizeof(rq), &file, 1, &err), 0);
+	close(file);
+}
+
+static int file_of(size_t len)
+{
+	AUTO(buf_done) struct buf text = BUF_MAX(len);
+	struct err err;
+	uint8_t *at;
+	int file;
+
+	assert_int_equal(buf_reserve(&text, len, &at, &err), 0);
+	memset(at, 'x', len);
+	buf_claim(&text, len);
+	file = memory_file_make("test", buf_view(&text), &err);
+	assert_true(file >= 0);
+	return file;
+}
+
+/* Of a build alone: what_is_no_request_at_all_ends_the_connection() has the others. */
+static void a_long_text_comes_in_a_file(void **state)
+{
+	struct node_reply r;
+	int sock, pipes[2];
+	size_t before;
+
+	(void)state;
+	scene_open();
+	sock = knock();
+	before = open_count();
+	send_with(sock, file_of(NODE_FILE_TEXT_MAX));
+	run_until(1);
+	assert_int_equal(s.text_len, NODE_FILE_TEXT_MAX);
+	door_answer(s.asked[0], &(struct node_reply){ 0 }, (struct bytes){ 0 }, NULL, 0);
+	assert_int_not_equal(hear(sock, &r, NULL, 0, NULL, NULL), 0);
+	assert_int_equal(r.code, ERR_NONE);
+	send_with(sock, file_of(NODE_FILE_TEXT_MAX + 1));
+	assert_int_not_equal(hear(sock, &r, NULL, 0, NULL, NULL), 0);
+	assert_int_not_equal(r.code, ERR_NONE);
+	assert_int_equal(pipe(pipes), 0);
+	close(pipes[1]);
+	send_with(sock, pipes[0]);
+	assert_int_not_equal(hear(sock, &r, NULL, 0, NULL, NULL), 0);
+	assert_int_not_equal(r.code, ERR_NONE);
+	assert_int_equal(open_count(), before);
+	assert_int_equal(s.n, 1);
+	close(sock);
+	scene_end();
+}
+
 static void descriptors_are_passed_and_none_is_kept(void **state)
 {
 	struct node_request rq = GOOD;
@@ -644,6 +703,7 @@ int main(void)
 		CASE(strangeness_is_refused_with_a_reason),
 		CASE(strange_names_of_keys_are_refused),
 		CASE(what_is_no_request_at_all_ends_the_connection),
+		CASE(a_long_text_comes_in_a_file),
 		CASE(descriptors_are_passed_and_none_is_kept),
 		CASE(a_slow_gateway_gets_everything_in_order),
 		CASE(a_gateway_that_never_reads_is_dropped_alone),

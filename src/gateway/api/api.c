@@ -66,18 +66,42 @@ void api_call_free(struct api_call *c)
 	free(c);
 }
 
+static size_t body_max(const struct api_call *c)
+{
+	return c->route->large ? API_LARGE_MAX : API_BODY_MAX;
+}
+
+/* One that is larger than others takes one of a few places. */
+static bool has_place(const struct api_call *c)
+{
+	size_t all = 0, team = 0;
+
+	for (const struct api_call *o = c->g->api->calls; o; o = o->next) {
+		bool large = o != c && o->body.len > API_BODY_MAX;
+
+		all += large;
+		team += large && strcmp(o->team.id, c->team.id) == 0;
+	}
+	return all < API_LARGE_ALL_MAX && team < API_LARGE_TEAM_MAX;
+}
+
 static void on_body(struct http_handler *h, struct bytes piece)
 {
 	struct api_call *c = CONTAINER_OF(h, struct api_call, handler);
 	struct api *a = c->g->api;
 	struct err err;
 
+	if (c->body.len <= API_BODY_MAX && c->body.len + piece.len > API_BODY_MAX &&
+	    c->route->large && !has_place(c)) {
+		api_fail(c, 429, "too many large requests at once");
+		return;
+	}
 	if (a->body_bytes + piece.len > API_BODIES_MAX) {
 		api_fail(c, 503, "too many requests at once");
 		return;
 	}
 	if (buf_add(&c->body, piece, &err) < 0) {
-		api_fail(c, 413, "the body is larger than %d bytes", API_BODY_MAX);
+		api_fail(c, 413, "the body is larger than %zu bytes", body_max(c));
 		return;
 	}
 	a->body_bytes += piece.len;
@@ -126,12 +150,14 @@ static struct api_call *call_new(struct gateway *g, struct http_request *rq)
 
 void api_proceed(struct api_call *c)
 {
-	if (!c->rq)
+	if (!c->rq) {
 		api_call_free(c);
-	else if (c->route->has_body)
-		http_body_start(c->rq, API_BODY_MAX);
-	else
+	} else if (c->route->has_body) {
+		c->body.max = body_max(c);
+		http_body_start(c->rq, c->body.max);
+	} else {
 		c->route->run(c);
+	}
 }
 
 static void no_route(struct http_request *rq, const char *allow, const struct err *err)

@@ -15,6 +15,9 @@
 
 enum {
 	API_BODY_MAX = 64 * 1024,
+	API_LARGE_MAX = 1024 * 1024,       /* of a route with large ones */
+	API_LARGE_ALL_MAX = 16,            /* so many that are larger than others at once, */
+	API_LARGE_TEAM_MAX = 4,            /* and of one team */
 	API_BODIES_MAX = 64 * 1024 * 1024, /* of all calls together, in bytes */
 	API_ANSWER_MAX = 16 * 1024 * 1024, /* of one answer */
 	API_DEPTH_MAX = 16,                /* of a body's JSON */

@@ -210,7 +210,7 @@ static void build_cancel(struct api_call *c)
 
 const struct route build_routes[] = {
 	{ "POST", "/v2/templates/{templateID}/builds/{buildID}", AUTH_KEY, build_start, true,
-	  .secret = true },
+	  .secret = true, .large = true },
 	{ "GET", "/templates/{templateID}/builds/{buildID}/status", AUTH_KEY, build_status },
 	{ "GET", "/templates/{templateID}/builds/{buildID}/logs", AUTH_KEY, build_logs },
 	{ "DELETE", "/templates/{templateID}/builds/{buildID}", AUTH_KEY, build_cancel },

@@ -26,6 +26,7 @@ struct route {
 	void (*run)(struct api_call *c); /* ends the call, now or later */
 	bool has_body, secret;           /* secret: the body is */
 	bool v2;                         /* as the second version of E2B's API has it */
+	bool large;                      /* its body has up to API_LARGE_MAX bytes */
 };
 
 extern const struct route admin_routes[], build_routes[], ended_routes[], key_routes[],

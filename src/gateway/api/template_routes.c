@@ -30,11 +30,12 @@ bool template_take(struct api_call *c, struct node_request *rq)
 void template_ask(struct api_call *c, const struct node_request *rq, const json_t *text,
 		  api_node_fn *on_done)
 {
-	AUTO(buf_done) struct buf out = BUF_SECRET(NODE_TEXT_MAX);
+	size_t max = rq->verb == NODE_BUILD_START ? NODE_FILE_TEXT_MAX : NODE_TEXT_MAX;
+	AUTO(buf_done) struct buf out = BUF_SECRET(max);
 	struct err err;
 
 	if (text && json_encode(text, &out, &err) < 0)
-		api_fail(c, 413, "the request is larger than %d KiB", NODE_TEXT_MAX / 1024);
+		api_fail(c, 413, "the request is larger than %zu KiB", max / 1024);
 	else
 		api_ask_node(c, rq, buf_view(&out), API_NODE_MS, on_done);
 }

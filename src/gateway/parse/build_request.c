@@ -153,6 +153,10 @@ static int take_args(const json_t *step, const struct step_kind *k, json_t *to, 
 		if (!json_is_string(a))
 			return err_set(err, ERR_INVALID, 0, "an argument of %s is no text",
 				       k->type);
+		if (json_string_length(a) > BUILD_ARG_MAX)
+			return err_set(err, ERR_INVALID, 0,
+				       "an argument of %s has more than %d KiB: COPY a file",
+				       k->type, BUILD_ARG_MAX / 1024);
 		if (json_array_append(made, a) < 0)
 			return no_memory(err);
 	}

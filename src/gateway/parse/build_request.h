@@ -7,7 +7,8 @@
 #include "wire/json.h"
 
 enum {
-	BUILD_REQUEST_MAX = 64 * 1024,
+	BUILD_REQUEST_MAX = 1024 * 1024,
+	BUILD_ARG_MAX = 96 * 1024, /* bytes of an argument: Linux runs no longer command */
 	BUILD_STEPS_MAX = 256,
 	BUILD_STEP_ARGS_MAX = 64,
 	BUILD_IMAGE_MAX = 512,             /* bytes of an image's name */

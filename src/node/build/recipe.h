@@ -12,7 +12,7 @@
 #include "wire/sha256.h"
 
 enum {
-	RECIPE_BYTES_MAX = 128 * 1024, /* of the JSON */
+	RECIPE_BYTES_MAX = 1024 * 1024 + 64 * 1024, /* of the JSON */
 	RECIPE_DEPTH = 8,
 	RECIPE_STEPS_MAX = 256,
 	RECIPE_ARGS_MAX = 256, /* of one step */

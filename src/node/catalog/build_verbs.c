@@ -59,7 +59,18 @@ static int take_from(struct build *b, const json_t *spec, struct err *err)
 	return 0;
 }
 
-static int check_begin(struct node *n, const struct build *b, struct err *err)
+/* They are kept until it is their turn. */
+static size_t spec_bytes(const struct node *n, const char *team)
+{
+	size_t bytes = 0;
+
+	for (const struct template *t = n->catalog.all; t; t = t->next)
+		for (const struct build *b = t->builds; b; b = b->next)
+			bytes += strcmp(t->row.team, team) == 0 ? b->spec_bytes : 0;
+	return bytes;
+}
+
+static int check_begin(struct node *n, const struct build *b, struct bytes text, struct err *err)
 {
 	const char *team = b->template->row.team;
 
@@ -69,6 +80,10 @@ static int check_begin(struct node *n, const struct build *b, struct err *err)
 		return err_set(err, ERR_EXHAUSTED, 0,
 			       "too many builds: %d of this team run or wait",
 			       TEMPLATE_UNDER_WAY_MAX);
+	if (spec_bytes(n, team) + text.len > BUILD_SPECS_TEAM_MAX)
+		return err_set(err, ERR_EXHAUSTED, 0,
+			       "too many large builds of this team run or wait: %d MiB in all",
+			       BUILD_SPECS_TEAM_MAX / (1024 * 1024));
 	return 0;
 }
 
@@ -120,14 +135,15 @@ static void on_begun(struct catalog_change *c)
 
 static int begin(struct node *n, struct build *b, struct bytes text, struct err *err)
 {
-	if (check_begin(n, b, err) < 0 ||
-	    json_decode(text, NODE_TEXT_MAX, SPEC_DEPTH, &b->spec, err) < 0)
+	if (check_begin(n, b, text, err) < 0 ||
+	    json_decode(text, NODE_FILE_TEXT_MAX, SPEC_DEPTH, &b->spec, err) < 0)
 		return -1;
 	if (take_from(b, b->spec, err) < 0 ||
 	    build_log_open(&b->log, n->catalog.builds_dir, b->row.id, err) < 0) {
 		build_unprepare(b);
 		return -1;
 	}
+	b->spec_bytes = text.len;
 	b->log_bytes = 0; /* it is new */
 	trim_logs(n, b->template->row.team);
 	return 0;

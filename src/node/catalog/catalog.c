@@ -72,6 +72,7 @@ void build_unprepare(struct build *b)
 	struct snapshot *from = TAKE(b->from);
 
 	json_decref(TAKE(b->spec));
+	b->spec_bytes = 0;
 	snapshot_release(from);
 	build_log_close(&b->log);
 	build_archive_close(&b->archive);

@@ -27,6 +27,8 @@ enum {
 	TEMPLATE_UNDER_WAY_MAX = 32, /* builds of one team that were begun and did not end */
 	BUILD_ID_SIZE = 37,
 	BUILD_REASON_MAX = 2048,
+	BUILD_SPECS_TEAM_MAX =
+		8 * 1024 * 1024,   /* bytes of what its builds under way are asked for */
 	BUILD_LOGS_TEAM_MIB = 512, /* of all builds of a team that ended; then the oldest go */
 };
 
@@ -60,6 +62,7 @@ struct build {
 	/* BUILD_BUILDING: what is asked for, as builds.h says; and what it begins with: a snapshot,
 	 * held, or an image or `base` (NULL) */
 	json_t *spec;
+	size_t spec_bytes;
 	struct snapshot *from;
 	struct build_archive archive; /* what an operator imports */
 	struct build_log log;

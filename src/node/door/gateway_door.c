@@ -1,5 +1,6 @@
 /* gateway_door.c - known peers, checked requests, answers that never wait for who does not read. */
-/* #syscalls: socket bind listen connect accept4 lchown chmod unlink getsockopt setsockopt close */
+/* #syscalls: socket bind listen connect accept4 lchown chmod unlink getsockopt setsockopt close
+ *	fstat pread64 */
 #include "node/door/gateway_door.h"
 
 #include <assert.h>
@@ -11,6 +12,7 @@
 #include "base/link_hello.h"
 #include "base/log.h"
 #include "base/fdmsg.h"
+#include "base/memory_file.h"
 #include "net/addr.h"
 #include "net/timer.h"
 #include "net/watch.h"
@@ -219,14 +221,36 @@ void door_tell_gone(struct gateway_door *d, const char *id, uint32_t generation)
 	}
 }
 
-static void take_request(struct caller *c, struct bytes in)
+/* In a file in memory. */
+static int read_text(int file, struct buf *room, struct bytes *text, struct err *err)
 {
+	if (file < 0)
+		return 0;
+	if (text->len > 0)
+		return err_set(err, ERR_INVALID, 0, "two texts");
+	if (memory_file_read(file, room, err) < 0)
+		return -1;
+	if (memchr(room->ptr, '\0', room->len))
+		return err_set(err, ERR_INVALID, 0, "a text with a NUL");
+	*text = buf_view(room);
+	return 0;
+}
+
+static void take_request(struct caller *c, struct bytes in, int file)
+{
+	AUTO(buf_done) struct buf room = BUF_MAX(NODE_FILE_TEXT_MAX);
 	struct node_request rq;
 	struct bytes text;
 	struct err err = { 0 };
 	struct door_asked *a;
+	int rc = request_check(in, &rq, &text, &err);
 
-	if (request_check(in, &rq, &text, &err) < 0) {
+	if (file >= 0 && rq.verb != NODE_BUILD_START) {
+		log_warn("a gateway was dropped: a descriptor that nobody wants");
+		drop(c);
+		return;
+	}
+	if (rc < 0 || read_text(file, &room, &text, &err) < 0) {
 		log_debug("a gateway's request is refused: %s", err.msg);
 		if (rq.tag != 0)
 			tell_error(c, rq.tag, &err);
@@ -264,11 +288,12 @@ static bool receive_one(struct caller *c)
 {
 	struct gateway_door *d = c->door;
 	struct err err = { 0 };
+	AUTO(auto_close) int file = -1;
 	size_t len = 0, n = 0;
 
 	if (!c->greeted)
 		return greet(c);
-	if (fdmsg_recv_some(c->sock, d->in, 1, sizeof(d->in), &len, NULL, 0, &n, &err) < 0) {
+	if (fdmsg_recv_some(c->sock, d->in, 1, sizeof(d->in), &len, &file, 1, &n, &err) < 0) {
 		if (err.sys == EAGAIN || err.sys == EINTR)
 			return false;
 		if (err.code != ERR_UNAVAILABLE)
@@ -276,7 +301,7 @@ static bool receive_one(struct caller *c)
 		drop(c);
 		return false;
 	}
-	take_request(c, (struct bytes){ d->in, len });
+	take_request(c, (struct bytes){ d->in, len }, file);
 	return !c->gone && may_ask(c);
 }
 
