@@ -556,6 +556,11 @@ static void creates_wait_and_get_the_new_one(void **state)
 	c = s.n->creates.first;
 	assert_ptr_equal(c->snapshot, b->snapshot);
 	s.n->set[SET_STARTS_MAX].number = 0;
+	s.n->set[SET_POOL].number = 1;
+	pools_plan(s.n);
+	assert_ptr_equal(pools_lacking(s.n), &s.n->pools.base); /* others do not wait for it */
+	s.n->set[SET_POOL].number = 0;
+	pools_plan(s.n);
 	s.n->set[SET_BUILDS_MAX].number = 1;
 	refreezes_soon(s.n);
 	settle();

@@ -398,6 +398,7 @@ static bool is_loadable(struct create *c)
 	case REFREEZE_GO:
 		return true;
 	case REFREEZE_WAIT:
+		c->node->creates.held_up++;
 		return false;
 	case REFREEZE_REFUSE:
 		break;
@@ -410,6 +411,7 @@ static bool is_loadable(struct create *c)
  * begun for itself and leaves the queue. */
 static bool start_waiting(struct node *n, uint64_t max)
 {
+	n->creates.held_up = 0;
 	n->pools.base.matched = 0;
 	for (struct pool *p = n->pools.all; p; p = p->next)
 		p->matched = 0;

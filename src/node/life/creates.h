@@ -56,7 +56,8 @@ struct create {
 struct creates {
 	struct create *first;
 	size_t n;
-	uint64_t round;                      /* of who was taken last */
+	size_t held_up; /* at the last turn: those that wait for what no start brings, refreeze.h */
+	uint64_t round; /* of who was taken last */
 	uint32_t served[CREATES_SERVED_MAX]; /* hashes of keys, in this round */
 	size_t n_served;
 	struct create *all; /* waiting or being done */
@@ -65,6 +66,12 @@ struct creates {
 	struct timer turn;
 	uint64_t pool_rests_until_ms;
 };
+
+/* Those that something can be started for: for as long as there is one, nothing else matters. */
+static inline size_t creates_pressing(const struct creates *q)
+{
+	return q->n > q->held_up ? q->n - q->held_up : 0;
+}
 
 /* Its sandbox is begun for it alone: none of the pool will do. */
 static inline bool create_is_own(const struct create *c)

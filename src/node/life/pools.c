@@ -133,7 +133,7 @@ void pools_ready(struct sandbox *s)
 	s->pool_next = NULL;
 	*pool->ready_last = s;
 	pool->ready_last = &s->pool_next;
-	if (s->node->creates.n > 0) /* somebody gets it at once */
+	if (creates_pressing(&s->node->creates) > 0) /* somebody gets it at once */
 		count_memory(s, MEMORY_SANDBOX_MIB);
 	else
 		measure(s);
@@ -268,7 +268,7 @@ static void end_some(struct pool *pool, const char *why)
 /* Whoever they were begun for has another, or left; or nobody comes any more. */
 static void end_surplus(struct node *n)
 {
-	if (n->creates.n == 0)
+	if (creates_pressing(&n->creates) == 0)
 		end_some(&n->pools.base, "nobody needs it");
 	for (struct pool *p = n->pools.all; p; p = p->next)
 		if (p->waiting == 0)
@@ -337,7 +337,7 @@ struct pool *pools_lacking(struct node *n)
 	size_t pooled = n->pools.n_ready + admission_starting(n);
 
 	/* a claim under way is somebody's waiting time: what is only for later waits, too */
-	if (n->creates.n > 0 || n->creates.claimed > 0 || n->stopping ||
+	if (creates_pressing(&n->creates) > 0 || n->creates.claimed > 0 || n->stopping ||
 	    admission_owned(n) + pooled >= n->set[SET_SANDBOXES_MAX].number)
 		return NULL;
 	if (lacks(n, &all->base))

@@ -102,7 +102,7 @@ static void on_waiting(struct restore_user *u)
 	if (s->rehearsals > 0) /* its agent is told by its own name from now on */
 		s->identity.was_token[0] = '\0';
 	/* nobody waits: there is time to go through it once, which makes the claim quick */
-	if (s->rehearsals < SANDBOX_REHEARSALS && s->node->creates.n == 0) {
+	if (s->rehearsals < SANDBOX_REHEARSALS && creates_pressing(&s->node->creates) == 0) {
 		s->rehearsals++;
 		s->identity.stay_frozen = true;
 		restore_rehearse(&s->restore, &s->identity);
