@@ -15,6 +15,7 @@
 #include "node/life/snapshot_steps.h"
 #include "node/life/step.h"
 #include "node/node.h"
+#include "vm/close_later.h"
 
 /* --- what is said ------------------------------------------------------------------------- */
 
@@ -97,7 +98,7 @@ static void stop(struct build_run *r)
 	timer_stop(&r->base_again);
 	images_make_cancel(&r->image);
 	ground_want_cancel(&r->ground_want);
-	auto_close(&r->disk);
+	close_later(r->node->loop, take_fd(&r->disk));
 	builder_dial_cancel(&r->dial);
 	agent_exec_cancel(&r->exec);
 	agent_exec_cancel(&r->start);

@@ -16,6 +16,7 @@
 #include "node/catalog/template_verbs.h"
 #include "node/node.h"
 #include "node/recovery/adopt.h"
+#include "vm/close_later.h"
 #include "vm/work.h"
 
 enum { TEXT_DEPTH = 2, FOLDER_MODE = 0700, FILE_MODE = 0600, NEW_SIZE = 32 };
@@ -91,13 +92,27 @@ static void path_of(const char *team, const char *name, char ret[static 2 * NODE
 	snprintf(ret, 2 * NODE_ID_MAX + 8, "%s/%s", team, name);
 }
 
+/* The name goes now, the blocks on a thread: an upload may have a gigabyte. */
+static int remove_name(struct node *n, const char *team, const char *name, struct err *err)
+{
+	AUTO(auto_close)
+	int dir = folder_open(n->uploads.dir, team, O_RDONLY | O_DIRECTORY, 0, err);
+	struct err none;
+	int fd, rc;
+
+	if (dir < 0)
+		return -1;
+	fd = folder_open(dir, name, O_RDONLY, 0, &none);
+	rc = folder_remove(dir, name, err);
+	close_later(n->loop, fd);
+	return rc;
+}
+
 static void remove_file(struct node *n, struct upload_file *f)
 {
-	AUTO(auto_close) int dir = -1;
 	struct err err;
 
-	dir = folder_open(n->uploads.dir, f->team, O_RDONLY | O_DIRECTORY, 0, &err);
-	if (dir < 0 || folder_remove(dir, f->hash, &err) < 0)
+	if (remove_name(n, f->team, f->hash, &err) < 0)
 		log_warn("remove an upload: %s", err.msg);
 	file_forget(f);
 }
@@ -254,14 +269,11 @@ static void open_forget(struct upload_open *o)
 
 static void drop(struct upload_open *o)
 {
-	char path[2 * NODE_ID_MAX + 8], name[NEW_SIZE];
-	AUTO(auto_close) int dir = -1;
+	char name[NEW_SIZE];
 	struct err err;
 
 	new_name(o, name);
-	path_of(o->team, name, path);
-	dir = folder_open(o->node->uploads.dir, o->team, O_RDONLY | O_DIRECTORY, 0, &err);
-	if (dir < 0 || folder_remove(dir, name, &err) < 0) /* the next node does */
+	if (remove_name(o->node, o->team, name, &err) < 0) /* the next node does */
 		log_warn("drop an upload: %s", err.msg);
 	open_forget(o);
 }

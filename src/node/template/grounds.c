@@ -10,14 +10,14 @@
 #include "base/log.h"
 #include "node/files/files_work.h"
 #include "node/node.h"
+#include "vm/close_later.h"
 
 /* --- who wants one ------------------------------------------------------------------------ */
 
 static void forget(struct ground_want *w)
 {
 	list_remove(w);
-	if (w->disk >= 0)
-		close(take_fd(&w->disk));
+	close_later(w->node->loop, take_fd(&w->disk)); /* it has no name, and may be large */
 }
 
 void ground_want_cancel(struct ground_want *w)
