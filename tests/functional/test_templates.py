@@ -378,6 +378,18 @@ def test_another_teams_template_is_a_404_everywhere(pair):
     assert status(pair, made).json["status"] == "waiting"  # nothing of it came through
 
 
+def test_a_team_with_templates_is_not_removed(pair):
+    """They would be nobody's: used by others if they are public, built on, and never deleted."""
+    team, key = pair.new_team("leaving")
+    made = pair.ask("POST", "/v3/templates", {"name": "left"}, key=key).json
+    refused = pair.admin("DELETE", f"/admin/teams/{team}")
+    assert refused.status == 409 and "templates" in refused.json["message"], refused.raw
+    assert pair.ask("GET", "/templates", key=key).status == 200, "its key is as it was"
+    assert pair.admin("DELETE", f"/admin/templates/{made['templateID']}").status == 204
+    assert pair.admin("DELETE", f"/admin/teams/{team}").status == 204
+    assert pair.ask("GET", "/templates", key=key).status == 401
+
+
 # --- a restart ---
 
 def test_a_restart_of_node_keeps_templates(pair):

@@ -111,14 +111,30 @@ static void on_team_removed(struct api_call *c, const struct store_result *ret)
 	api_answer(c, 204, NULL);
 }
 
-static void on_team_sandboxes(struct api_call *c, struct node_answer *said)
+static void on_team_templates(struct api_call *c, struct node_answer *said)
 {
+	AUTO(json_decrefp) json_t *all = api_node_array(c, said, "templates");
 	struct store_request rq = { .verb = STORE_TEAM_REMOVE, .team = c->team };
 
-	if (said->reply->count > 0)
-		api_fail(c, 409, "the team has sandboxes: kill them first");
+	if (!all)
+		return;
+	if (json_array_size(all) > 0)
+		api_fail(c, 409,
+			 "the team has templates: delete them first, see hotcell templates");
 	else
 		api_ask_store(c, &rq, on_team_removed);
+}
+
+static void on_team_sandboxes(struct api_call *c, struct node_answer *said)
+{
+	struct node_request rq = { .verb = NODE_TEMPLATE_LIST, .count = 1 };
+
+	if (said->reply->count > 0) {
+		api_fail(c, 409, "the team has sandboxes: kill them first");
+		return;
+	}
+	snprintf(rq.team, sizeof(rq.team), "%s", c->team.id);
+	api_ask_node(c, &rq, (struct bytes){ 0 }, API_NODE_MS, on_team_templates);
 }
 
 static void remove_team(struct api_call *c)
