@@ -4,7 +4,7 @@
 #include "cli/cli.h"
 #include "cli/say.h"
 
-enum { CELL_MAX = 384, COLUMNS_MAX = 16 };
+enum { CELL_MAX = 4200, COLUMNS_MAX = 16 }; /* a line of a log has 4096 bytes */
 
 static const json_t *member(const json_t *row, const char *path)
 {

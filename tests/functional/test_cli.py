@@ -448,11 +448,12 @@ def test_base_is_shown_like_any_other(gateway):
 
 def test_templates_logs_shows_every_page(gateway):
     lines = [{"timestamp": "2026-01-02T03:04:05Z", "level": "info", "message": f"line {i}", "step": "1"} for i in range(150)]
+    lines[7]["message"] = "line " + "x" * 4085 + "end"
     build = {"buildID": "b1", "templateID": "t1", "status": "error", "reason": {"message": "it\x1b[2J failed", "step": "1"}}
     for at in (0, 100, 150):
         gateway("GET", f"/admin/builds/b1?logsOffset={at}&limit=100", 200, {**build, "logEntries": lines[at:at + 100]})
     said = hotcell(gateway, "templates", "logs", "b1").stdout
-    assert said.count("line ") == 150 and "it?[2J failed" in said and "\x1b" not in said
+    assert said.count("line ") == 150 and "xend\n" in said and "it?[2J failed" in said and "\x1b" not in said
     assert json.loads(hotcell(gateway, "templates", "logs", "b1", "--json").stdout)["logEntries"] == lines
     assert hotcell(gateway, "templates", "logs", "b2").returncode == 1
 
