@@ -5,6 +5,7 @@ has the base image's own root under a name that people use.
 """
 
 import json
+import pathlib
 import re
 import subprocess
 import time
@@ -337,6 +338,17 @@ def test_the_published_cli(sdks, sdk, context, built, tmp_path):
     assert {"of-cli", "mine"} <= set(listed())
     e2b("delete", "of-cli", "--yes")
     assert "of-cli" not in listed()
+
+
+def test_the_example_of_the_docs(sdks, sdk, built, tmp_path):
+    """docs/templates.md, In code: both programs, as they are printed."""
+    page = (pathlib.Path(__file__).resolve().parents[2] / "docs/templates.md").read_text()
+    serves, builds = re.findall("^```python\n(.*?)^```$", page, re.M | re.S)
+    (tmp_path / "server.py").write_text(serves)
+    (tmp_path / "build.py").write_text(builds)
+    done = subprocess.run([sdks / "newest/python/bin/python", "build.py"], cwd=tmp_path, capture_output=True, text=True,
+                          timeout=SECONDS, env=sdk.env)
+    assert (done.returncode, done.stdout) == (0, "hello\n"), done.stderr
 
 
 def test_nothing_is_left(server, sdk, built):
