@@ -312,8 +312,8 @@ static void look_registries(struct finding *f)
 
 const struct check image_checks[] = {
 	{ "skopeo", look_skopeo },
-	{ "image store", look_store },
-	{ "image rules", look_rules },
+	{ "image-store", look_store },
+	{ "image-rules", look_rules },
 	{ "registries", look_registries },
 };
 const size_t n_image_checks = COUNT(image_checks);

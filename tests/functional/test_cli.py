@@ -602,14 +602,14 @@ def doctor(gateway, conf):
 def test_doctor_looks_at_registries_that_are_configured_and_no_others(gateway, tmp_path):
     conf = tmp_path / "images.conf"
     found = doctor(gateway, conf)
-    for check in ("skopeo", "image store", "image rules", "registries"):
+    for check in ("skopeo", "image-store", "image-rules", "registries"):
         assert found[check]["verdict"] == "ok" and "not wanted" in found[check]["found"], found[check]
     conf.write_text(f"user = nobody\ndata_dir = {tmp_path}\nreserve_mib = 0\nimage_mib = 1\n")
     found = doctor(gateway, conf)
     assert found["registries"]["found"] == "none is configured: none was looked at"
     assert found["skopeo"]["found"].startswith("skopeo version"), found["skopeo"]
-    assert found["image store"]["verdict"] == "ok" and str(tmp_path) in found["image store"]["found"], found["image store"]
-    assert found["image rules"]["verdict"] == "FAIL" and found["image rules"]["fix"], "nobody made rules for this user"
+    assert found["image-store"]["verdict"] == "ok" and str(tmp_path) in found["image-store"]["found"], found["image-store"]
+    assert found["image-rules"]["verdict"] == "FAIL" and found["image-rules"]["fix"], "nobody made rules for this user"
     with socket.create_server(("127.0.0.1", 0)) as there, socket.create_server(("127.0.0.1", 0)) as gone:
         there.settimeout(10)
         host, closed = (f"127.0.0.1:{s.getsockname()[1]}" for s in (there, gone))
@@ -630,8 +630,8 @@ def test_doctor_looks_at_registries_that_are_configured_and_no_others(gateway, t
         file.write("skopeo = /nonexistent/skopeo\nimage_mib = 1048576\nuser = no-such-user\n")
     found = doctor(gateway, conf)
     assert found["skopeo"]["verdict"] == "FAIL" and "/nonexistent/skopeo does not run" in found["skopeo"]["found"] and found["skopeo"]["fix"]
-    assert found["image store"]["verdict"] == "warn" and found["image store"]["fix"], found["image store"]
-    assert "there is no user no-such-user" in found["image rules"]["found"], found["image rules"]
+    assert found["image-store"]["verdict"] == "warn" and found["image-store"]["fix"], found["image-store"]
+    assert "there is no user no-such-user" in found["image-rules"]["found"], found["image-rules"]
 
 
 def test_doctor_finds_the_kernels_rules_for_images(gateway, tmp_path):
@@ -642,7 +642,7 @@ def test_doctor_finds_the_kernels_rules_for_images(gateway, tmp_path):
     script = f"{program}/images/hotcell-images --nft {conf} | /usr/sbin/nft -f - && exec {program}/cli/hotcell doctor --json --images-conf {conf}"
     r = subprocess.run(["unshare", "--net", "sh", "-c", script], capture_output=True, text=True, timeout=60,
                        env={**os.environ, "HOTCELL_ADMIN_SOCKET": str(gateway.socket_path)})
-    found = {c["check"]: c for c in json.loads(r.stdout)}["image rules"]
+    found = {c["check"]: c for c in json.loads(r.stdout)}["image-rules"]
     assert (found["verdict"], found["found"]) == ("ok", "user nobody is kept to registries and resolvers"), (found, r.stderr)
 
 
