@@ -1,6 +1,8 @@
 /* test_node_pools.c - how many VMs wait for a create of which source, and who gives way. */
 #include "tests/unit/node_scene.h"
 
+#include <fcntl.h>
+#include <sys/mman.h>
 #include <sys/stat.h>
 
 #include "node/life/admission.h"
@@ -654,6 +656,76 @@ static void pools_are_told(void **state)
 	host_end();
 }
 
+enum { CACHED_PAGES = 64 };
+
+static void open_snapshot(const struct snapshot *p, int flags, int *ret)
+{
+	char path[192];
+
+	snprintf(path, sizeof(path), "%s/snapshots/%s", s.dir, p->row.id);
+	assert_true(mkdir(path, 0700) == 0 || errno == EEXIST);
+	snprintf(path, sizeof(path), "%s/snapshots/%s/memory", s.dir, p->row.id);
+	*ret = open(path, flags | O_CLOEXEC, 0600);
+	assert_true(*ret >= 0);
+}
+
+static void write_memory(const struct snapshot *p)
+{
+	static const char zeros[CACHED_PAGES * 4096];
+	AUTO(auto_close) int fd = -1;
+
+	open_snapshot(p, O_WRONLY | O_CREAT, &fd);
+	assert_int_equal(write(fd, zeros, sizeof(zeros)), sizeof(zeros));
+	assert_int_equal(fsync(fd), 0); /* what is not written yet stays */
+}
+
+static size_t pages_in_memory(const struct snapshot *p)
+{
+	unsigned char in[CACHED_PAGES];
+	AUTO(auto_close) int fd = -1;
+	size_t n = 0;
+	void *at;
+
+	open_snapshot(p, O_RDONLY, &fd);
+	at = mmap(NULL, CACHED_PAGES * 4096, PROT_READ, MAP_SHARED, fd, 0);
+	assert_true(at != MAP_FAILED);
+	assert_int_equal(mincore(at, CACHED_PAGES * 4096, in), 0);
+	for (size_t i = 0; i < CACHED_PAGES; i++)
+		n += in[i] & 1;
+	munmap(at, CACHED_PAGES * 4096);
+	return n;
+}
+
+/* Whether there are pools or not: one that has a VM stays. */
+static void what_no_vm_had_leaves_the_page_cache(void **state)
+{
+	struct snapshot *used, *unused;
+	struct sandbox *b;
+
+	(void)state;
+	host_open();
+	keep_free(0);
+	s.n->set[SET_POOL_EACH_MAX].number = 0;
+	used = snapshot("used");
+	unused = snapshot("unused");
+	write_memory(used);
+	write_memory(unused);
+	b = box_new();
+	b->snapshot = snapshot_hold(used);
+	pools_cool_unused(s.n); /* not yet */
+	assert_true(unused->cached && unused->cached_ms > 0);
+	used->cached_ms -= UNUSED_MS;
+	unused->cached_ms -= UNUSED_MS;
+	pools_cool_unused(s.n);
+	while (pages_in_memory(unused) > 0)
+		assert_true(loop_turn(s.n->loop));
+	assert_int_equal(pages_in_memory(used), CACHED_PAGES);
+	assert_true(!unused->cached && used->cached);
+	b->snapshot = NULL;
+	snapshot_release(used);
+	host_end();
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -675,6 +747,7 @@ int main(void)
 		cmocka_unit_test(nothing_is_filled_while_somebody_waits),
 		cmocka_unit_test(an_unused_pool_is_emptied_and_ends),
 		cmocka_unit_test(what_is_measured_counts_when_it_is_more),
+		cmocka_unit_test(what_no_vm_had_leaves_the_page_cache),
 		cmocka_unit_test(pools_are_told),
 	};
 

@@ -298,6 +298,8 @@ void creates_done(struct sandbox *s)
 	struct node *n = s->node;
 
 	n->creates.claimed--;
+	if (s->snapshot)
+		pools_note_cached(s->snapshot);
 	if (!c->builder && s->snapshot) {
 		catalog_spawned(s->snapshot);
 	} else if (!c->builder) {

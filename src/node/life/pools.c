@@ -415,11 +415,12 @@ static bool is_mapped(const struct snapshot *p)
 	return false;
 }
 
-static void cool(const struct snapshot *p)
+static void cool(struct snapshot *p)
 {
 	struct files_order o = { .verb = FILES_SNAP_COOL };
 	struct err err;
 
+	p->cached = false;
 	memcpy(o.id, p->row.id, sizeof(o.id));
 	memcpy(o.into, p->row.id, sizeof(o.into));
 	if (files_ask(p->node->files, NULL, &o, NULL, &err) < 0)
@@ -442,6 +443,31 @@ static void tidy(struct node *n)
 			continue;
 		cool(p->snapshot);
 		pool_free(n, p);
+	}
+}
+
+void pools_note_cached(struct snapshot *p)
+{
+	p->cached = true;
+	p->cached_ms = loop_now_ms(p->node->loop);
+}
+
+void pools_cool_unused(struct node *n)
+{
+	uint64_t now = loop_now_ms(n->loop), after = n->set[SET_POOL_UNUSED_S].number * 1000;
+	size_t left = POOLS_COOL_MAX;
+
+	for (const struct sandbox *s = n->table.all; s; s = s->next)
+		if (s->snapshot && s->state != SANDBOX_PAUSED)
+			pools_note_cached(s->snapshot);
+	for (struct snapshot *p = n->snapshots.all; p && left > 0; p = p->next) {
+		if (p->cached && p->cached_ms == 0)
+			p->cached_ms = now;
+		if (!p->cached || p->pool || p->readers > 0 || p->going ||
+		    now - p->cached_ms < after)
+			continue;
+		cool(p);
+		left--;
 	}
 }
 

@@ -28,6 +28,7 @@ enum {
 	POOLS_TIDY_MAX = 8,    /* of those in one look: each looks at every sandbox */
 	POOLS_TOLD = 32,       /* in one answer, the most used first */
 	POOL_WARM_MIB = 256,   /* of a snapshot's memory that is read ahead */
+	POOLS_COOL_MAX = 64,   /* snapshots that leave the page cache at one call */
 };
 
 struct create;
@@ -81,6 +82,11 @@ void pools_plan(struct node *n);
 struct pool *pools_lacking(struct node *n);
 size_t pools_wanted(const struct node *n);            /* VMs, in all of them */
 void pools_failed(struct node *n, struct pool *pool); /* a start for it did, and nobody waited */
+
+/* Snapshots without a pool that no VM had for `pool_unused_s` leave the page cache, too: steps,
+ * those of forks, and all when there are no pools. Some at each call. */
+void pools_cool_unused(struct node *n);
+void pools_note_cached(struct snapshot *p); /* a VM has it now */
 
 /* What pools of snapshots could give back: guest memory, and memory of the host. */
 struct pools_spare {

@@ -24,6 +24,7 @@ struct snapshot *snapshots_add(struct node *n, const struct journal_snapshot *ro
 	p->node = n;
 	p->row = *row;
 	p->used_ns = row->created_ns;
+	p->cached = true;
 	p->row.known = row->known ? strdup(row->known) : NULL; /* it can do without */
 	p->row.context = row->context ? strdup(row->context) : NULL;
 	if (!p->row.context != !row->context) {

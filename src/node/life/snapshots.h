@@ -41,6 +41,9 @@ struct snapshot {
 	bool missing;      /* its folder was not there when it was looked for */
 	bool lost;         /* what lies in lost/ was made of it, or may be: not looked at yet */
 
+	bool cached;        /* its files may be in the page cache; */
+	uint64_t cached_ms; /* last in use then, by the loop's clock; 0: not looked at yet */
+
 	/* For operators: on the disk, as of the last look (catalog_sizes.h); sandboxes of it that
 	 * run, as of the last list (operator_view.c) */
 	uint64_t own_bytes, shared_bytes;

@@ -147,6 +147,7 @@ void template_use_look(struct node *n)
 		return;
 	note_used(n);
 	cool_unused(n);
+	pools_cool_unused(n);
 	grounds_soon(n); /* one may have been spare for long enough */
 }
 

@@ -1,8 +1,8 @@
 /* template_use.h - the templates on the disk: what each takes, and since when nobody uses it.
  *
  * `base` and grounds, those of before too. One that no VM had for `pool_unused_s` leaves the page
- * cache, but for the `base` of now: its files are read again when somebody wants it. Times are by
- * the loop's clock.
+ * cache, but for the `base` of now, and snapshots do by the same look (life/pools.h). As for
+ * `base`: its files are read again when somebody wants it. Times are by the loop's clock.
  */
 #pragma once
 
