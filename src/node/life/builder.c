@@ -75,7 +75,7 @@ void builder_lost(struct builder *b, const char *why)
 {
 	struct err err;
 
-	err_set(&err, ERR_UNAVAILABLE, 0, "the sandbox of the build has ended: %s", why);
+	err_set(&err, ERR_UNAVAILABLE, 0, "%s", why);
 	ended(b, &err);
 }
 
