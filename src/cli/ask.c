@@ -23,6 +23,7 @@ struct asking {
 	struct http_exchange *exchange;
 	struct http_reply reply;
 	bool done;
+	bool broken; /* nothing more can be sent; what arrived before comes yet */
 	int result; /* 0, or -1 with *err filled */
 	unsigned int status;
 	struct buf answer;
@@ -79,13 +80,17 @@ static void send_more(struct asking *a)
 {
 	struct err err;
 
-	while (a->status == 0 && a->sent < a->file->bytes &&
-	       http_ask_queued(a->exchange) <= STREAM_LOW_WATER)
-		if (send_piece(a, &err) < 0) {
-			http_ask_cancel(a->exchange);
-			finish(a, &err);
+	while (a->status == 0 && a->sent < a->file->bytes && !a->broken &&
+	       http_ask_queued(a->exchange) <= STREAM_LOW_WATER) {
+		if (send_piece(a, &err) == 0)
+			continue;
+		a->broken = err.code == ERR_UNAVAILABLE;
+		if (a->broken)
 			return;
-		}
+		http_ask_cancel(a->exchange);
+		finish(a, &err);
+		return;
+	}
 	if (a->status == 0 && a->sent == a->file->bytes)
 		http_ask_finish(a->exchange);
 }
@@ -115,7 +120,7 @@ static void on_reply_drain(struct http_reply *r)
 {
 	struct asking *a = CONTAINER_OF(r, struct asking, reply);
 
-	if (a->sent < a->file->bytes)
+	if (a->sent < a->file->bytes && !a->broken)
 		send_more(a);
 }
 

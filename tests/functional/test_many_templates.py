@@ -103,7 +103,7 @@ def create(server, template):
 def test_all_are_there(server, teams, templates):
     said = subprocess.run([build_dir() / "src/cli/hotcell", "--socket", server.admin_socket, "templates"], capture_output=True, text=True,
                           timeout=60, check=True).stdout
-    assert all(f" {whole} " in said for whole, _, _ in templates)
+    assert all(f"{whole}:default " in said for whole, _, _ in templates)
     for team, key in teams:
         own = {alias for t in server.must("GET", "/templates", key=key) for alias in t["aliases"]} - {"base"}
         assert own == {name for whole, name, _ in templates if whole.startswith(team + "/")}
