@@ -50,6 +50,14 @@ def move(server, **changes):
     print(f"the template after {time.monotonic() - begun:.1f} s; {facts_of(server)}")
 
 
+def home(server):
+    """The first warden, wherever the test before has left it."""
+    before = server.daemons["node"].log().count("warden is up")
+    server.restart("warden")
+    wait_for(lambda: server.daemons["node"].log().count("warden is up") > before, "node has found it", BOOT_SECONDS, 0.1)
+    server.wait_template()
+
+
 def make(server, **more):
     """One with a file, a process that counts in memory, and an environment of its own."""
     box = server.create(secure=True, envVars={"COLOUR": "green"}, metadata={"who": "test"}, **more)
@@ -282,7 +290,7 @@ def test_a_template_of_a_user_is_frozen_again(server):
 def test_a_template_that_cannot_be_frozen_again(server):
     """Its start command works once. Creates say why; nothing of it is lost, and home it works."""
     once = {"startCmd": "test ! -e /home/user/starts || exit 4; echo begun > /home/user/starts; exec sleep 4321"}
-    move(server)
+    home(server)
     template = build(server, "once", **once)
     move(server, cpu_model=OTHER_CPU)
     answer = server.api("POST", "/sandboxes", {"templateID": "once"}, seconds=BOOT_SECONDS)
@@ -304,6 +312,7 @@ def test_a_template_that_cannot_be_frozen_again(server):
 def test_deaths_while_templates_are_frozen_again(server):
     """Of node at each step of it, there and back; of warden once. Afterwards there is one snapshot, and it works."""
     steps = ["build.booted", "build.started", "snapshot.copied", "snapshot.row", "build.snapshot", "forget.row"]
+    home(server)
     template = build(server, "mortal")
     for n, step in enumerate(steps):
         server.restart("node", die_at=step)
@@ -336,7 +345,7 @@ def test_templates_are_frozen_again_with_another_kernel(server, tmp_path):
     other = tmp_path / "vmlinux"
     other.write_bytes(kernel.replace(version, version[:-1] + (b"8" if version[-1:] == b"7" else b"7")))
     os.chmod(tmp_path, 0o755)
-    move(server)
+    home(server)
     template = build(server, "kernel")
     old = of_template(server, "kernel")
     before = server.run(old, "uname -r").strip()
