@@ -1,0 +1,21 @@
+/* events.h - what a kernel publishes, as the lines that clients of the interpreter read.
+ *
+ * One JSON object in a line, in ASCII: clients cut what they receive anywhere.
+ */
+#pragma once
+
+#include "interp/kernel_message.h"
+
+enum { EVENT_LINE_MAX = 512 * 1024 * 1024 }; /* a frame, escaped */
+
+/* Append the line of a message: execute_input, stream, display_data, execute_result, error.
+ * *ret_error: it was an error. What clients are not told of adds nothing. */
+int event_of_message(const struct kernel_message *m, struct buf *out, bool *ret_error,
+		     struct err *err) NODISCARD;
+
+int event_error(const char *name, const char *value, struct buf *out, struct err *err) NODISCARD;
+/* Of the reply to a request that failed; one without a name gets that of its status. */
+int event_of_reply(const json_t *content, struct buf *out, struct err *err) NODISCARD;
+
+#define EVENT_KEEPALIVE BYTES_LIT("{\"type\":\"keepalive\"}\n")
+#define EVENT_END       BYTES_LIT("{\"type\":\"end_of_execution\"}\n")

@@ -1,0 +1,52 @@
+/* execution.h - one POST /execute: the client's end of it.
+ *
+ * Lines go to the client as fast as it reads. What does not fit is kept here, and meanwhile the
+ * kernel is not listened to: so the memory of one message is all that it takes.
+ */
+#pragma once
+
+#include "http/request.h"
+#include "net/timer.h"
+#include "wire/json.h"
+
+enum {
+	EXECUTION_KEEPALIVE_MS = 5000,    /* of silence; then a line that says nothing */
+	EXECUTION_QUEUE_MAX = 128 * 1024, /* bytes given to the connection at a time */
+	EXECUTION_TOKEN_SIZE = 256,
+};
+
+struct execution;
+struct execution_ops {
+	/* What waited has left: the kernel may go on. */
+	void (*on_flushed)(struct execution *x);
+	/* The client has gone. The owner frees it, now or later. */
+	void (*on_gone)(struct execution *x);
+};
+
+struct execution {
+	struct http_handler handler;
+	const struct execution_ops *ops;
+	void *owner;             /* the context */
+	struct http_request *rq; /* NULL: nobody is there any more */
+	struct timer keepalive;
+	struct buf out; /* lines that wait */
+	size_t sent;    /* of them */
+	bool ending;    /* with the last line */
+	bool errored;
+	json_t *code, *env;               /* owned: a string; an object of strings or NULL */
+	char token[EXECUTION_TOKEN_SIZE]; /* of the sandbox, that the client showed; or empty */
+	struct execution *next, **prev;
+};
+
+/* Takes the request and both values. */
+struct execution *execution_new(struct loop *l, struct http_request *rq,
+				const struct execution_ops *ops, void *owner, json_t *code,
+				json_t *env);
+void execution_free(struct execution *x); /* resets the connection if it was not ended */
+
+void execution_begin(struct execution *x); /* the head of the answer */
+/* To send what was appended to x->out. False: it waits, on_flushed will come. */
+bool execution_flush(struct execution *x);
+void execution_end(struct execution *x); /* after what waits: the last line. It frees itself. */
+/* Instead of an answer: a status and a text. It frees itself. */
+void execution_refuse(struct execution *x, unsigned int status, const char *text);

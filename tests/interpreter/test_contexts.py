@@ -1,0 +1,204 @@
+"""Contexts: made, listed, restarted, removed; kernels that die; clients that leave."""
+import concurrent.futures
+import http.server
+import json
+import os
+import re
+import signal
+import threading
+
+import pytest
+
+from lone_interp import next_event, wait_for
+
+WRONG = [
+    # method, path, body, status, text
+    ("POST", "/execute", {"code": "1", "context_id": "x", "language": "python"}, 400,
+     "Only one of context_id or language can be provided"),
+    ("POST", "/execute", {"code": "1", "context_id": "nope"}, 404, "Context nope not found"),
+    ("POST", "/execute", {"code": "1", "language": "cobol"}, 500, "Failed to create context: no such kernel: cobol"),
+    ("POST", "/execute", {"code": "1", "language": "../python"}, 500, "no such kernel"),
+    ("POST", "/execute", {"code": "1", "language": "x" * 100}, 500, "no such language"),
+    ("POST", "/execute", {}, 422, "code"),
+    ("POST", "/execute", {"code": 1}, 422, "code"),
+    ("POST", "/execute", {"code": "1", "env_vars": {"A": 1}}, 422, "A is not a string"),
+    ("POST", "/execute", b"{", 422, "JSON"),
+    ("POST", "/execute", b"[" * 1000, 422, "JSON"),
+    ("POST", "/contexts", {"cwd": "/nowhere"}, 500, "/nowhere"),
+    ("POST", "/contexts", {"cwd": "/" + "x" * 5000}, 500, "cwd"),
+    ("POST", "/contexts", {"language": "cobol"}, 500, "no such kernel"),
+    ("DELETE", "/contexts/nope", None, 404, "Context nope not found"),
+    ("POST", "/contexts/nope/restart", None, 404, "Context nope not found"),
+    ("GET", "/execute", None, 404, "Not Found"),
+    ("GET", "/", None, 404, "Not Found"),
+]
+
+
+@pytest.mark.parametrize("method, path, body, status, text", WRONG, ids=[str(w[2])[:30] + w[1] for w in WRONG])
+def test_what_is_wrong_is_said(interp, method, path, body, status, text):
+    got = interp.get(path, method, body)
+    assert got[0] == status and text in got[1], got
+
+
+def test_pages_of_any_origin_may_ask(interp):
+    connection, answer = interp.ask("OPTIONS", "/execute", headers={"Origin": "http://example.test"})
+    assert answer.status == 204 and answer.getheader("access-control-allow-origin") == "*"
+    connection.close()
+
+
+def test_a_context_is_its_own(interp, tmp_path):
+    made = interp.context(cwd=str(tmp_path))
+    assert re.fullmatch(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}", made["id"])
+    assert (made["language"], made["cwd"]) == ("python", str(tmp_path))
+    assert json.loads(interp.get("/contexts")[1])[-1] == made
+    assert interp.run("import os; os.getcwd()", context_id=made["id"]).text == str(tmp_path)
+    interp.run("only_here = 1")
+    assert interp.run("only_here", context_id=made["id"]).error["name"] == "NameError"
+    assert interp.get(f"/contexts/{made['id']}", "DELETE") == (200, "null")
+    assert made not in json.loads(interp.get("/contexts")[1])
+    assert interp.get("/execute", "POST", {"code": "1", "context_id": made["id"]})[0] == 404
+
+
+def test_a_restart_keeps_the_name_and_forgets_the_rest(interp):
+    made = interp.context()
+    interp.run("x = 1", context_id=made["id"])
+    assert interp.get(f"/contexts/{made['id']}/restart", "POST") == (200, "null")
+    again = interp.run("x", context_id=made["id"])
+    assert (again.error["value"], again.count) == ("name 'x' is not defined", 1)
+    interp.get(f"/contexts/{made['id']}", "DELETE")
+
+
+def test_one_after_the_other_in_a_context(interp):
+    code = "import time; t = time.monotonic(); time.sleep(0.3); print(t, time.monotonic())"
+    with concurrent.futures.ThreadPoolExecutor(4) as pool:
+        spans = [tuple(map(float, e.stdout.split())) for e in pool.map(interp.run, [code] * 4)]
+    spans.sort()
+    assert all(ended <= begun for (_, ended), (begun, _) in zip(spans, spans[1:])), spans
+
+
+ENDS = ["restart", "delete", "kill"]
+
+
+@pytest.mark.parametrize("how", ENDS)
+def test_what_runs_is_told_of_the_end_of_its_kernel(interp, how):
+    made = interp.context()
+    connection, answer = interp.open("import os; print(os.getpid(), flush=True)\nwhile True: pass", context_id=made["id"])
+    assert next_event(answer)["type"] == "number_of_executions"
+    pid = int(next_event(answer)["text"])
+    if how == "restart":
+        assert interp.get(f"/contexts/{made['id']}/restart", "POST")[0] == 200
+    elif how == "delete":
+        assert interp.get(f"/contexts/{made['id']}", "DELETE")[0] == 200
+    else:
+        os.kill(pid, signal.SIGKILL)
+    error = next_event(answer)
+    assert error["name"] == ("ContextRestarting" if how == "kill" else "UnexpectedEndOfExecution"), error
+    assert next_event(answer) == {"type": "end_of_execution"} and answer.read() == b""
+    connection.close()
+    wait_for(lambda: pid not in interp.kernels_alive(), 5, "end of the old kernel")
+    if how != "delete":
+        assert interp.run("2 + 2", context_id=made["id"]).text == "4"
+        interp.get(f"/contexts/{made['id']}", "DELETE")
+
+
+LOOPS = ["while True: pass", "import time; time.sleep(300)", "!sleep 300"]
+
+
+@pytest.mark.parametrize("loop", LOOPS)
+def test_who_leaves_is_not_waited_for(interp, loop):
+    made = interp.context()
+    interp.run("kept = 5", context_id=made["id"])
+    connection, answer = interp.open(loop, context_id=made["id"])
+    assert next_event(answer)["type"] == "number_of_executions"
+    waiting = concurrent.futures.ThreadPoolExecutor(1).submit(interp.run, "kept", 30, context_id=made["id"])
+    answer.close()
+    connection.close()
+    assert waiting.result().text == "5"
+    interp.get(f"/contexts/{made['id']}", "DELETE")
+
+
+def test_code_that_cannot_be_interrupted_costs_its_kernel(interp):
+    made = interp.context()
+    code = "import signal, time; signal.signal(signal.SIGINT, signal.SIG_IGN)\nprint(1, flush=True)\nwhile True: time.sleep(9)"
+    connection, answer = interp.open(code, context_id=made["id"])
+    next_event(answer), next_event(answer)
+    answer.close()
+    connection.close()
+    assert interp.run("'signal' in globals()", 60, context_id=made["id"]).text == "False"
+    interp.get(f"/contexts/{made['id']}", "DELETE")
+
+
+def test_silence_is_filled(interp):
+    connection, answer = interp.open("import time; time.sleep(5.5)")
+    kinds = [next_event(answer)["type"] for _ in range(3)]
+    assert kinds == ["number_of_executions", "keepalive", "end_of_execution"]
+    connection.close()
+
+
+class Agent(http.server.BaseHTTPRequestHandler):
+    asked = []
+
+    def do_GET(self):
+        self.asked.append((self.path, self.headers.get("X-Access-Token")))
+        body = json.dumps({"OF_THE_SANDBOX": "yes", "TWICE": "sandbox"}).encode()
+        self.send_response(200)
+        self.send_header("Content-Length", str(len(body)))
+        self.end_headers()
+        self.wfile.write(body)
+
+    def log_message(self, *_):
+        pass
+
+
+def test_variables_of_the_sandbox_are_asked_for_once(own_interp):
+    with http.server.HTTPServer(("127.0.0.1", 0), Agent) as agent:
+        threading.Thread(target=agent.serve_forever, daemon=True).start()
+        interp = own_interp(agent=f"127.0.0.1:{agent.server_port}").start()
+        code = "import os; os.environ['OF_THE_SANDBOX'] + os.environ['TWICE']"
+        connection, answer = interp.open(code, headers={"X-Access-Token": "t0ken"}, env_vars={"TWICE": "mine"})
+        assert b'"yesmine"' in answer.read()
+        connection.close()
+        assert interp.run(code).text == "yessandbox"
+        assert Agent.asked == [("/envs", "t0ken")]
+        agent.shutdown()
+        assert interp.stop() == 0
+
+
+def test_no_kernel_outlives_its_server(own_interp):
+    interp = own_interp().start()
+    interp.context()
+    kernels = interp.kernels_alive()
+    assert len(kernels) == 2
+    interp.process.kill()
+    interp.process.wait()
+    wait_for(lambda: not any(alive(pid) for pid in kernels), 10, "end of the kernels")
+    interp.start(interp.port)
+    assert interp.run("1 + 1").text == "2"
+
+
+def alive(pid):
+    try:
+        with open(f"/proc/{pid}/stat", encoding="ascii") as stat:
+            return stat.read().rsplit(")", 1)[1].split()[0] != "Z"
+    except (FileNotFoundError, ProcessLookupError):
+        return False
+
+
+def test_a_kernel_that_never_starts_is_an_error(own_interp, tmp_path):
+    for name, program in (("dies", "/bin/false"), ("missing", "/no/such/program")):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "kernel.json").write_text(json.dumps({"argv": [program, "{connection_file}"]}))
+    interp = own_interp(eager=(), kernels=(tmp_path,)).start()
+    for name in ("dies", "missing"):
+        status, text = interp.get("/execute", "POST", {"code": "1", "language": name})
+        assert status == 500 and "Failed to create context" in text
+    assert json.loads(interp.get("/contexts")[1]) == []
+
+
+def test_chance_is_every_kernels_own(own_interp):
+    """Seeds that a snapshot would have copied: they are set anew before the first code of a user's, and only then."""
+    interp = own_interp().start()
+    code = "import random, numpy; (random.getstate()[1][:5], numpy.random.get_state()[1][:5].tolist())"
+    first = interp.run(code).text
+    assert interp.run(code).text == first
+    assert interp.run("random.seed(1); random.random()").text == "0.13436424411240122"
