@@ -20,7 +20,14 @@ def chart_of(figure):
         return {}
     if len(axes) == 1:
         return chart_of_axes(axes[0])
-    return {"type": "superchart", "title": figure.get_suptitle() or None, "elements": [chart_of_axes(a) for a in axes]}
+    return {"type": "superchart", "title": title_of(figure), "elements": [chart_of_axes(a) for a in axes]}
+
+
+def title_of(figure):
+    if hasattr(figure, "get_suptitle"):
+        return figure.get_suptitle() or None
+    above = getattr(figure, "_suptitle", None)  # before matplotlib 3.8 there is no other way
+    return (above.get_text() if above else None) or None
 
 
 def chart_of_axes(axes):
