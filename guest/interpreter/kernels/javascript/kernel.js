@@ -241,6 +241,7 @@ redirect('stderr');
 process.on('uncaughtException', report); // of a callback: nobody waits for it
 process.on('unhandledRejection', report);
 process.on('SIGINT', () => {});
+process.on('exit', (code) => fs.writeSync(2, `javascript kernel: exit(${code})\n`));
 Object.defineProperty(globalThis, Symbol.for('hotcell'), {value: {own}});
 for (const [name, value] of Object.entries({
   display, module: {exports: {}}, exports: {}, __dirname: process.cwd(), __filename: path.join(process.cwd(), 'cell.js'),
