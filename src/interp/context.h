@@ -22,6 +22,8 @@ enum {
 	CONTEXT_CWD_MAX = 4096,
 	CONTEXT_CODE_MAX = 4 * 1024 * 1024, /* of ours, around the user's */
 	CONTEXT_GRACE_MS = 2000,            /* between the two signs that an execution is over */
+	CONTEXT_FIRST_MS = 100,      /* before the first of them: some kernels die of one that comes
+				       before      they run the code */
 	CONTEXT_INTERRUPT_MS = 1000, /* between two interrupts of one that nobody waits for */
 	CONTEXT_INTERRUPTS_MAX = 10, /* then the kernel is replaced */
 	CONTEXT_STARTS_MAX = 3,      /* of a kernel that dies before it is ready */

@@ -176,7 +176,7 @@ static void publish(struct context *c, const struct kernel_message *m)
 
 	if (!x || c->step != STEP_MAIN || (x->errored && strcmp(m->type, "error") == 0))
 		return;
-	if (event_of_message(m, &x->out, &error, &err) < 0)
+	if (event_of_message(m, language_newline_apart(c->language), &x->out, &error, &err) < 0)
 		log_warn("context %s: %s", c->id, err.msg);
 	x->errored = x->errored || error;
 	if (x->out.len > 0 && !execution_flush(x))
@@ -229,6 +229,7 @@ static void on_nudge(struct timer *t)
 
 	if (++c->interrupts <= CONTEXT_INTERRUPTS_MAX) {
 		kernel_interrupt(&c->kernel);
+		timer_start(&c->nudge, CONTEXT_INTERRUPT_MS);
 		return;
 	}
 	log_warn("context %s does not let itself be interrupted: it gets a new kernel", c->id);
@@ -246,10 +247,8 @@ static void on_gone(struct execution *x)
 	} else {
 		c->current = NULL;
 		kernel_pause(&c->kernel, false);
-		if (c->step == STEP_MAIN) {
-			kernel_interrupt(&c->kernel);
-			timer_repeat(&c->nudge, CONTEXT_INTERRUPT_MS);
-		}
+		if (c->step == STEP_MAIN)
+			timer_start(&c->nudge, CONTEXT_FIRST_MS);
 	}
 	execution_free(x);
 }

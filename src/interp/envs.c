@@ -21,8 +21,11 @@ static void only_strings(json_t *envs)
 	json_t *value;
 	void *next;
 
-	json_object_foreach_safe(envs, next, name, value) if (!json_is_string(value))
-		json_object_del(envs, name);
+	json_object_foreach_safe(envs, next, name, value)
+	{
+		if (!json_is_string(value))
+			json_object_del(envs, name);
+	}
 }
 
 static void on_answer(struct http_call *c, const struct http_call_result *ret,

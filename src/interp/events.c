@@ -96,21 +96,51 @@ static json_t *text_of(const json_t *object, const char *name)
 	return json_is_string(v) ? json_incref(v) : json_string("");
 }
 
-static int add_stream(const struct kernel_message *m, struct buf *out, struct err *err)
+static int add_output(const char *type, struct bytes text, const char *when, struct buf *out,
+		      struct err *err)
+{
+	return add_line(json_pack("{s:s, s:o, s:s}", "type", type, "text",
+				  json_stringn(text.len ? (const char *)text.ptr : "", text.len),
+				  "timestamp", when),
+			out, err);
+}
+
+static int add_stream(const struct kernel_message *m, bool apart, struct buf *out, struct err *err)
 {
 	const json_t *name = json_object_get(m->content, "name");
-	char now[RFC3339_SIZE];
-	const char *when = m->date;
-	uint64_t ns;
 	bool is_error = json_is_string(name) && strcmp(json_string_value(name), "stderr") == 0;
+	struct bytes text = json_bytes(json_object_get(m->content, "text"));
+	const char *when = m->date, *type = is_error ? "stderr" : "stdout";
+	char now[RFC3339_SIZE];
+	struct err why;
+	uint64_t ns;
 
-	if (rfc3339_parse(bytes_str(when), &ns, err) < 0) {
+	if (rfc3339_parse(bytes_str(when), &ns, &why) < 0) {
 		rfc3339_put(clock_wall_ns(), 6, now);
 		when = now;
 	}
-	return add_line(json_pack("{s:s, s:o, s:s}", "type", is_error ? "stderr" : "stdout", "text",
-				  text_of(m->content, "text"), "timestamp", when),
-			out, err);
+	if (!apart || text.len < 2 || text.ptr[text.len - 1] != '\n')
+		return add_output(type, text, when, out, err);
+	if (add_output(type, bytes_head(text, text.len - 1), when, out, err) < 0)
+		return -1;
+	return add_output(type, BYTES_LIT("\n"), when, out, err);
+}
+
+/* Without the colours of a terminal: ESC, '[', and up to a letter. */
+static int add_uncoloured(struct bytes line, struct buf *out, struct err *err)
+{
+	struct bytes plain;
+
+	while (bytes_cut(&line, '\x1b', &plain)) {
+		size_t n = line.len > 0 && line.ptr[0] == '[' ? 1 : 0;
+
+		while (n > 0 && n < line.len && (line.ptr[n] < '@' || line.ptr[n] > '~'))
+			n++;
+		if (buf_add(out, plain, err) < 0)
+			return -1;
+		line = bytes_tail(line, n > 0 ? n + 1 : 0);
+	}
+	return buf_add(out, line, err);
 }
 
 /* Its lines, with a newline between them. */
@@ -122,9 +152,12 @@ static json_t *traceback_of(const json_t *content)
 	json_t *line;
 	size_t i;
 
-	json_array_foreach(lines, i,
-			   line) if ((i > 0 && buf_add(&all, BYTES_LIT("\n"), &err) < 0) ||
-				     buf_add(&all, json_bytes(line), &err) < 0) break;
+	json_array_foreach(lines, i, line)
+	{
+		if ((i > 0 && buf_add(&all, BYTES_LIT("\n"), &err) < 0) ||
+		    add_uncoloured(json_bytes(line), &all, &err) < 0)
+			break;
+	}
 	return json_stringn(all.len ? (const char *)all.ptr : "", all.len);
 }
 
@@ -172,14 +205,14 @@ static int add_count(const json_t *content, struct buf *out, struct err *err)
 			out, err);
 }
 
-int event_of_message(const struct kernel_message *m, struct buf *out, bool *ret_error,
+int event_of_message(const struct kernel_message *m, bool apart, struct buf *out, bool *ret_error,
 		     struct err *err)
 {
 	*ret_error = strcmp(m->type, "error") == 0;
 	if (*ret_error)
 		return add_error(m->content, out, err);
 	if (strcmp(m->type, "stream") == 0)
-		return add_stream(m, out, err);
+		return add_stream(m, apart, out, err);
 	if (strcmp(m->type, "display_data") == 0)
 		return add_result(m->content, false, out, err);
 	if (strcmp(m->type, "execute_result") == 0)

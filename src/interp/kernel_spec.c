@@ -31,12 +31,19 @@ static bool all_strings(const json_t *v)
 	size_t i;
 
 	if (json_is_array(v)) {
-		json_array_foreach(v, i, each) if (!json_is_string(each)) return false;
+		json_array_foreach(v, i, each)
+		{
+			if (!json_is_string(each))
+				return false;
+		}
 		return json_array_size(v) > 0 && json_array_size(v) < KERNEL_ARGS_MAX;
 	}
 	/* jansson's macro wants one that it could change */
-	json_object_foreach((json_t *)(uintptr_t)v, name,
-			    each) if (!json_is_string(each)) return false;
+	json_object_foreach((json_t *)(uintptr_t)v, name, each)
+	{
+		if (!json_is_string(each))
+			return false;
+	}
 	return true;
 }
 

@@ -169,8 +169,11 @@ static int list_args(const struct kernel_spec *spec, const char *file, struct bu
 
 	for (i = 0; i < COUNT(leash); i++)
 		ret[i] = leash[i];
-	json_array_foreach(spec->argv, i,
-			   arg) if (expand(json_bytes(arg), words, text, err) < 0) return -1;
+	json_array_foreach(spec->argv, i, arg)
+	{
+		if (expand(json_bytes(arg), words, text, err) < 0)
+			return -1;
+	}
 	(void)point_at(text, ret, COUNT(leash), ARGS_MAX);
 	return 0;
 }
@@ -193,11 +196,12 @@ static int list_env(const struct kernel *k, const struct kernel_spec *spec, stru
 	for (const char *const *e = k->place->env; *e && n < ENV_MAX; e++)
 		if (!is_replaced(spec, *e))
 			ret[n++] = *e;
-	if (spec->env)
-		json_object_foreach((json_t *)(uintptr_t)spec->env, name,
-				    value) if (buf_printf(text, err, "%s=%s", name,
-							  json_string_value(value)) < 0 ||
-					       buf_add(text, BYTES_LIT("\0"), err) < 0) return -1;
+	json_object_foreach((json_t *)(uintptr_t)spec->env, name, value)
+	{
+		if (buf_printf(text, err, "%s=%s", name, json_string_value(value)) < 0 ||
+		    buf_add(text, BYTES_LIT("\0"), err) < 0)
+			return -1;
+	}
 	(void)point_at(text, ret, n, ENV_MAX);
 	return 0;
 }

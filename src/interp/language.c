@@ -179,3 +179,8 @@ const char *language_own(const char *language)
 		return "globalThis[Symbol.for('hotcell')].own()\n";
 	return "";
 }
+
+bool language_newline_apart(const char *language)
+{
+	return strcmp(language, "java") == 0;
+}

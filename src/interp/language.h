@@ -19,3 +19,5 @@ int language_reset_env(const char *language, const json_t *env, const json_t *be
 /* Code for a kernel in which no code of the user's has run: from now on its random numbers are its
  * own, whatever it was copied from. "": none is needed. */
 const char *language_own(const char *language);
+
+bool language_newline_apart(const char *language); /* see event_of_message() */

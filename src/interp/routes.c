@@ -93,8 +93,11 @@ static int read_wish(const json_t *body, struct wish *ret, struct err *err)
 	    json_may_string(body, "language", &ret->language, err) < 0 ||
 	    json_may_object(body, "envVars", &ret->env, err) < 0)
 		return -1;
-	json_object_foreach(ret->env, name, value) if (!json_is_string(value)) return err_set(
-		err, ERR_INVALID, 0, "env_vars: %s is not a string", name);
+	json_object_foreach(ret->env, name, value)
+	{
+		if (!json_is_string(value))
+			return err_set(err, ERR_INVALID, 0, "env_vars: %s is not a string", name);
+	}
 	return 0;
 }
 
