@@ -32,6 +32,7 @@ struct interp {
 	struct addr agent;
 	struct signal_end end;
 	struct signal_watch child;
+	bool well; /* every kernel that is there from the start has been ready */
 };
 
 /* Serves until SIGTERM. `env` is what kernels get. Returns an exit status. */

@@ -217,18 +217,25 @@ static void one_context(struct interp *in, struct http_request *rq, struct bytes
 	}
 }
 
-/* Well when every kernel that should be there from the start has been ready. */
-static void health(struct interp *in, struct http_request *rq)
+/* Has every kernel been ready that should be there from the start? */
+static bool is_well(struct interp *in)
 {
-	for (size_t i = 0; i < in->options->n_eager; i++) {
+	for (size_t i = 0; i < in->options->n_eager && !in->well; i++) {
 		const struct context *c = context_default(&in->contexts, in->options->eager[i]);
 
-		if (!c || !c->ready) {
-			answer_text(rq, 503, "kernels are being started");
-			return;
-		}
+		if (!c || !c->ready)
+			return false;
 	}
-	answer_json(rq, 200, json_string("OK"));
+	in->well = true; /* what becomes of them later is the user's business */
+	return true;
+}
+
+static void health(struct interp *in, struct http_request *rq)
+{
+	if (is_well(in))
+		answer_json(rq, 200, json_string("OK"));
+	else
+		answer_text(rq, 503, "kernels are being started");
 }
 
 void interp_route(struct http_server *sv, struct http_request *rq)

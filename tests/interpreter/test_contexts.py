@@ -184,6 +184,16 @@ def alive(pid):
         return False
 
 
+def test_the_first_context_may_go(own_interp):
+    interp = own_interp().start()
+    first, = json.loads(interp.get("/contexts")[1])
+    interp.run("x = 1")
+    assert interp.get(f"/contexts/{first['id']}", "DELETE")[0] == 200
+    assert interp.get("/health") == (200, '"OK"')
+    assert interp.run("'x' in globals()").text == "False"
+    assert [c["language"] for c in json.loads(interp.get("/contexts")[1])] == ["python"]
+
+
 def test_a_kernel_that_never_starts_is_an_error(own_interp, tmp_path):
     for name, program in (("dies", "/bin/false"), ("missing", "/no/such/program")):
         (tmp_path / name).mkdir()
