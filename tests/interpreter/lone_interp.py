@@ -34,11 +34,11 @@ class Execution:
 class Interp:
     def __init__(self, folder, eager=("python",), agent="none", kernels=(KERNELS,)):
         self.folder, self.eager, self.agent, self.kernels = pathlib.Path(folder), eager, agent, kernels
+        self.program = os.path.join(os.environ["HOTCELL_BUILD"], "src/interp/hotcell-interp")
         self.process = self.port = None
 
     def start(self, port=0):
-        words = [os.path.join(os.environ["HOTCELL_BUILD"], "src/interp/hotcell-interp"), "--listen", "127.0.0.1",
-                 "--port", str(port), "--run", str(self.folder / "run"), "--cwd", str(self.folder), "--agent", self.agent]
+        words = [self.program, "--listen", "127.0.0.1", "--port", str(port), "--run", str(self.folder / "run"), "--cwd", str(self.folder), "--agent", self.agent]
         for language in self.eager:
             words += ["--eager", language]
         for kernels in self.kernels:
@@ -93,6 +93,11 @@ class Interp:
     def kernels_alive(self):
         children = pathlib.Path(f"/proc/{self.process.pid}/task/{self.process.pid}/children").read_text()
         return [int(pid) for pid in children.split()]
+
+    def must_have_taken(self, mib):
+        """At most this, at any time. Of a build with sanitizers nothing can be said: they keep what was freed."""
+        if b"__asan_init" not in pathlib.Path(self.program).read_bytes():
+            assert self.peak_mib() < mib
 
     def peak_mib(self):
         status = pathlib.Path(f"/proc/{self.process.pid}/status").read_text()
