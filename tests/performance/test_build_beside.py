@@ -146,7 +146,7 @@ class Round:
         self.ran.show("steps run")
         self.again[-1].show("the same again, no steps")
         self.steps_found[-1].show("steps, all found")
-        print("\n".join(line for line in self.log.splitlines() if "snapshot " in line or "template " in line))
+        print("\n".join(line for line in self.log.splitlines() if "snapshot " in line or "in ms:" in line))
 
     def create(self, server):
         bare = Bare(server.warden, next(path.name for path in (server.warden.state / "templates").iterdir()
