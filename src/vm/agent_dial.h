@@ -11,7 +11,7 @@
 
 enum {
 	AGENT_PORT = 49983,
-	AGENT_DIAL_BOOT_MS = 250,    /* an attempt, at least: the guest still boots, so try often */
+	AGENT_DIAL_BOOT_MS = 120,    /* an attempt, at least: the guest still boots, so try often */
 	AGENT_DIAL_UP_MS = 4 * 1000, /* the same: it is up, and may be slow */
 	AGENT_DIAL_LAST_MS = 4 * 1000, /* an attempt, at most */
 	AGENT_DIAL_PART = 8,      /* in between: this part of the time that has passed. A guest that
