@@ -33,9 +33,25 @@ static void vectors(void **state)
 	      "60e431591ee0b67f0d8a26aacbf5b77f8e0bc6213728c5140546040f0ee37f54");
 }
 
+/* However a text is cut. */
+static void pieces(void **state)
+{
+	const struct bytes text = BYTES_LIT("what do ya want for nothing?");
+	uint8_t whole[SHA256_SIZE], cut[SHA256_SIZE];
+
+	(void)state;
+	hmac_sha256(BYTES_LIT("Jefe"), text, whole);
+	for (size_t i = 0; i <= text.len; i++) {
+		const struct bytes parts[] = { bytes_head(text, i), { 0 }, bytes_tail(text, i) };
+
+		hmac_sha256_pieces(BYTES_LIT("Jefe"), parts, COUNT(parts), cut);
+		assert_memory_equal(whole, cut, sizeof(whole));
+	}
+}
+
 int main(void)
 {
-	const struct CMUnitTest tests[] = { cmocka_unit_test(vectors) };
+	const struct CMUnitTest tests[] = { cmocka_unit_test(vectors), cmocka_unit_test(pieces) };
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
