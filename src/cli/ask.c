@@ -24,7 +24,7 @@ struct asking {
 	struct http_reply reply;
 	bool done;
 	bool broken; /* nothing more can be sent; what arrived before comes yet */
-	int result; /* 0, or -1 with *err filled */
+	int result;  /* 0, or -1 with *err filled */
 	unsigned int status;
 	struct buf answer;
 	char next[TARGET_MAX]; /* the page after this one; empty: none */

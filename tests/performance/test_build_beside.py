@@ -31,7 +31,8 @@ PAIRS = int(os.environ.get("HOTCELL_PAIRS", "10"))
 FOUND = int(os.environ.get("HOTCELL_FOUND", "4"))
 IMAGE_BYTES = 500 * 1000 * 1000  # unpacked
 COLD_MAX = 1.2  # of the bare work
-FOUND_MAX = 1.3  # the target is 1.1: the SDK looks every 0.2 s whether it is ready, and a boot takes 1.5
+FOUND_MAX = 1.1  # until it is ready
+TOLD_MAX = 1.3  # until Template.build() returns: the package looks every 0.2 s, and a boot takes 1.5
 CREATE_MAX, WARM_MAX = 1.15, 0.075  # of a bare restore: what test_create.py allows `base`
 SIZES = dict(zip(("cpu_count", "memory_mb"), map(int, os.environ.get("HOTCELL_SIZES", "1,512").split(","))))  # as of `base`
 DISK_MIB = 10240
@@ -106,6 +107,8 @@ class Timed:
         self.took = time.time() - self.begun
         assert made.error is None, (made.error, made.log)
         self.made = made
+        # by node's own clock: then the package, which asks from time to time, is told
+        self.ready = next(at for at, (_, text) in zip(made.times, made.log) if "Template is saved" in text) - self.begun
 
     def show(self, what):
         last = self.begun
@@ -204,7 +207,8 @@ def test_a_build_beside_the_bare_chain(tmp_path, registry, image):
     print("\nmedians; then each: ours/bare")
     results = [ratio("build, nothing found", [r.cold.took for r in rounds], [sum(r.bare.values()) for r in rounds], COLD_MAX),
                ratio("the same again, no steps", [t.took for r in rounds for t in r.again], boots, FOUND_MAX),
-               ratio("steps, all found", [t.took for r in rounds for t in r.steps_found], boots, FOUND_MAX)]
+               ratio("steps, all found", [t.ready for r in rounds for t in r.steps_found], boots, FOUND_MAX),
+               ratio("steps, all found, as told", [t.took for r in rounds for t in r.steps_found], boots, TOLD_MAX)]
     for kind, limit in (("empty", CREATE_MAX), ("warm", WARM_MAX)):
         for name in (TEMPLATE, "mine"):  # as test_create.py: a shared machine has bad moments, the best round counts
             tries = [ratio(f"create of {name}, {kind} pool", r.creates[kind][name], r.creates[kind]["bare"], limit) for r in rounds]
