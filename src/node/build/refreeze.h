@@ -10,7 +10,7 @@
  *
  * Who wants a sandbox meanwhile waits in the queue of creates, as those do who wait for the host's
  * own template. Booting a sandbox for each of them would be slower for all: a freeze is one boot
- *for as many as come, and what they get is what they always get, with the start command running.
+ * for as many as come, and what they get is what they always get, with the start command running.
  *
  * What has an old kernel can be loaded all the same: it serves until it is frozen again.
  *

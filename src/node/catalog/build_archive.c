@@ -12,6 +12,7 @@
 #include "node/build/builds.h"
 #include "node/catalog/template_verbs.h"
 #include "node/node.h"
+#include "vm/close_later.h"
 
 enum { TEXT_DEPTH = 2 };
 #define MIB (1024ull * 1024)
@@ -21,7 +22,7 @@ void build_archive_close(struct build_archive *a)
 	if (a->fd < 0)
 		return;
 	timer_stop(&a->stalled);
-	auto_close(&a->fd);
+	close_later(a->stalled.loop, take_fd(&a->fd)); /* it has no name, and may be large */
 	*a = BUILD_ARCHIVE_NONE;
 }
 
