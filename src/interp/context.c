@@ -5,7 +5,7 @@
 
 #include "base/list.h"
 #include "base/log.h"
-#include "base/random.h"
+#include "base/uuid.h"
 #include "interp/answer.h"
 #include "interp/context_steps.h"
 
@@ -127,18 +127,6 @@ static void fail(struct context *c, const char *why)
 
 /* --- from birth to death --------------------------------------------------------------------- */
 
-static void make_id(char ret[static 37])
-{
-	uint8_t b[16];
-
-	random_fill(b, sizeof(b));
-	b[6] = (uint8_t)((b[6] & 0x0f) | 0x40); /* a UUID, version 4 */
-	b[8] = (uint8_t)((b[8] & 0x3f) | 0x80);
-	snprintf(ret, 37, "%02x%02x%02x%02x-%02x%02x-%02x%02x-%02x%02x-%02x%02x%02x%02x%02x%02x",
-		 b[0], b[1], b[2], b[3], b[4], b[5], b[6], b[7], b[8], b[9], b[10], b[11], b[12],
-		 b[13], b[14], b[15]);
-}
-
 void contexts_init(struct contexts *all)
 {
 	queue_init(&all->list);
@@ -166,7 +154,7 @@ int context_new(struct contexts *all, const char *language, struct bytes cwd, st
 	if (!c)
 		return err_set(err, ERR_EXHAUSTED, ENOMEM, "a context");
 	c->all = all;
-	make_id(c->id);
+	uuid_make(c->id);
 	snprintf(c->language, sizeof(c->language), "%s", language);
 	queue_init(&c->waiting);
 	context_steps_init(c);

@@ -12,6 +12,7 @@
  */
 #pragma once
 
+#include "base/uuid.h"
 #include "interp/envs.h"
 #include "interp/execution.h"
 #include "interp/kernel.h"
@@ -42,7 +43,7 @@ struct contexts;
 struct context {
 	struct contexts *all;
 	struct context *next, **prev;
-	char id[37], language[KERNEL_NAME_MAX + 1];
+	char id[UUID_SIZE], language[KERNEL_NAME_MAX + 1];
 	char *cwd;
 	bool is_default; /* of its language */
 	struct kernel kernel;

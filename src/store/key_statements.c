@@ -6,6 +6,7 @@
 #include "store/key_statements.h"
 
 #include "base/clock.h"
+#include "base/uuid.h"
 
 #define KEY_COLUMNS                                                                           \
 	"k.id, k.team_id, k.name, k.hash, k.mask_head, k.mask_tail, k.created, k.last_used, " \
@@ -94,7 +95,7 @@ int sql_key_add(struct database *d, const struct store_request *rq, struct store
 	struct store_key *k = &made.key;
 	uint64_t n;
 
-	store_make_id(k->id);
+	uuid_make(k->id);
 	k->created_ns = clock_wall_ns();
 	if (sql_count(d, "SELECT count(*) FROM keys WHERE team_id = $1", k->team_id, &n, err) < 0)
 		return -1;

@@ -2,7 +2,7 @@
 #include "store/statements.h"
 
 #include "base/clock.h"
-#include "base/random.h"
+#include "base/uuid.h"
 #include "store/fact_statements.h"
 #include "store/key_statements.h"
 #include "store/secret_statements.h"
@@ -93,17 +93,6 @@ int sql_change_one(struct sql *q, const struct row_kind *k, struct err *err)
 	return database_changed(q->db) == 0 ? no_such(k, err) : 0;
 }
 
-void store_make_id(char ret[static STORE_ID_SIZE])
-{
-	char hex[33];
-
-	random_hex(hex, 16);
-	hex[12] = '4';
-	hex[16] = "89ab"[(unsigned char)hex[16] & 3];
-	snprintf(ret, STORE_ID_SIZE, "%.8s-%.4s-%.4s-%.4s-%.12s", hex, hex + 8, hex + 12, hex + 16,
-		 hex + 20);
-}
-
 int sql_count(struct database *d, const char *text, const char *value, uint64_t *ret,
 	      struct err *err)
 {
@@ -139,7 +128,7 @@ static int team_add(struct database *d, const struct store_request *rq, struct s
 	struct store_team *t = &made.team;
 	uint64_t n;
 
-	store_make_id(t->id);
+	uuid_make(t->id);
 	if (sql_count(d, "SELECT count(*) FROM teams", NULL, &n, err) < 0)
 		return -1;
 	if (n >= STORE_TEAMS_MAX)

@@ -15,7 +15,6 @@ void store_rows_done(struct store_rows *r);
 
 /* Room for one more than `n` rows of `size` each: where the array is now, or NULL. */
 void *store_rows_grow(void *rows, size_t n, size_t size, struct err *err) NODISCARD;
-void store_make_id(char ret[static STORE_ID_SIZE]); /* a random UUID, version 4 */
 
 /* In the same order everywhere; `t` is teams. */
 #define SQL_LIMITS(table)                                                         \

@@ -4,19 +4,8 @@
 #include <inttypes.h>
 
 #include "base/random.h"
+#include "base/uuid.h"
 #include "wire/base64.h"
-
-/* Version 4: random, but for six bits that say so. */
-static void draw_uuid(char ret[static 37])
-{
-	static const char variant[] = "89ab";
-	char hex[33];
-
-	random_hex(hex, 16);
-	hex[12] = '4';
-	hex[16] = variant[(unsigned char)hex[16] % 4];
-	snprintf(ret, 37, "%.8s-%.4s-%.4s-%.4s-%.12s", hex, hex + 8, hex + 12, hex + 16, hex + 20);
-}
 
 int agent_identity_make(struct agent_identity *ret, struct bytes sandbox_id,
 			struct bytes template_id, struct err *err)
@@ -28,7 +17,7 @@ int agent_identity_make(struct agent_identity *ret, struct bytes sandbox_id,
 	    !bytes_to_str(sandbox_id, id.hostname, sizeof(id.hostname)) || sandbox_id.len == 0)
 		return err_set(err, ERR_INVALID, 0, "an id of 1 to %d bytes", AGENT_NAME_MAX);
 	random_hex(id.machine_id, 16);
-	draw_uuid(id.boot_id);
+	uuid_make(id.boot_id);
 	random_name(id.access_token, AGENT_TOKEN_LENGTH);
 	random_name(id.control_token, AGENT_TOKEN_LENGTH);
 	random_fill(id.entropy, sizeof(id.entropy));

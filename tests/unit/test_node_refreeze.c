@@ -143,7 +143,7 @@ static struct build *add_template(const char *name, enum journal_kind kind)
 	snprintf(row.namespace, sizeof(row.namespace), "red");
 	snprintf(row.name, sizeof(row.name), "%s", name);
 	t = template_add(s.n, &row);
-	build_make_id(build.id);
+	uuid_make(build.id);
 	snprintf(build.template_id, sizeof(build.template_id), "%s", row.id);
 	snprintf(build.snapshot_id, sizeof(build.snapshot_id), "%s-1", name);
 	b = build_add(t, &build);

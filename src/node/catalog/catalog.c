@@ -8,7 +8,6 @@
 #include "base/folder.h"
 #include "base/list.h"
 #include "base/log.h"
-#include "base/random.h"
 #include "node/catalog/catalog_change.h"
 #include "node/node.h"
 
@@ -212,21 +211,6 @@ uint64_t catalog_now(struct catalog *c)
 
 	c->last_ns = now > c->last_ns ? now : c->last_ns + 1;
 	return c->last_ns;
-}
-
-void build_make_id(char ret[static BUILD_ID_SIZE])
-{
-	uint8_t r[16];
-
-	random_fill(r, sizeof(r));
-	r[6] = (uint8_t)((r[6] & 0x0f) | 0x40);
-	r[8] = (uint8_t)((r[8] & 0x3f) | 0x80);
-	for (size_t i = 0, at = 0; i < sizeof(r); i++) {
-		if (i == 4 || i == 6 || i == 8 || i == 10)
-			ret[at++] = '-';
-		snprintf(ret + at, 3, "%02x", r[i]);
-		at += 2;
-	}
 }
 
 /* --- tags --------------------------------------------------------------------------------- */
@@ -472,7 +456,7 @@ static void describe_copy(const struct snapshot *p, struct journal_build *ret)
 				       .memory_mib = p->row.memory_mib,
 				       .disk_mib = p->row.disk_mib,
 				       .copied = 1 };
-	build_make_id(ret->id);
+	uuid_make(ret->id);
 	memcpy(ret->snapshot_id, p->row.id, sizeof(ret->snapshot_id));
 }
 

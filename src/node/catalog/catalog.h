@@ -9,8 +9,9 @@
  */
 #pragma once
 
-#include "node/catalog/build_archive.h"
+#include "base/uuid.h"
 #include "node/build/refreeze.h"
+#include "node/catalog/build_archive.h"
 #include "node/catalog/build_log.h"
 #include "node/catalog/catalog_sizes.h"
 #include "node/door/gateway_door.h"
@@ -25,7 +26,7 @@ enum {
 	TEMPLATE_TAGS_TEXT_MAX = TEMPLATE_TAGS_MAX * 128 + 1, /* as a row has them */
 	TEMPLATE_ID_LENGTH = 20,
 	TEMPLATE_UNDER_WAY_MAX = 32, /* builds of one team that were begun and did not end */
-	BUILD_ID_SIZE = 37,
+	BUILD_ID_SIZE = UUID_SIZE,
 	BUILD_REASON_MAX = 2048,
 	BUILD_SPECS_TEAM_MAX =
 		8 * 1024 * 1024,   /* bytes of what its builds under way are asked for */
@@ -134,8 +135,7 @@ void template_settle(struct template *t);
 void template_tags_text(const struct template *t, struct buf *out); /* as a row has them */
 /* It has room for one more build, after forgetting an old one. Else ERR_EXHAUSTED. */
 int template_make_room(struct template *t, struct err *err) NODISCARD;
-uint64_t catalog_now(struct catalog *c);            /* later than all before */
-void build_make_id(char ret[static BUILD_ID_SIZE]); /* a random UUID, version 4 */
+uint64_t catalog_now(struct catalog *c); /* later than all before */
 /* Makes its folder, so that it can be described. A failure is logged: then it is not. */
 void catalog_make_folder(int dir, const char *id);
 void build_unprepare(struct build *b);              /* it is not begun after all, or is over */

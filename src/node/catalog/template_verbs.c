@@ -141,7 +141,7 @@ static struct build *make_build(struct template *t, const struct wanted *w)
 		at += (size_t)snprintf(tags + at, sizeof(tags) - at, "%s%s", i ? " " : "",
 				       w->tags.all[i]);
 	row.tags = tags;
-	build_make_id(row.id);
+	uuid_make(row.id);
 	memcpy(row.template_id, t->row.id, sizeof(row.template_id));
 	return build_add(t, &row);
 }
