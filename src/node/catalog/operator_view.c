@@ -26,7 +26,7 @@ static void count_running(struct node *n)
 
 struct total { /* of all builds of a template */
 	json_int_t own, shared, running;
-	json_int_t ready, starting, wanted, memory_mib; /* of their pools */
+	struct pool_sum pools;
 };
 
 static struct total add_up(const struct template *t)
@@ -35,19 +35,13 @@ static struct total add_up(const struct template *t)
 
 	for (const struct build *b = t->builds; b; b = b->next) {
 		const struct snapshot *p = b->snapshot;
-		const struct pool *pool = p ? p->pool : NULL;
 
 		if (!p)
 			continue;
 		sum.own += (json_int_t)p->own_bytes;
 		sum.shared += (json_int_t)p->shared_bytes;
 		sum.running += (json_int_t)p->running;
-		if (!pool)
-			continue;
-		sum.ready += (json_int_t)pool->n_ready;
-		sum.starting += (json_int_t)pool->starting;
-		sum.wanted += (json_int_t)pool->wanted;
-		sum.memory_mib += (json_int_t)pool_memory_mib(pool);
+		pool_sum_add(&sum.pools, p->pool);
 	}
 	return sum;
 }
@@ -66,10 +60,7 @@ static void set_total(json_t *to, const struct template *t)
 	set(to, "diskBytes", known ? json_integer(sum.own) : json_null());
 	set(to, "sharedBytes", known ? json_integer(sum.shared) : json_null());
 	set(to, "running", json_integer(sum.running));
-	set(to, "poolReady", json_integer(sum.ready));
-	set(to, "poolStarting", json_integer(sum.starting));
-	set(to, "poolWanted", json_integer(sum.wanted));
-	set(to, "poolMemoryMB", json_integer(sum.memory_mib));
+	(void)pool_sum_describe(&sum.pools, to);
 }
 
 /* --- a list ------------------------------------------------------------------------------- */

@@ -3,7 +3,7 @@
 
 #include "node/node.h"
 
-uint64_t pool_memory_mib(const struct pool *pool)
+static uint64_t memory_mib(const struct pool *pool)
 {
 	uint64_t mib = pool->starting * MEMORY_SANDBOX_MIB;
 
@@ -12,17 +12,30 @@ uint64_t pool_memory_mib(const struct pool *pool)
 	return mib;
 }
 
+void pool_sum_add(struct pool_sum *sum, const struct pool *pool)
+{
+	if (!pool)
+		return;
+	sum->ready += pool->n_ready;
+	sum->starting += pool->starting;
+	sum->wanted += pool->wanted;
+	sum->memory_mib += memory_mib(pool);
+}
+
+int pool_sum_describe(const struct pool_sum *sum, json_t *to)
+{
+	return json_object_set_new(to, "poolReady", json_integer((json_int_t)sum->ready)) |
+	       json_object_set_new(to, "poolStarting", json_integer((json_int_t)sum->starting)) |
+	       json_object_set_new(to, "poolWanted", json_integer((json_int_t)sum->wanted)) |
+	       json_object_set_new(to, "poolMemoryMB", json_integer((json_int_t)sum->memory_mib));
+}
+
 int pool_describe(const struct pool *pool, json_t *to)
 {
-	static const struct pool none;
+	struct pool_sum sum = { 0 };
 
-	if (!pool)
-		pool = &none;
-	return json_object_set_new(to, "poolReady", json_integer((json_int_t)pool->n_ready)) |
-	       json_object_set_new(to, "poolStarting", json_integer((json_int_t)pool->starting)) |
-	       json_object_set_new(to, "poolWanted", json_integer((json_int_t)pool->wanted)) |
-	       json_object_set_new(to, "poolMemoryMB",
-				   json_integer((json_int_t)pool_memory_mib(pool)));
+	pool_sum_add(&sum, pool);
+	return pool_sum_describe(&sum, to);
 }
 
 /* What came of a build has no name of its own. */
@@ -43,7 +56,7 @@ static json_t *one_json(const struct node *n, const struct pool *pool)
 			 p ? p->row.id : n->base.id, "name", name_json(p), "teamID",
 			 p ? p->row.team : "", "ready", (json_int_t)pool->n_ready, "starting",
 			 (json_int_t)pool->starting, "wanted", (json_int_t)pool->wanted, "allowed",
-			 (json_int_t)pool->allowed, "memoryMB", (json_int_t)pool_memory_mib(pool));
+			 (json_int_t)pool->allowed, "memoryMB", (json_int_t)memory_mib(pool));
 }
 
 int pools_describe(const struct node *n, json_t *status)
