@@ -267,8 +267,14 @@ static int make_target(const struct cli_request *rq, char ret[static TARGET_MAX]
 
 	if (buf_add(&all, bytes_str(rq->path), err) < 0 || add_encoded(&all, rq->id, err) < 0 ||
 	    buf_add(&all, bytes_str(rq->suffix ? rq->suffix : ""), err) < 0 ||
-	    add_encoded(&all, rq->value, err) < 0 || !bytes_to_str(buf_view(&all), ret, TARGET_MAX))
-		return err_set(err, ERR_INVALID, 0, "`%.32s...` is too long", rq->id ? rq->id : "");
+	    add_encoded(&all, rq->value, err) < 0 ||
+	    buf_add(&all, bytes_str(rq->suffix2 ? rq->suffix2 : ""), err) < 0 ||
+	    add_encoded(&all, rq->value2, err) < 0 ||
+	    !bytes_to_str(buf_view(&all), ret, TARGET_MAX))
+		return err_set(err, ERR_INVALID, 0, "`%.32s...` is too long",
+			       rq->value ? rq->value
+			       : rq->id  ? rq->id
+					 : "");
 	return 0;
 }
 

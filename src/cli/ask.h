@@ -10,7 +10,7 @@ enum {
 	ASK_CONNECT_MS = 5 * 1000,
 	ASK_MS = 360 * 1000,   /* a pause is answered when all is on the disk */
 	SEND_MS = 3600 * 1000, /* with a file */
-	TARGET_MAX = 512,
+	TARGET_MAX = 8 * 1024, /* as the gateway takes it */
 	PAGES_MAX = 1000,
 };
 
@@ -20,7 +20,8 @@ struct cli_request {
 	const char *path;   /* may have a query */
 	const char *id;     /* as typed: it is encoded */
 	const char *suffix;
-	const char *value; /* encoded, too */
+	const char *value;            /* encoded, too */
+	const char *suffix2, *value2; /* the same once more */
 	const json_t *body;
 	const struct cli_file *file; /* in place of `body`; NULL: none */
 };

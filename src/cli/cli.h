@@ -18,12 +18,13 @@ struct cli {
 	int n_words;
 	const char *socket; /* of the gateway's admin door */
 	bool json, help, version;
-	bool all;                /* of ps: paused ones too */
-	bool none;               /* of keys services: no service */
-	bool boot;               /* of resume: from the disk alone */
-	const char *team, *cpus; /* of templates import; NULL: not given */
-	bool public;             /* the same: for all teams */
-	uint64_t count;          /* of fork; 0: not given */
+	bool all;                        /* of ps: paused ones too */
+	bool none;                       /* of keys services: no service */
+	bool boot;                       /* of resume: from the disk alone */
+	const char *team, *cpus;         /* of templates import; NULL: not given */
+	const char *tag, *start, *ready; /* the same */
+	bool public;                     /* the same: for all teams */
+	uint64_t count;                  /* of fork; 0: not given */
 	/* of keys and teams limits, NULL: as it is; LIMIT_MEMORY of templates import, too */
 	const char *limits[CLI_LIMITS];
 	const char *tls_dir, *owner; /* of tls: the gateway's tls_dir, and whose its keys are */

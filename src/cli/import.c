@@ -105,6 +105,16 @@ static int add_number(json_t *body, const char *member, const char *text, struct
 		       : 0;
 }
 
+static int add_tag(json_t *body, const char *tag, struct err *err)
+{
+	if (!tag)
+		return 0;
+	return json_object_set_new(body, "tags",
+				   json_pack("[s, o]", "default", json_text(bytes_str(tag)))) < 0
+		       ? err_set(err, ERR_INVALID, 0, "`%s` is no tag", tag)
+		       : 0;
+}
+
 static int make_template(struct import *i, struct err *err)
 {
 	AUTO(json_decrefp)
@@ -116,7 +126,7 @@ static int make_template(struct import *i, struct err *err)
 		return err_set(err, ERR_INVALID, 0, "`%s` is no name", i->c->words[2]);
 	if (add_number(body, "cpuCount", i->c->cpus, err) < 0 ||
 	    add_number(body, "memoryMB", i->c->limits[LIMIT_MEMORY], err) < 0 ||
-	    cli_ask(i->c, &rq, &i->made, err) < 0)
+	    add_tag(body, i->c->tag, err) < 0 || cli_ask(i->c, &rq, &i->made, err) < 0)
 		return -1;
 	if (copy_text(i->made, "templateID", i->template, err) < 0)
 		return -1;
@@ -129,7 +139,13 @@ static int make_template(struct import *i, struct err *err)
 static int send_file(const struct import *i, struct err *err)
 {
 	AUTO(json_decrefp) json_t *ignored = NULL;
-	const struct cli_request put = { "PUT", "/admin/builds/", i->build, "/archive",
+	const struct cli_request put = { .method = "PUT",
+					 .path = "/admin/builds/",
+					 .id = i->build,
+					 .suffix = "/archive?startCmd=",
+					 .value = i->c->start,
+					 .suffix2 = "&readyCmd=",
+					 .value2 = i->c->ready,
 					 .file = &i->file };
 	const struct cli_request cancel = { "DELETE", "/admin/builds/", i->build };
 	struct err also;

@@ -95,6 +95,9 @@ static void help(FILE *out)
 		"  --team TEAM       whose it is; without it there may be one team only\n"
 		"  --public          all teams may use it\n"
 		"  --cpus N, --memory MIB\n"
+		"  --start-command COMMAND  runs in all sandboxes: it is in the snapshot\n"
+		"  --ready-command COMMAND  succeeds when what was started may be frozen\n"
+		"  --tag TAG         beside `default`\n"
 		"\noptions of tls\n"
 		"  --tls-dir DIR     the gateway's tls_dir, " DEFAULT_TLS_DIR "\n"
 		"  --owner USER      who alone may read the keys of servers, hotcell-signer\n"
@@ -130,6 +133,9 @@ static const struct {
 	OPTION("team", TEXT, team),
 	OPTION("public", FLAG, public),
 	OPTION("cpus", TEXT, cpus),
+	OPTION("tag", TEXT, tag),
+	OPTION("start-command", TEXT, start),
+	OPTION("ready-command", TEXT, ready),
 	OPTION("sandboxes", TEXT, limits[LIMIT_SANDBOXES]),
 	OPTION("vcpus", TEXT, limits[LIMIT_VCPUS]),
 	OPTION("memory", TEXT, limits[LIMIT_MEMORY]),
@@ -215,7 +221,7 @@ static bool options_fit(const struct cli *c, const struct command *to)
 	for (size_t i = 0; i < CLI_LIMITS; i++)
 		if (c->limits[i] && !limits && !(import && i == LIMIT_MEMORY))
 			return false;
-	if ((c->team || c->public || c->cpus) && !import)
+	if ((c->team || c->public || c->cpus || c->tag || c->start || c->ready) && !import)
 		return false;
 	if ((c->tls_dir || c->owner) && to->run != tls_run)
 		return false;

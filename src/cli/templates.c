@@ -13,7 +13,8 @@ enum { LOG_PAGES_MAX = 1000 }; /* more than a log can have */
 
 static const char usage[] =
 	"templates [show TEMPLATE | logs BUILD | cancel BUILD... | delete TEMPLATE... | "
-	"import FILE NAME [--team TEAM] [--public] [--cpus N] [--memory MIB]]";
+	"import FILE NAME [--team TEAM] [--public] [--cpus N] [--memory MIB] "
+	"[--start-command COMMAND] [--ready-command COMMAND] [--tag TAG]]";
 
 static const struct column build_columns[] = { { "BUILD", "buildID" },
 					       { "TEMPLATE", "templateID" },

@@ -100,13 +100,14 @@ def test_all_teams_use_a_public_one(server, layout):
 
 
 def test_the_same_file_is_not_booted_again(server, layout, tmp_path):
-    """By its digest; for another team, and by a symbolic link."""
+    """By its digest; for another team, and by a symbolic link. With commands: what was started is in the snapshot."""
     link = tmp_path / "link"
     link.symlink_to(layout)
-    said = imported(server, link, "again", "--team", server.other_team)
-    assert "Booting the image" not in said and "Making a disk" not in said, said
-    box = server.create(templateID="again", key=server.other_key)
-    assert server.run(box, "echo $OF_IMAGE") == "yes"
+    said = imported(server, link, "again", "--team", server.other_team, "--tag", "of-a-link", "--start-command",
+                    "echo '50% & more' > /tmp/said; exec -a 'start &d?' sleep 1234", "--ready-command", "test -s /tmp/said")
+    assert "Booting the image" not in said and "Making a disk" not in said and "Template is ready" in said, said
+    box = server.create(templateID="again:of-a-link", key=server.other_key)
+    assert server.run(box, "echo $OF_IMAGE; cat /tmp/said; cat /proc/[0-9]*/cmdline | tr '\\0' '\\n' | grep -cx 'start &d[?]'") == "yes\n50% & more\n1"
     server.delete(box, key=server.other_key)
     assert server.api("POST", "/sandboxes", {"templateID": "other/again"}).status == 404, "it is not public"
 
@@ -166,7 +167,10 @@ def test_what_is_asked_for_wrongly(server, layout):
     assert "invalid template reference" in refused(server, layout, "No Name", "--team", "test")
     assert "'base' is taken" in refused(server, layout, "base", "--team", "test")
     assert "CPU count" in refused(server, layout, "x", "--team", "test", "--cpus", "3")
+    assert "is too long" in refused(server, layout, "x", "--team", "test", "--start-command", "x" * 9000)
+    assert "startCmd" in refused(server, layout, "x", "--team", "test", "--start-command", "x" * 5000)
     assert "not a number" in refused(server, layout, "x", "--team", "test", "--memory", "much")
+    assert hotcell(server, "templates", "--tag", "x").returncode == 2 and hotcell(server, "ps", "--start-command", "x").returncode == 2
     assert hotcell(server, "templates", "--public").returncode == 2 and hotcell(server, "templates", "import", layout).returncode == 2
 
 

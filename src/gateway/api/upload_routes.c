@@ -3,7 +3,7 @@
  *
  *	GET /templates/{id}/files/{hash}     is it there? if not: a URL, signed, for a while
  *	PUT /uploads/{team}/{hash}?...       no key: the URL is the permission
- *	PUT /admin/builds/{id}/archive       the build begins when all of it came
+ *	PUT /admin/builds/{id}/archive?...   the build begins when all of it came
  *	    signature -> node: a descriptor -> the body, piece by piece -> node: kept -> answer
  *
  * Nothing of a body is kept in memory. What is broken off is dropped.
@@ -22,11 +22,13 @@
 #include "gateway/api/template_ask.h"
 #include "gateway/parse/build_request.h"
 #include "gateway/parse/upload_url.h"
+#include "wire/target.h"
 
 enum {
 	UPLOADS_MAX = 128,               /* at once, of this gateway */
 	UPLOAD_MAX = 1024 * 1024 * 1024, /* bytes of one */
 	UPLOAD_KEEP_MS = 5 * 60 * 1000,  /* for node to write it to its disk */
+	COMMAND_MAX = 4096,              /* of a template that is imported */
 };
 
 struct upload_kind {
@@ -335,6 +337,19 @@ static void upload_put(struct api_call *c)
 		receive(c, &of_step, text);
 }
 
+/* A command that is to run in what is imported. */
+static int add_command(json_t *text, struct bytes query, const char *name, struct err *err)
+{
+	AUTO(buf_done) struct buf command = BUF_MAX(COMMAND_MAX);
+
+	if (target_param(query, name, &command, err) < 0)
+		return err_set(err, ERR_INVALID, 0, "%s is broken, or longer than %d bytes", name,
+			       COMMAND_MAX);
+	if (command.len > 0 && json_object_set_new(text, name, json_text(buf_view(&command))) < 0)
+		return err_set(err, ERR_INVALID, 0, "%s is no text", name);
+	return 0;
+}
+
 /* How large it may be is node's to say. */
 static void archive_put(struct api_call *c)
 {
@@ -342,6 +357,9 @@ static void archive_put(struct api_call *c)
 	struct err err;
 	unsigned int status = check_length(c, INT64_MAX, &err);
 
+	if (!status && (add_command(text, c->query, "startCmd", &err) < 0 ||
+			add_command(text, c->query, "readyCmd", &err) < 0))
+		status = 400;
 	if (status)
 		api_fail(c, status, "%s", err.msg);
 	else

@@ -22,6 +22,7 @@ void build_archive_close(struct build_archive *a)
 	if (a->fd < 0)
 		return;
 	timer_stop(&a->stalled);
+	json_decref(a->spec);
 	close_later(a->stalled.loop, take_fd(&a->fd)); /* it has no name, and may be large */
 	*a = BUILD_ARCHIVE_NONE;
 }
@@ -96,27 +97,39 @@ static int check(struct node *n, const struct build *b, uint64_t bytes, struct e
 	return files_room(n->files, bytes / MIB + 1, err);
 }
 
-static int take_size(struct bytes text, uint64_t *ret, struct err *err)
+/* {"size", "startCmd", "readyCmd"} */
+static int take_text(struct bytes text, uint64_t *ret, json_t **ret_spec, struct err *err)
 {
 	AUTO(json_decrefp) json_t *body = NULL;
+	struct bytes start = { 0 }, ready = { 0 };
 	int64_t size = 0;
 
 	if (json_decode(text, NODE_TEXT_MAX, TEXT_DEPTH, &body, err) < 0 ||
-	    json_may_int(body, "size", 1, INT64_MAX, &size, err) < 0)
+	    json_may_int(body, "size", 1, INT64_MAX, &size, err) < 0 ||
+	    json_may_string(body, "startCmd", &start, err) < 0 ||
+	    json_may_string(body, "readyCmd", &ready, err) < 0)
 		return -1;
+	if (size <= 0)
+		return err_set(err, ERR_INVALID, 0, "the archive is empty");
 	*ret = (uint64_t)size;
-	return size > 0 ? 0 : err_set(err, ERR_INVALID, 0, "the archive is empty");
+	*ret_spec = json_pack("{s:b, s:o, s:o}", "fromArchive", 1, "startCmd", json_text(start),
+			      "readyCmd", json_text(ready));
+	return *ret_spec ? 0 : err_set(err, ERR_EXHAUSTED, 0, "no memory");
 }
 
-static int prepare(struct node *n, struct build *b, uint64_t bytes, int *ret_out, struct err *err)
+static int prepare(struct node *n, struct build *b, struct bytes text, int *ret_out,
+		   struct err *err)
 {
+	AUTO(json_decrefp) json_t *spec = NULL;
 	struct build_archive *a = &b->archive;
+	uint64_t bytes = 0;
 
-	if (check(n, b, bytes, err) < 0 ||
+	if (take_text(text, &bytes, &spec, err) < 0 || check(n, b, bytes, err) < 0 ||
 	    build_disk_make(n, b->row.id, BUILD_ARCHIVE, ret_out, &a->fd, err) < 0)
 		return -1;
 	a->bytes = bytes;
 	a->before = 0;
+	a->spec = TAKE(spec);
 	timer_init(&a->stalled, n->loop, on_stalled);
 	timer_start(&a->stalled, ARCHIVE_STALLED_MS);
 	return 0;
@@ -126,13 +139,12 @@ void import_open_ask(struct node *n, struct door_asked *a, const struct node_req
 		     struct bytes text)
 {
 	struct build *b = catalog_build_anywhere(n, rq->id);
-	uint64_t bytes = 0;
 	struct err err;
 	int out;
 
 	if (!b)
 		err_set(&err, ERR_NOT_FOUND, 0, "build '%s' not found", rq->id);
-	if (!b || take_size(text, &bytes, &err) < 0 || prepare(n, b, bytes, &out, &err) < 0)
+	if (!b || prepare(n, b, text, &out, &err) < 0)
 		door_refuse(a, &err);
 	else
 		door_answer(a, &(struct node_reply){ .count = 1 }, (struct bytes){ 0 }, &out, 1);

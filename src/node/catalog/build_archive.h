@@ -8,6 +8,7 @@
 #pragma once
 
 #include "net/timer.h"
+#include "wire/json.h"
 
 enum {
 	ARCHIVES_MAX = 8,                   /* at once, of all teams */
@@ -18,6 +19,7 @@ struct build_archive {
 	int fd;          /* to read; -1: none */
 	uint64_t bytes;  /* that were promised */
 	uint64_t before; /* that were there at the last look */
+	json_t *spec;    /* what the build is told, its commands in it; owned */
 	struct timer stalled;
 };
 #define BUILD_ARCHIVE_NONE ((struct build_archive){ .fd = -1 })

@@ -184,12 +184,14 @@ void build_start_ask(struct node *n, struct door_asked *a, const struct node_req
 void import_done_ask(struct node *n, struct door_asked *a, const struct node_request *rq,
 		     struct bytes text)
 {
+	AUTO(buf_done) struct buf spec = BUF_MAX(NODE_TEXT_MAX);
 	struct err err;
 	struct build *b = find(n, rq, &err);
 
 	(void)text;
-	if (b && build_archive_whole(&b->archive, &err) == 0)
-		start(n, a, b, BYTES_LIT("{\"fromArchive\":true}"));
+	if (b && build_archive_whole(&b->archive, &err) == 0 &&
+	    json_encode(b->archive.spec, &spec, &err) == 0)
+		start(n, a, b, buf_view(&spec));
 	else
 		door_refuse(a, &err);
 }
