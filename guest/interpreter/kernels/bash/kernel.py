@@ -14,17 +14,13 @@ import tempfile
 import threading
 import time
 
-if sys.path and sys.path[0] == os.path.dirname(os.path.abspath(__file__)):
-    sys.path.pop(0)
+sys.path[0] = os.path.join(os.path.dirname(os.path.abspath(__file__)), "../shared")
+from hotcell_kernel import PIECE, WAITING, WaitingApp  # noqa: E402
+sys.path.pop(0)
 
-import zmq  # noqa: E402
-from ipykernel.kernelapp import IPKernelApp  # noqa: E402
 from ipykernel.kernelbase import Kernel  # noqa: E402
 from traitlets import Type  # noqa: E402
 
-PIECE = 64 * 1024  # bytes of one message at most
-WAITING = 1024 * 1024  # bytes that are printed before somebody has to have taken them
-QUEUE = 16  # messages that wait in the socket
 PATIENCE, AGAIN_S = 15, 0.2  # how often a cell is interrupted before the shell is given up, and after how long
 STATUS = 9  # the descriptor on which the shell says that a cell is over
 
@@ -164,18 +160,9 @@ class Bash(Kernel):
         return {"status": "error", "execution_count": self.execution_count, **error}
 
 
-class App(IPKernelApp):
+class App(WaitingApp):
     kernel_class = Type(Bash)
     capture_fd_output = False
-
-    def init_iopub(self, context):
-        context.sockopts[zmq.SNDHWM] = QUEUE
-        super().init_iopub(context)
-        del context.sockopts[zmq.SNDHWM]
-        self.iopub_thread.socket.setsockopt(zmq.XPUB_NODROP, 1)
-
-    def log_connection_info(self):
-        """Nobody connects by hand."""
 
 
 def main():

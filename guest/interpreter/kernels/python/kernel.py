@@ -9,20 +9,26 @@ import math
 import os
 import sys
 
-# What is imported from here on is the system's; charts.py is loaded by its path, when needed.
-HERE = sys.path.pop(0) if sys.path and sys.path[0] == os.path.dirname(os.path.abspath(__file__)) else None
+# What is imported from here on is the system's, but for what is shared; charts.py is loaded by its path, when needed.
+HERE = os.path.dirname(os.path.abspath(__file__))
+if sys.path and sys.path[0] == HERE:
+    sys.path.pop(0)
+sys.path.insert(0, os.path.join(HERE, "../shared"))
+from hotcell_kernel import PIECE, WAITING, WaitingApp  # noqa: E402
+sys.path.pop(0)
 
-import zmq  # noqa: E402
 from IPython.core.formatters import BaseFormatter, JSONFormatter  # noqa: E402
 from ipykernel.iostream import OutStream  # noqa: E402
 from ipykernel.ipkernel import IPythonKernel  # noqa: E402
-from ipykernel.kernelapp import IPKernelApp  # noqa: E402
 from traitlets import ObjectName, Type, Unicode  # noqa: E402
 from traitlets.config import Config  # noqa: E402
 
-PIECE = 64 * 1024  # characters of a message at most
-WAITING = 1024 * 1024  # characters that are printed before somebody has to have taken them
-QUEUE = 16  # messages that wait in the socket
+
+def large(number):
+    try:
+        return float(number)
+    except OverflowError:
+        return None
 
 
 def plain(value):
@@ -30,7 +36,7 @@ def plain(value):
     if value is None or isinstance(value, (str, bool)):
         return value
     if isinstance(value, int):
-        return value if -(2**63) <= value < 2**63 else float(value)
+        return value if -(2**63) <= value < 2**63 else large(value)
     if isinstance(value, float):
         return value if math.isfinite(value) else None
     if isinstance(value, dict):
@@ -104,7 +110,7 @@ def charts():
     if module is None:
         import importlib.util
 
-        path = os.path.join(os.path.dirname(os.path.abspath(__file__)), "charts.py")
+        path = os.path.join(HERE, "charts.py")
         spec = importlib.util.spec_from_file_location("_hotcell_charts", path)
         module = importlib.util.module_from_spec(spec)
         spec.loader.exec_module(module)
@@ -169,18 +175,8 @@ class Kernel(IPythonKernel):
             numpy.random.seed(int.from_bytes(os.urandom(4), "little"))
 
 
-class App(IPKernelApp):
+class App(WaitingApp):
     kernel_class = Type(Kernel)
-
-    def init_iopub(self, context):
-        # A full queue makes the kernel wait. The usual socket would throw messages away.
-        context.sockopts[zmq.SNDHWM] = QUEUE
-        super().init_iopub(context)
-        del context.sockopts[zmq.SNDHWM]
-        self.iopub_thread.socket.setsockopt(zmq.XPUB_NODROP, 1)
-
-    def log_connection_info(self):
-        """Nobody connects by hand."""
 
     def init_shell(self):
         super().init_shell()
