@@ -1,7 +1,7 @@
 /* answer.c - see answer.h. */
 #include "interp/answer.h"
 
-enum { JSON_ANSWER_MAX = 128 * 1024 };
+enum { JSON_ANSWER_MAX = HTTP_WHOLE_MAX }; /* all contexts, each with a long path, fit in */
 
 void answer_text(struct http_request *rq, unsigned int status, const char *text)
 {

@@ -142,6 +142,14 @@ static void free_context(struct context *c)
 	free(c);
 }
 
+static bool is_path(struct bytes path)
+{
+	for (size_t i = 0; i < path.len; i++)
+		if (path.ptr[i] < ' ')
+			return false;
+	return path.len > 0 && path.len < CONTEXT_CWD_MAX;
+}
+
 int context_new(struct contexts *all, const char *language, struct bytes cwd, struct context **ret,
 		struct err *err)
 {
@@ -160,9 +168,9 @@ int context_new(struct contexts *all, const char *language, struct bytes cwd, st
 	context_steps_init(c);
 	queue_add(&all->list, c);
 	all->n++;
-	c->cwd = cwd.len < CONTEXT_CWD_MAX ? strndup((const char *)cwd.ptr, cwd.len) : NULL;
+	c->cwd = is_path(cwd) ? strndup((const char *)cwd.ptr, cwd.len) : NULL;
 	if (!c->cwd)
-		err_set(err, ERR_INVALID, ENAMETOOLONG, "cwd");
+		err_set(err, ERR_INVALID, 0, "cwd is too long, or is no path");
 	if (!c->cwd || start_kernel(c, err) < 0) {
 		free_context(c);
 		return -1;

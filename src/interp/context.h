@@ -19,10 +19,15 @@
 
 enum {
 	CONTEXTS_MAX = 64,
-	CONTEXT_WAITING_MAX = 256, /* executions */
-	CONTEXT_CWD_MAX = 4096,
-	CONTEXT_CODE_MAX = 4 * 1024 * 1024, /* of ours, around the user's */
-	CONTEXT_GRACE_MS = 2000,            /* between the two signs that an execution is over */
+	CONTEXTS_HELD_MAX = 128 * 1024 * 1024, /* bytes of requests that are read, wait or run */
+	CONTEXT_WAITING_MAX = 256,             /* executions */
+	CONTEXT_CWD_MAX = 1024,                /* the list of all contexts is one answer */
+	CONTEXT_CODE_MAX = 4 * 1024 * 1024,    /* of ours, around the user's */
+	/* between the two signs that an execution is over: for the reply, which is small; and for
+	 * "idle", which comes behind all that was published */
+	CONTEXT_GRACE_MS = 2000,
+	CONTEXT_IDLE_GRACE_MS = 10 * 1000,
+	CONTEXT_OURS_MS = 20 * 1000, /* for code of ours; then it is interrupted */
 	CONTEXT_FIRST_MS = 100,      /* before the first of them: some kernels die of one that comes
 				       before      they run the code */
 	CONTEXT_INTERRUPT_MS = 1000, /* between two interrupts of one that nobody waits for */
@@ -73,6 +78,7 @@ struct contexts { /* embedded by the server */
 		struct context *first, **last;
 	} list; /* the newest last */
 	size_t n;
+	size_t held; /* see CONTEXTS_HELD_MAX */
 };
 
 void contexts_init(struct contexts *all);

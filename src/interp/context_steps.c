@@ -44,6 +44,8 @@ static bool ask(struct context *c, struct bytes code, bool silent, enum context_
 
 	forget_step(c);
 	c->step = step;
+	if (step != STEP_MAIN) /* what it calls may have been replaced by the user's code */
+		timer_start(&c->nudge, CONTEXT_OURS_MS);
 	if (kernel_execute(&c->kernel, code, silent, c->asked, &err) == 0)
 		return true;
 	log_warn("context %s: %s", c->id, err.msg);
@@ -174,7 +176,8 @@ static void publish(struct context *c, const struct kernel_message *m)
 	struct err err;
 	bool error;
 
-	if (!x || c->step != STEP_MAIN || (x->errored && strcmp(m->type, "error") == 0))
+	if (!x || c->step != STEP_MAIN ||
+	    (x->errored && (m->unreadable || strcmp(m->type, "error") == 0)))
 		return;
 	if (event_of_message(m, language_newline_apart(c->language), &x->out, &error, &err) < 0)
 		log_warn("context %s: %s", c->id, err.msg);
@@ -189,6 +192,11 @@ static bool is_idle(const struct kernel_message *m)
 
 	return strcmp(m->type, "status") == 0 && json_is_string(state) &&
 	       strcmp(json_string_value(state), "idle") == 0;
+}
+
+static void wait_for_other(struct context *c)
+{
+	timer_start(&c->grace, c->idle ? CONTEXT_GRACE_MS : CONTEXT_IDLE_GRACE_MS);
 }
 
 /* An execution is over when its reply and its "idle" are here: they come by two ways. */
@@ -208,7 +216,7 @@ void context_hear(struct context *c, enum kernel_channel from, const struct kern
 	if (c->idle && c->reply)
 		step_over(c);
 	else if (c->idle || c->reply)
-		timer_start(&c->grace, CONTEXT_GRACE_MS);
+		wait_for_other(c);
 }
 
 static void on_grace(struct timer *t)
@@ -216,7 +224,7 @@ static void on_grace(struct timer *t)
 	struct context *c = CONTAINER_OF(t, struct context, grace);
 
 	if (c->current && c->current->out.len > 0)
-		timer_start(&c->grace, CONTEXT_GRACE_MS); /* its client is slow, not the kernel */
+		wait_for_other(c); /* its client is slow, not the kernel */
 	else
 		step_over(c);
 }
@@ -281,12 +289,13 @@ void context_stop(struct context *c, const char *name, const char *value)
 void context_execute(struct context *c, struct http_request *rq, json_t *code, json_t *env)
 {
 	static const struct execution_ops ops = { on_flushed, on_gone };
-	struct execution *x = execution_new(c->all->place.loop, rq, &ops, c, code, env);
+	struct execution *x =
+		execution_new(c->all->place.loop, rq, &ops, c, code, env, &c->all->held);
 
 	if (!x) {
 		answer_text(rq, 500, "out of memory");
-	} else if (c->n_waiting >= CONTEXT_WAITING_MAX) {
-		execution_refuse(x, 429, "Too many executions wait for this context");
+	} else if (c->n_waiting >= CONTEXT_WAITING_MAX || c->all->held > CONTEXTS_HELD_MAX) {
+		execution_refuse(x, 429, "Too many executions wait");
 	} else {
 		queue_add(&c->waiting, x);
 		c->n_waiting++;

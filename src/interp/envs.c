@@ -70,7 +70,8 @@ static void on_dialled(struct dial *d, struct stream *s, const struct err *faile
 int envs_ask_start(struct envs_ask *a, struct loop *l, const struct addr *agent, const char *token,
 		   envs_done_fn *on_done, struct err *err)
 {
-	*a = (struct envs_ask){ .on_done = on_done, .token = token };
+	*a = (struct envs_ask){ .on_done = on_done };
+	snprintf(a->token, sizeof(a->token), "%s", token);
 	if (dial_start(&a->dial, l, agent, ENVS_MS, on_dialled, err) == 0)
 		return 0;
 	a->on_done = NULL;

@@ -8,6 +8,7 @@
 enum {
 	ENVS_MS = 5000,         /* to be told them; else the code runs without */
 	ENVS_MAX = 1024 * 1024, /* bytes of them */
+	ENVS_TOKEN_SIZE = 256,
 };
 
 struct envs_ask;
@@ -17,7 +18,7 @@ struct envs_ask { /* embedded by the caller; all zero: nothing under way */
 	envs_done_fn *on_done;
 	struct dial dial;
 	struct http_call call;
-	const char *token; /* borrowed until then; "": none */
+	char token[ENVS_TOKEN_SIZE]; /* "": none. A copy: who showed it may go meanwhile */
 };
 
 int envs_ask_start(struct envs_ask *a, struct loop *l, const struct addr *agent, const char *token,

@@ -2,9 +2,10 @@
 #include "interp/events.h"
 
 #include "base/clock.h"
+#include "interp/json_write.h"
 #include "wire/rfc3339.h"
 
-enum { TRACEBACK_MAX = 16 * 1024 * 1024 };
+enum { TRACEBACK_MAX = 16 * 1024 * 1024, MOST_RUNS = 1 << 30 };
 
 static const struct {
 	const char *mime, *key;
@@ -17,33 +18,16 @@ static const struct {
 	{ "e2b/data", "data" },          { "e2b/chart", "chart" },
 };
 
-struct sink {
-	struct buf *out;
-	struct err *err;
-};
-
-static int sink_add(const char *text, size_t n, void *sink)
-{
-	const struct sink *s = sink;
-
-	return buf_add(s->out, (struct bytes){ (const uint8_t *)text, n }, s->err);
-}
-
 /* Takes `v`; NULL is "out of memory". A line is added as a whole or not at all. */
 static int add_line(json_t *v, struct buf *out, struct err *err)
 {
 	AUTO(json_decrefp) json_t *owned = v;
-	struct err why;
-	struct sink s = { out, &why };
 	size_t before = out->len;
 
-	err_set(&why, ERR_EXHAUSTED, 0, "out of memory");
-	if (owned &&
-	    json_dump_callback(owned, sink_add, &s, JSON_COMPACT | JSON_ENSURE_ASCII) == 0 &&
-	    buf_add(out, BYTES_LIT("\n"), &why) == 0)
+	if (json_write(owned, JSON_COMPACT | JSON_ENSURE_ASCII, out, err) == 0 &&
+	    buf_add(out, BYTES_LIT("\n"), err) == 0)
 		return 0;
 	out->len = before;
-	*err = why;
 	return -1;
 }
 
@@ -194,21 +178,33 @@ int event_of_reply(const json_t *content, struct buf *out, struct err *err)
 	return add_error(content, out, err);
 }
 
+/* Floating, too, where another number of the message was too large. */
 static int add_count(const json_t *content, struct buf *out, struct err *err)
 {
-	json_t *n = json_object_get(content, "execution_count");
+	const json_t *count = json_object_get(content, "execution_count");
+	double n = json_number_value(count);
 
-	if (!json_is_number(n))
+	if (!json_is_number(count) || !(n >= 0 && n < (double)MOST_RUNS))
 		return 0;
 	return add_line(json_pack("{s:s, s:I}", "type", "number_of_executions", "execution_count",
-				  (json_int_t)json_number_value(n)),
+				  (json_int_t)n),
 			out, err);
+}
+
+static bool is_told(const char *type)
+{
+	static const char *const told[] = { "error", "stream", "display_data", "execute_result" };
+
+	for (size_t i = 0; i < COUNT(told); i++)
+		if (strcmp(type, told[i]) == 0)
+			return true;
+	return false;
 }
 
 int event_of_message(const struct kernel_message *m, bool apart, struct buf *out, bool *ret_error,
 		     struct err *err)
 {
-	*ret_error = strcmp(m->type, "error") == 0;
+	*ret_error = m->unreadable ? is_told(m->type) : strcmp(m->type, "error") == 0;
 	if (*ret_error)
 		return add_error(m->content, out, err);
 	if (strcmp(m->type, "stream") == 0)

@@ -9,8 +9,9 @@
 enum { EVENT_LINE_MAX = 512 * 1024 * 1024 }; /* a frame, escaped */
 
 /* Append the line of a message: execute_input, stream, display_data, execute_result, error.
- * *ret_error: it was an error. What clients are not told of adds nothing. `apart`: the newline at
- * the end of an output is an event of its own, as clients of Java know it. */
+ * *ret_error: it was an error, or could not be read, which is told as one. What clients are not
+ * told of adds nothing. `apart`: the newline at the end of an output is an event of its own, as
+ * clients of Java know it. */
 int event_of_message(const struct kernel_message *m, bool apart, struct buf *out, bool *ret_error,
 		     struct err *err) NODISCARD;
 

@@ -4,6 +4,8 @@
 #include "interp/answer.h"
 #include "interp/events.h"
 
+enum { MEMBER_SIZE = 128 }; /* of an object, in memory, besides its name and value */
+
 static void on_gone(struct http_handler *h, const struct err *err)
 {
 	struct execution *x = CONTAINER_OF(h, struct execution, handler);
@@ -85,9 +87,22 @@ static void take_token(struct execution *x)
 		x->token[0] = '\0';
 }
 
+static size_t size_of(const json_t *code, const json_t *env)
+{
+	size_t n = json_string_length(code);
+	const char *name;
+	json_t *value;
+
+	json_object_foreach((json_t *)(uintptr_t)env, name, value)
+	{
+		n += strlen(name) + json_string_length(value) + MEMBER_SIZE;
+	}
+	return n;
+}
+
 struct execution *execution_new(struct loop *l, struct http_request *rq,
 				const struct execution_ops *ops, void *owner, json_t *code,
-				json_t *env)
+				json_t *env, size_t *held)
 {
 	static const struct http_handler_ops handler = { .on_drain = on_drain, .on_gone = on_gone };
 	struct execution *x = calloc(1, sizeof(*x));
@@ -105,7 +120,10 @@ struct execution *execution_new(struct loop *l, struct http_request *rq,
 		.out = BUF_MAX(EVENT_LINE_MAX),
 		.code = code,
 		.env = env,
+		.size = size_of(code, env),
+		.held = held,
 	};
+	*held += x->size;
 	timer_init(&x->keepalive, l, on_keepalive);
 	take_token(x);
 	http_request_take(rq, NULL); /* from who read the body */
@@ -124,6 +142,7 @@ void execution_free(struct execution *x)
 	buf_done(&x->out);
 	json_decref(x->code);
 	json_decref(x->env);
+	*x->held -= x->size;
 	free(x);
 }
 

@@ -6,13 +6,13 @@
 #pragma once
 
 #include "http/request.h"
+#include "interp/envs.h"
 #include "net/timer.h"
 #include "wire/json.h"
 
 enum {
 	EXECUTION_KEEPALIVE_MS = 5000,    /* of silence; then a line that says nothing */
 	EXECUTION_QUEUE_MAX = 128 * 1024, /* bytes given to the connection at a time */
-	EXECUTION_TOKEN_SIZE = 256,
 };
 
 struct execution;
@@ -33,15 +33,16 @@ struct execution {
 	size_t sent;    /* of them */
 	bool ending;    /* with the last line */
 	bool errored;
-	json_t *code, *env;               /* owned: a string; an object of strings or NULL */
-	char token[EXECUTION_TOKEN_SIZE]; /* of the sandbox, that the client showed; or empty */
+	json_t *code, *env;          /* owned: a string; an object of strings or NULL */
+	size_t size, *held;          /* bytes of these, counted there while it lives */
+	char token[ENVS_TOKEN_SIZE]; /* of the sandbox, that the client showed; or empty */
 	struct execution *next, **prev;
 };
 
-/* Takes the request and both values. */
+/* Takes the request and both values. How large these are is added to *held until it is freed. */
 struct execution *execution_new(struct loop *l, struct http_request *rq,
 				const struct execution_ops *ops, void *owner, json_t *code,
-				json_t *env);
+				json_t *env, size_t *held);
 void execution_free(struct execution *x); /* resets the connection if it was not ended */
 
 void execution_begin(struct execution *x); /* the head of the answer */

@@ -5,6 +5,7 @@
 #include <zmq.h>
 
 #include "base/log.h"
+#include "interp/json_bound.h"
 
 static void on_accept(struct listener *ln, struct stream *s, const struct addr *peer)
 {
@@ -56,6 +57,7 @@ static int set_up(struct interp *in, const char *const *env, struct err *err)
 	static const struct http_limits limits = HTTP_LIMITS;
 	const struct interp_options *o = in->options;
 
+	json_bound_init();
 	json_object_seed(0);
 	contexts_init(&in->contexts);
 	if (o->agent && addr_parse(bytes_str(o->agent), &in->agent, err) < 0)

@@ -152,6 +152,8 @@ static void on_death(struct watch *w, unsigned int events)
 	int status = 0;
 
 	(void)events;
+	/* what it started goes with it, as at a restart. Before its number can be another's. */
+	(void)kill(-k->pid, SIGKILL);
 	if (waitpid(k->pid, &status, WNOHANG) == 0)
 		return;
 	k->pid = 0;

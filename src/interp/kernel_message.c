@@ -2,6 +2,8 @@
 #include "interp/kernel_message.h"
 
 #include "base/clock.h"
+#include "interp/json_bound.h"
+#include "interp/json_mend.h"
 #include "wire/hmac.h"
 #include "wire/rfc3339.h"
 
@@ -23,11 +25,32 @@ static void sign(struct bytes key, const struct bytes pieces[static SIGNED], cha
 	ret[2 * SHA256_SIZE] = '\0';
 }
 
-static json_t *load(struct bytes in, size_t flags)
+/* As it is, or with floating numbers where integers are too large. */
+static json_t *load_any(struct bytes in, enum json_error_code *ret_why)
 {
 	json_error_t why;
+	json_t *v = json_bound_load(in, JSON_ALLOW_NUL, &why);
 
-	return json_loadb((const char *)in.ptr, in.len, JSON_ALLOW_NUL | flags, &why);
+	if (!v && json_error_code(&why) == json_error_numeric_overflow)
+		v = json_bound_load(in, JSON_ALLOW_NUL | JSON_DECODE_INT_AS_REAL, &why);
+	*ret_why = v ? json_error_unknown : json_error_code(&why);
+	return v;
+}
+
+/* NULL: it is nothing that can be read. */
+static json_t *load(struct bytes in)
+{
+	AUTO(buf_done) struct buf mended = BUF_MAX(3 * in.len); /* a byte for three */
+	enum json_error_code why;
+	json_t *v = load_any(in, &why);
+	struct err err;
+
+	if (why != json_error_invalid_utf8 && why != json_error_invalid_syntax &&
+	    why != json_error_null_byte_in_key)
+		return v;
+	if (json_mend(in, &mended, &err) == 0 && !bytes_eq(in, buf_view(&mended)))
+		v = load_any(buf_view(&mended), &why);
+	return v;
 }
 
 /* Too long, not text, or not there: empty. */
@@ -39,19 +62,27 @@ static void take_text(const json_t *object, const char *name, char *ret, size_t 
 		ret[0] = '\0';
 }
 
+static json_t *nothing_readable(void)
+{
+	return json_pack("{s:s, s:s, s:s}", "status", "error", "ename", "UnreadableMessage",
+			 "evalue", "The kernel sent a message that cannot be read");
+}
+
 static int take_apart(const struct bytes f[static SIGNED], struct kernel_message *ret,
 		      struct err *err)
 {
-	AUTO(json_decrefp) json_t *header = load(f[0], 0);
-	AUTO(json_decrefp) json_t *parent = load(f[1], 0);
-	json_t *content = load(f[3], 0);
+	AUTO(json_decrefp) json_t *header = load(f[0]);
+	AUTO(json_decrefp) json_t *parent = load(f[1]);
 
-	if (!content)
-		content = load(f[3], JSON_DECODE_INT_AS_REAL);
-	*ret = (struct kernel_message){ .content = content };
-	if (!json_is_object(header) || !json_is_object(content)) {
+	*ret = (struct kernel_message){ .content = load(f[3]) };
+	if (!json_is_object(ret->content)) {
+		json_decref(ret->content);
+		ret->content = nothing_readable();
+		ret->unreadable = true;
+	}
+	if (!json_is_object(header) || !ret->content) {
 		kernel_message_done(ret);
-		return err_set(err, ERR_INVALID, 0, "a message that is no JSON");
+		return err_set(err, ERR_INVALID, 0, "a message without a header");
 	}
 	take_text(header, "msg_type", ret->type, sizeof(ret->type));
 	take_text(header, "date", ret->date, sizeof(ret->date));

@@ -20,10 +20,12 @@ struct kernel_message {
 	char parent[MESSAGE_ID_SIZE]; /* what it is about; empty: nothing of ours */
 	char date[MESSAGE_DATE_SIZE]; /* as the kernel wrote it; empty: not known */
 	json_t *content;              /* an object */
+	bool unreadable;              /* it is ours, and says that theirs could not be read */
 };
 
-/* Refused: a wrong signature, frames that are missing, JSON that is none. An integer that is too
- * large for 64 bits makes all numbers of the content floating ones. */
+/* Refused: a wrong signature, frames that are missing, a header that is none. An integer that is
+ * too large for 64 bits makes all numbers of the content floating ones; text that is no UTF-8 is
+ * mended (json_mend.h). */
 int kernel_message_decode(struct bytes key, const struct bytes *frames, size_t n,
 			  struct kernel_message *ret, struct err *err) NODISCARD;
 void kernel_message_done(struct kernel_message *m);

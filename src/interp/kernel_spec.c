@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
+#include <sys/stat.h>
 
 #include "base/read_all.h"
 
@@ -74,12 +75,16 @@ static int take(json_t *file, const char *path, struct kernel_spec *ret, struct 
 static int load(const char *path, struct kernel_spec *ret, struct err *err)
 {
 	AUTO(buf_done) struct buf text = BUF_MAX(FILE_MAX);
-	AUTO(auto_close) int fd = open(path, O_RDONLY | O_CLOEXEC);
+	/* of a pipe nobody would come to the other end, and all contexts would wait for it */
+	AUTO(auto_close) int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+	struct stat st;
 	json_t *file;
 
 	if (fd < 0)
 		return err_set(err, errno == ENOENT ? ERR_NOT_FOUND : ERR_INTERNAL, errno, "%s",
 			       path);
+	if (fstat(fd, &st) < 0 || !S_ISREG(st.st_mode))
+		return err_set(err, ERR_INVALID, 0, "%s is not a file", path);
 	if (read_all(fd, &text, err) < 0 ||
 	    json_decode(buf_view(&text), FILE_MAX, FILE_DEPTH, &file, err) < 0)
 		return err_wrap(err, "%s", path);

@@ -1,6 +1,8 @@
 /* language.c - see language.h. */
 #include "interp/language.h"
 
+#include "interp/json_write.h"
+
 static const struct {
 	const char *alias, *name;
 } aliases[] = { { "", "python" }, { "js", "javascript" }, { "ts", "typescript" } };
@@ -36,25 +38,11 @@ static bool name_ok(const char *name)
 	return true;
 }
 
-struct sink {
-	struct buf *out;
-	struct err *err;
-};
-
-static int sink_add(const char *text, size_t n, void *sink)
-{
-	const struct sink *s = sink;
-
-	return buf_add(s->out, (struct bytes){ (const uint8_t *)text, n }, s->err);
-}
-
 /* A literal between double quotes: \uXXXX and \n are the same in JSON, Java, JavaScript and, but
  * for what is beyond U+FFFF, in Python and R. */
 static int add_literal(const json_t *text, struct buf *out, size_t flags, struct err *err)
 {
-	struct sink s = { out, err };
-
-	return json_dump_callback(text, sink_add, &s, JSON_ENCODE_ANY | flags);
+	return json_write(text, JSON_ENCODE_ANY | flags, out, err);
 }
 
 static int add_shell_literal(const json_t *text, struct buf *out, struct err *err)
@@ -69,23 +57,34 @@ static int add_shell_literal(const json_t *text, struct buf *out, struct err *er
 	return buf_add(out, rest, err) < 0 ? -1 : buf_add(out, BYTES_LIT("'\n"), err);
 }
 
-/* All of them at once: the JSON of the object, as a literal. */
-static int set_parsed(const char *before, const json_t *env, const char *after, struct buf *out,
+/* All of them at once: the JSON of them, as a literal. */
+static int add_parsed(const char *before, const json_t *v, const char *after, struct buf *out,
 		      struct err *err)
 {
 	AUTO(buf_done) struct buf text = BUF_MAX(out->max);
 	AUTO(json_decrefp) json_t *literal = NULL;
-	struct sink s = { &text, err };
 
-	if (json_dump_callback(env, sink_add, &s, JSON_ENSURE_ASCII) < 0)
+	if (json_write(v, JSON_ENSURE_ASCII, &text, err) < 0)
 		return -1;
 	literal = json_text(buf_view(&text));
-	if (!literal)
-		return err_set(err, ERR_EXHAUSTED, 0, "out of memory");
 	if (buf_add(out, bytes_str(before), err) < 0 ||
 	    add_literal(literal, out, JSON_ENSURE_ASCII, err) < 0)
 		return -1;
 	return buf_add(out, bytes_str(after), err);
+}
+
+/* What no variable of a process can be called would be refused with all the others. */
+static json_t *only_possible(const json_t *env)
+{
+	json_t *all = json_object(), *value;
+	const char *name;
+
+	json_object_foreach((json_t *)(uintptr_t)env, name, value)
+	{
+		if (*name && !strchr(name, '='))
+			json_object_set(all, name, value);
+	}
+	return all;
 }
 
 static int set_one(const char *before, const char *name, const char *between, const json_t *value,
@@ -127,35 +126,61 @@ static bool is_js(const char *language)
 
 int language_set_env(const char *language, const json_t *env, struct buf *out, struct err *err)
 {
-	if (json_object_size(env) == 0)
+	AUTO(json_decrefp) json_t *possible = only_possible(env);
+
+	if (json_object_size(possible) == 0)
 		return 0;
 	if (strcmp(language, "python") == 0)
-		return set_parsed("__import__('os').environ.update(__import__('json').loads(", env,
-				  "))\n", out, err);
+		return add_parsed("__import__('os').environ.update(__import__('json').loads(",
+				  possible, "))\n", out, err);
 	if (is_js(language))
-		return set_parsed("Object.assign(process.env, JSON.parse(", env, "))\n", out, err);
-	return set_each(language, env, out, err);
+		return add_parsed("Object.assign(process.env, JSON.parse(", possible, "))\n", out,
+				  err);
+	return set_each(language, possible, out, err);
 }
 
-static int unset_one(const char *language, const char *name, struct buf *out, struct err *err)
+static int unset_each(const char *language, const json_t *names, struct buf *out, struct err *err)
 {
+	const bool r = strcmp(language, "r") == 0, java = strcmp(language, "java") == 0;
+	json_t *each;
+	size_t i;
+	int rc = 0;
+
+	json_array_foreach(names, i, each)
+	{
+		const char *name = json_string_value(each);
+
+		if (rc < 0 || !name_ok(name))
+			continue;
+		if (r)
+			rc = buf_printf(out, err, "Sys.unsetenv('%s')\n", name);
+		else if (java)
+			rc = buf_printf(out, err, "System.clearProperty(\"%s\");\n", name);
+		else if (strcmp(language, "bash") == 0)
+			rc = buf_printf(out, err, "unset %s\n", name);
+	}
+	return rc;
+}
+
+static int unset(const char *language, const json_t *names, struct buf *out, struct err *err)
+{
+	if (json_array_size(names) == 0)
+		return 0;
 	if (strcmp(language, "python") == 0)
-		return buf_printf(out, err, "__import__('os').environ.pop('%s', None)\n", name);
+		return add_parsed("list(map(lambda n: __import__('os').environ.pop(n, None), "
+				  "__import__('json').loads(",
+				  names, ")))\n", out, err);
 	if (is_js(language))
-		return buf_printf(out, err, "delete process.env['%s']\n", name);
-	if (strcmp(language, "r") == 0)
-		return buf_printf(out, err, "Sys.unsetenv('%s')\n", name);
-	if (strcmp(language, "java") == 0)
-		return buf_printf(out, err, "System.clearProperty(\"%s\");\n", name);
-	if (strcmp(language, "bash") == 0)
-		return buf_printf(out, err, "unset %s\n", name);
-	return 0;
+		return add_parsed("JSON.parse(", names, ").forEach((n) => delete process.env[n])\n",
+				  out, err);
+	return unset_each(language, names, out, err);
 }
 
 int language_reset_env(const char *language, const json_t *env, const json_t *before,
 		       struct buf *out, struct err *err)
 {
 	AUTO(json_decrefp) json_t *again = json_object();
+	AUTO(json_decrefp) json_t *gone = json_array();
 	const char *name;
 	json_t *value;
 
@@ -165,9 +190,11 @@ int language_reset_env(const char *language, const json_t *env, const json_t *be
 
 		if (was)
 			json_object_set(again, name, was);
-		else if (name_ok(name) && unset_one(language, name, out, err) < 0)
-			return -1;
+		else
+			json_array_append_new(gone, json_string(name));
 	}
+	if (unset(language, gone, out, err) < 0)
+		return -1;
 	return language_set_env(language, again, out, err);
 }
 

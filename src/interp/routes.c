@@ -19,6 +19,7 @@ struct body_call { /* a request whose body is being read */
 
 static void body_free(struct body_call *b)
 {
+	b->in->contexts.held -= b->body.len;
 	buf_done(&b->body);
 	free(b);
 }
@@ -28,9 +29,14 @@ static void on_body(struct http_handler *h, struct bytes piece)
 	struct body_call *b = CONTAINER_OF(h, struct body_call, handler);
 	struct err err;
 
-	if (buf_add(&b->body, piece, &err) < 0) {
+	if (b->in->contexts.held + piece.len > CONTEXTS_HELD_MAX) {
+		http_fail(b->rq, 429, "Too much at a time");
+		body_free(b);
+	} else if (buf_add(&b->body, piece, &err) < 0) {
 		http_fail(b->rq, 413, err.msg);
 		body_free(b);
+	} else {
+		b->in->contexts.held += piece.len;
 	}
 }
 

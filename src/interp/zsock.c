@@ -56,34 +56,39 @@ static void receive(struct zsock *z, zmq_msg_t frames[static ZSOCK_FRAMES_MAX], 
 	*ret_n = fits ? n : 0;
 }
 
-static void deliver_one(struct zsock *z)
+/* How many bytes it had. */
+static size_t deliver_one(struct zsock *z)
 {
 	zmq_msg_t frames[ZSOCK_FRAMES_MAX];
 	struct bytes views[ZSOCK_FRAMES_MAX];
-	size_t n;
+	size_t n, bytes = 0;
 
 	receive(z, frames, &n);
-	for (size_t i = 0; i < n; i++)
+	for (size_t i = 0; i < n; i++) {
 		views[i] = (struct bytes){ zmq_msg_data(&frames[i]), zmq_msg_size(&frames[i]) };
-	if (n > 0)
+		bytes += views[i].len;
+	}
+	if (n > 0 && bytes <= ZSOCK_MESSAGE_MAX)
 		z->on_message(z, views, n);
 	for (size_t i = 0; i < n; i++)
 		zmq_msg_close(&frames[i]);
+	return bytes;
 }
 
 static void look(struct zsock *z)
 {
-	bool gone = false;
-	int i;
+	bool gone = false, more = true;
+	size_t bytes = 0;
 
 	z->gone = &gone;
-	for (i = 0; i < ZSOCK_TURN_MESSAGES && !z->paused && readable(z); i++) {
-		deliver_one(z);
+	for (int i = 0; i < ZSOCK_TURN_MESSAGES && bytes < ZSOCK_TURN_BYTES && more; i++) {
+		more = !z->paused && readable(z);
+		bytes += more ? deliver_one(z) : 0;
 		if (gone)
 			return;
 	}
 	z->gone = NULL;
-	if (i == ZSOCK_TURN_MESSAGES)
+	if (more)
 		timer_start(&z->again, 0);
 }
 

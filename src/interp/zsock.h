@@ -11,12 +11,14 @@
 
 enum {
 	ZSOCK_FRAMES_MAX = 16, /* of a message; more are thrown away with it */
-	ZSOCK_TURN_MESSAGES =
-		8, /* that are given out in a turn of the loop; then the others' turn */
+	/* that are given out in a turn of the loop; then it is the others' turn */
+	ZSOCK_TURN_MESSAGES = 8,
+	ZSOCK_TURN_BYTES = 256 * 1024,
 	ZSOCK_WAITING_MAX = 16, /* messages that libzmq keeps for us: what is behind them waits in
 				   the kernel, which stops when its own queue is full */
-	ZSOCK_MESSAGE_MAX = 128 * 1024 * 1024, /* bytes of a frame; who sends more is cut off */
-	ZSOCK_RETRY_MS = 20,                   /* until there is somebody to connect to */
+	/* bytes of a frame; who sends more is cut off. Of all frames of a message: it is dropped */
+	ZSOCK_MESSAGE_MAX = 128 * 1024 * 1024,
+	ZSOCK_RETRY_MS = 20, /* until there is somebody to connect to */
 };
 
 struct zsock;

@@ -78,7 +78,33 @@ def large(parent):
     say("stream", text("x" * (130 * 1024 * 1024)), parent)
 
 
-BREAKS = {"forge": forge, "lie": lie, "garble": garble, "odd": odd, "flood": flood, "large": large, "decent": lambda parent: None}
+def forge_large(parent):
+    """Each of them costs who looks at it a good deal of time."""
+    for _ in range(16):
+        say("stream", text("forged" * 1024 * 1024), parent, key="another")
+
+
+def bloat(parent):
+    """Few bytes that are many values: as many as fit into a frame."""
+    header, _, _, _ = frames([], "stream", {}, parent)[2:]
+    parts = [header, json.dumps(parent).encode(), b"{}", b'{"data":{"application/json":[' + b"[]," * (40 * 1024 * 1024) + b"0]}}"]
+    mac = hmac.new(connection["key"].encode(), b"".join(parts), hashlib.sha256).hexdigest().encode()
+    iopub.send_multipart([b"<IDS|MSG>", mac, *parts])
+
+
+def split(parent):
+    """No frame is too large, but all of them together are."""
+    iopub.send_multipart([*frames([], "stream", text("split"), parent), *[b"x" * (40 * 1024 * 1024)] * 4])
+
+
+def twice(parent):
+    """What is over is over, whatever comes behind it."""
+    for _ in range(3):
+        say("error", {"ename": "E", "evalue": "v", "traceback": []}, parent)
+
+
+BREAKS = {"forge large": forge_large, "bloat": bloat, "split": split, "twice": twice,
+          "forge": forge, "lie": lie, "garble": garble, "odd": odd, "flood": flood, "large": large, "decent": lambda parent: None}
 
 
 def execute(ids, parent, code):
@@ -93,6 +119,10 @@ def execute(ids, parent, code):
         shell.send_multipart(frames(ids, "execute_reply", {"status": "ok", "execution_count": 1}, parent))
     if code != "no idle":
         say("status", {"execution_state": "idle"}, parent)
+    if code == "after":
+        for kind, content in (("stream", text("late")), ("error", {"ename": "Late"}), ("status", {"execution_state": "idle"})):
+            say(kind, content, parent)
+        shell.send_multipart(frames(ids, "execute_reply", {"status": "error", "ename": "Late"}, parent))
 
 
 def main():
