@@ -89,7 +89,9 @@ def test_an_error_nobody_waits_for_is_output(js):
 
 
 LOOPS = ["while (true) {}", "await new Promise(() => {})", "await 1; for (;;) {}", "for (;;) await 1",
-         "require('child_process').execSync('sleep 300')", "for (;;) console.log('x')"]
+         "require('child_process').execSync('sleep 300')", "for (;;) console.log('x')",
+         "setImmediate(() => { for (;;); }); await new Promise(() => {})",
+         "setTimeout(() => { for (;;); }); await new Promise(() => {})", "process.nextTick(() => { for (;;); })"]
 
 
 @pytest.mark.parametrize("loop", LOOPS)
