@@ -78,7 +78,8 @@ class Box:
         self.client, self.id = client, sandbox_id
 
     def begin(self, code, streamed=True, **options):
-        return self.client.send(Ran, do="run", box=self.id, code=code, streamed=streamed, **options)
+        return self.client.send(Ran, do="run", box=self.id, code=code, streamed=streamed,
+                                **{**self.client.patience, **options})
 
     def run(self, code, seconds=ANSWER_SECONDS, **options):
         return self.begin(code, streamed=False, **options).wait(seconds)
@@ -100,6 +101,8 @@ class InterpreterClient:
         self.env = {**kept, "E2B_API_URL": server.url, "E2B_SANDBOX_URL": server.url, "E2B_API_KEY": key or server.key,
                     "PYTHONDONTWRITEBYTECODE": "1"}
         self.command = self.words(sdks)
+        # an emulated guest is slow; a package waits a minute unless told
+        self.patience = {} if language == "python" else {"timeoutMs": ANSWER_SECONDS * 1000, "requestTimeoutMs": ANSWER_SECONDS * 1000}
         self.log_path = pathlib.Path(server.base) / f"interpreter-client-{id(self)}.log"
         self.process = None
 
