@@ -9,8 +9,11 @@ import base64
 import hashlib
 import io
 import json
+import pathlib
+import shutil
 import subprocess
 import tarfile
+import tempfile
 import zipfile
 
 GREETING = "hello from afar"
@@ -34,20 +37,32 @@ def wheel_files():
     yield f"{at}/WHEEL", "Wheel-Version: 1.0\nGenerator: test\nRoot-Is-Purelib: true\nTag: py3-none-any\n"
 
 
-def fill_pip(folder):
-    """An index as of PEP 503."""
-    name, rows = f"tiny-{VERSION}-py3-none-any.whl", []
-    shelf = folder / "simple/tiny"
-    shelf.mkdir(parents=True)
-    with zipfile.ZipFile(shelf / name, "w") as wheel:
-        for path, text in wheel_files():
-            wheel.writestr(path, text)
+def make_wheel(path):
+    rows = []
+    with zipfile.ZipFile(path, "w") as wheel:
+        for name, text in wheel_files():
+            wheel.writestr(name, text)
             code = base64.urlsafe_b64encode(hashlib.sha256(text.encode()).digest()).decode().rstrip("=")
-            rows.append(f"{path},sha256={code},{len(text)}\n")
+            rows.append(f"{name},sha256={code},{len(text)}\n")
         record = f"tiny-{VERSION}.dist-info/RECORD"
         wheel.writestr(record, "".join(rows) + f"{record},,\n")
-    mark = digest("sha256", (shelf / name).read_bytes())
-    (shelf / "index.html").write_text(f'<!DOCTYPE html><html><body><a href="{name}#sha256={mark}">{name}</a></body></html>')
+
+
+def put_wheel(folder, path):
+    """A wheel's page in an index as of PEP 503, and the wheel beside it."""
+    shelf = folder / "simple" / path.name.partition("-")[0]
+    shelf.mkdir(parents=True)
+    shutil.copy(path, shelf)
+    mark = digest("sha256", path.read_bytes())
+    (shelf / "index.html").write_text(
+        f'<!DOCTYPE html><html><body><a href="{path.name}#sha256={mark}">{path.name}</a></body></html>')
+
+
+def fill_pip(folder):
+    with tempfile.TemporaryDirectory() as made:
+        path = pathlib.Path(made) / f"tiny-{VERSION}-py3-none-any.whl"
+        make_wheel(path)
+        put_wheel(folder, path)
 
 
 def fill_npm(folder, host):
