@@ -180,7 +180,7 @@ static int exchange(struct asking *a, const char *path)
 	return a->result;
 }
 
-static enum err_code code_of(unsigned int status)
+enum err_code ask_code_of(unsigned int status)
 {
 	switch (status) {
 	case 400:
@@ -214,7 +214,7 @@ static int refused(unsigned int status, const json_t *answer, struct err *err)
 {
 	struct bytes why = BYTES_LIT("no reason given"), reason = { 0 };
 	struct err ignored = { 0 };
-	enum err_code code = code_of(status);
+	enum err_code code = ask_code_of(status);
 
 	if (json_is_object(answer)) {
 		(void)!json_may_string(answer, "message", &why, &ignored);

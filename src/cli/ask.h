@@ -39,3 +39,5 @@ int cli_ask(const struct cli *c, const struct cli_request *rq, json_t **ret,
 /* The same for a list that comes in pages: all of it. */
 int cli_list(const struct cli *c, const struct cli_request *rq, json_t **ret,
 	     struct err *err) NODISCARD;
+
+enum err_code ask_code_of(unsigned int status); /* of an answer that is an error */

@@ -13,6 +13,13 @@ enum cli_exit { /* the program's exit status */
 
 enum cli_limit { LIMIT_SANDBOXES, LIMIT_VCPUS, LIMIT_MEMORY, LIMIT_DISK, LIMIT_PAUSED, CLI_LIMITS };
 
+enum { CLI_ENVS_MAX = 64 };
+
+struct cli_e2b { /* variables that clients of the API set; NULL: not set, or empty */
+	const char *key, *domain, *api_url, *sandbox_url;
+	const char *trust; /* SSL_CERT_FILE */
+};
+
 struct cli {
 	char **words; /* behind the name of the command */
 	int n_words;
@@ -28,6 +35,13 @@ struct cli {
 	/* of keys and teams limits, NULL: as it is; LIMIT_MEMORY of templates import, too */
 	const char *limits[CLI_LIMITS];
 	const char *tls_dir, *owner; /* of tls: the gateway's tls_dir, and whose its keys are */
+	/* of run and exec; NULL, 0: not given */
+	const char *lang, *context, *sandbox, *template, *out;
+	const char *envs[CLI_ENVS_MAX]; /* NAME=VALUE */
+	size_t n_envs;
+	uint64_t timeout; /* seconds */
+	bool keep;
+	struct cli_e2b e2b;
 	/* what doctor looks at */
 	bool leaks;
 	const char *state_dir, *data_dir, *cgroup, *qemu, *images_conf;

@@ -8,15 +8,17 @@
 #include "cli/doctor.h"
 #include "cli/lost.h"
 #include "cli/network.h"
+#include "cli/run.h"
 #include "cli/sandboxes.h"
 #include "cli/say.h"
 #include "cli/snapshots.h"
 #include "cli/templates.h"
 #include "cli/tls.h"
 
-#define DEFAULT_TLS_DIR     "/etc/hotcell/tls"
-#define DEFAULT_IMAGES_CONF "/etc/hotcell/images.conf"
-#define DEFAULT_SOCKET      "/run/hotcell-gateway/admin.sock"
+#define DEFAULT_TLS_DIR       "/etc/hotcell/tls"
+#define DEFAULT_IMAGES_CONF   "/etc/hotcell/images.conf"
+#define DEFAULT_CODE_TEMPLATE "code-interpreter-v1"
+#define DEFAULT_SOCKET        "/run/hotcell-gateway/admin.sock"
 
 struct command {
 	const char *name, *usage, *help;
@@ -33,6 +35,10 @@ static const struct command commands[] = {
 	{ "keys", "keys limits KEY [--sandboxes N] ...",
 	  "what all sandboxes of a key, and of those it made, may have" },
 	{ "keys", "keys services KEY [NAME... | --none]", "services that its sandboxes may reach" },
+	{ "run", "run FILE", "code in a sandbox of its own, see below; -: standard input", run_run,
+	  1, 1 },
+	{ "exec", "exec SANDBOX CODE", "code in a sandbox that is there; -: standard input",
+	  exec_run, 2, 2 },
 	{ "ps", "ps [--all]", "sandboxes that run; with paused ones", ps_run },
 	{ "kill", "kill SANDBOX...", "end sandboxes", kill_run, 1, INT_MAX },
 	{ "pause", "pause SANDBOX...", "put them on the disk, with their memory", pause_run, 1,
@@ -98,6 +104,19 @@ static void help(FILE *out)
 		"  --start-command COMMAND  runs in all sandboxes: it is in the snapshot\n"
 		"  --ready-command COMMAND  succeeds when what was started may be frozen\n"
 		"  --tag TAG         beside `default`\n"
+		"\noptions of run and exec, which ask as clients do: E2B_API_KEY, E2B_DOMAIN or\n"
+		"E2B_API_URL and E2B_SANDBOX_URL, SSL_CERT_FILE\n"
+		"  --lang LANGUAGE   python, javascript, typescript, bash, r, java, or another "
+		"that\n"
+		"                    the template has; of run: what the file's ending says\n"
+		"  --context ID      in this one, which keeps what code before it defined\n"
+		"  --env NAME=VALUE  for this code alone; may be given again\n"
+		"  --timeout S       interrupt it after so many seconds, 300\n"
+		"  --out DIR         where pictures, pages and charts are written, here\n"
+		"  --json            all that comes, one event in a line; files only with --out\n"
+		"  --sandbox ID      of run: in this one\n"
+		"  --template NAME   of run: in a new one of it, " DEFAULT_CODE_TEMPLATE "\n"
+		"  --keep            of run: the new sandbox stays\n"
 		"\noptions of tls\n"
 		"  --tls-dir DIR     the gateway's tls_dir, " DEFAULT_TLS_DIR "\n"
 		"  --owner USER      who alone may read the keys of servers, hotcell-signer\n"
@@ -113,7 +132,7 @@ static void help(FILE *out)
 		"  0 fine, 1 refused or failed, 2 wrong usage, 3 the server does not answer\n");
 }
 
-enum option_kind { OPTION_FLAG, OPTION_TEXT, OPTION_NUMBER };
+enum option_kind { OPTION_FLAG, OPTION_TEXT, OPTION_NUMBER, OPTION_ENV };
 
 static const struct {
 	const char *name;
@@ -141,6 +160,14 @@ static const struct {
 	OPTION("memory", TEXT, limits[LIMIT_MEMORY]),
 	OPTION("disk", TEXT, limits[LIMIT_DISK]),
 	OPTION("paused", TEXT, limits[LIMIT_PAUSED]),
+	OPTION("lang", TEXT, lang),
+	OPTION("context", TEXT, context),
+	OPTION("sandbox", TEXT, sandbox),
+	OPTION("template", TEXT, template),
+	OPTION("out", TEXT, out),
+	OPTION("env", ENV, envs),
+	OPTION("timeout", NUMBER, timeout),
+	OPTION("keep", FLAG, keep),
 	OPTION("tls-dir", TEXT, tls_dir),
 	OPTION("owner", TEXT, owner),
 	OPTION("state", TEXT, state_dir),
@@ -161,6 +188,18 @@ static bool number(const char *text, uint64_t *ret)
 	return false;
 }
 
+static bool add_env(struct cli *c, const char *given)
+{
+	const char *equals = strchr(given, '=');
+
+	if (equals && equals > given && c->n_envs < CLI_ENVS_MAX) {
+		c->envs[c->n_envs++] = given;
+		return true;
+	}
+	fprintf(stderr, "hotcell: `%s` is not NAME=VALUE, or one too many\n", given);
+	return false;
+}
+
 static bool take_option(struct cli *c, size_t i, const char *given)
 {
 	char *at = (char *)c + options[i].at;
@@ -178,6 +217,8 @@ static bool take_option(struct cli *c, size_t i, const char *given)
 			return false;
 		memcpy(at, &n, sizeof(n));
 		return true;
+	case OPTION_ENV:
+		return add_env(c, given);
 	}
 	abort();
 }
@@ -210,6 +251,18 @@ static int take_options(struct cli *c, int argc, char **argv)
 	return -1;
 }
 
+static bool options_fit_code(const struct cli *c, const struct command *to)
+{
+	bool run = to->run == run_run, exec = to->run == exec_run;
+
+	if ((c->lang || c->context || c->out || c->n_envs || c->timeout) && !run && !exec)
+		return false;
+	if ((c->sandbox || c->template || c->keep) && !run)
+		return false;
+	return !(c->lang && c->context) && !(c->sandbox && (c->template || c->keep)) &&
+	       (!run || !c->context || c->sandbox);
+}
+
 /* An option of another command is a mistake, not something to pass over. */
 static bool options_fit(const struct cli *c, const struct command *to)
 {
@@ -218,6 +271,8 @@ static bool options_fit(const struct cli *c, const struct command *to)
 	bool services = to->run == keys_run && !strcmp(word, "services");
 	bool import = to->run == templates_run && !strcmp(word, "import");
 
+	if (!options_fit_code(c, to))
+		return false;
 	for (size_t i = 0; i < CLI_LIMITS; i++)
 		if (c->limits[i] && !limits && !(import && i == LIMIT_MEMORY))
 			return false;
@@ -241,10 +296,18 @@ static int run(struct cli *c, const char *name)
 		if (c->n_words < to->min || c->n_words > to->max || !options_fit(c, to))
 			return cli_usage(to->usage);
 		c->tls_dir = c->tls_dir ?: DEFAULT_TLS_DIR;
+		c->template = c->template ?: DEFAULT_CODE_TEMPLATE;
 		return to->run(c);
 	}
 	fprintf(stderr, "hotcell: there is no command `%s`\n  fix: hotcell --help\n", name);
 	return CLI_USAGE;
+}
+
+static const char *variable(const char *name)
+{
+	const char *value = getenv(name);
+
+	return value && *value ? value : NULL;
 }
 
 int main(int argc, char **argv)
@@ -256,7 +319,10 @@ int main(int argc, char **argv)
 			 .qemu = "/usr/bin/qemu-system-x86_64",
 			 .images_conf = DEFAULT_IMAGES_CONF,
 			 .uid_base = 786432,
-			 .uids = 1024 };
+			 .uids = 1024,
+			 .e2b = { variable("E2B_API_KEY"), variable("E2B_DOMAIN"),
+				  variable("E2B_API_URL"), variable("E2B_SANDBOX_URL"),
+				  variable("SSL_CERT_FILE") } };
 	int status;
 
 	log_init("hotcell", LOG_WARN);

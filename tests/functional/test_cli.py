@@ -510,7 +510,9 @@ def test_no_server_names_component_cause_and_fix():
                                    ["keys", "limits", "k", "--vcpus", "many"],
                                    ["teams", "limits", "t", "--vcpus", "many"], ["teams", "limits"], ["teams", "--disk", "1"],
                                    ["keys", "rotate", "k", "more"], ["keys", "rotate", "k", "--disk", "1"], ["explain"], ["explain", "a", "b", "c"], ["tls"], ["ps", "--tls-dir", "/x"],
-                                   ["egress"], ["egress", "a"], ["confirm-lost", "x"], ["keys", "--none"], ["keys", "services", "k", "db", "--none"], ["doctor", "--uids", "x"]])
+                                   ["egress"], ["egress", "a"], ["confirm-lost", "x"], ["keys", "--none"], ["run"], ["run", "a.py", "b.py"], ["exec", "i"], ["ps", "--lang", "r"], ["ps", "--keep"], ["exec", "i", "1", "--keep"], ["exec", "i", "1", "--sandbox", "j"],
+                                   ["exec", "i", "1", "--lang", "r", "--context", "c"], ["run", "a.py", "--env", "=x"], ["run", "a.py", "--env", "x"], ["run", "a.py", "--timeout", "soon"],
+                                   ["run", "a.py", "--sandbox", "i", "--keep"], ["run", "a.py", "--context", "c"], ["keys", "services", "k", "db", "--none"], ["doctor", "--uids", "x"]])
 def test_wrong_usage(words):
     r = hotcell(None, *words)
     assert r.returncode == 2 and "hotcell" in r.stderr and r.stdout == ""
@@ -518,7 +520,7 @@ def test_wrong_usage(words):
 
 def test_help_names_every_command():
     text = hotcell(None, "--help").stdout
-    for word in ("teams", "keys", "limits", "rotate", "ps", "kill", "pause", "resume", "fork", "snapshots", "lost", "ended", "why", "explain", "egress", "services", "templates", "templates show", "templates logs", "templates cancel", "status", "confirm-lost",
+    for word in ("teams", "keys", "limits", "rotate", "ps", "kill", "pause", "resume", "fork", "run", "exec", "--sandbox", "snapshots", "lost", "ended", "why", "explain", "egress", "services", "templates", "templates show", "templates logs", "templates cancel", "status", "confirm-lost",
                  "tls init", "tls renew", "tls install", "tls status", "doctor", "--leaks", "--json"):
         assert word in text
     assert re.fullmatch(r"hotcell \d+\.\d+\.\d+\n", hotcell(None, "--version").stdout)
