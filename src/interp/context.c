@@ -77,7 +77,7 @@ static void on_death(struct kernel *k, const struct err *why)
 
 	log_warn("the %s kernel of context %s ended: %s", c->language, c->id, why->msg);
 	snprintf(text, sizeof(text), "The kernel died (%s) and was started again", why->msg);
-	context_stop(c, "ContextRestarting", text);
+	context_stop(c, "ContextRestarting", CONTEXT_RESTARTED, text);
 	if (!was_ready && ++c->starts >= CONTEXT_STARTS_MAX) {
 		snprintf(text, sizeof(text), "Failed to create context: the kernel ended: %s",
 			 why->msg);
@@ -183,7 +183,7 @@ void context_delete(struct context *c)
 {
 	struct execution *x;
 
-	context_stop(c, "UnexpectedEndOfExecution", CONTEXT_CLOSED);
+	context_stop(c, "UnexpectedEndOfExecution", CONTEXT_CLOSED, "");
 	tell_waiters(c, "The context was removed");
 	while ((x = queue_take(&c->waiting)))
 		execution_refuse(x, 404, "The context was removed");
@@ -222,7 +222,7 @@ void context_wait(struct context *c, struct http_request *rq)
 
 void context_restart(struct context *c, struct http_request *rq)
 {
-	context_stop(c, "UnexpectedEndOfExecution", CONTEXT_CLOSED);
+	context_stop(c, "UnexpectedEndOfExecution", CONTEXT_CLOSED, "");
 	add_waiter(c, rq, false);
 	context_start(c);
 }

@@ -25,7 +25,7 @@ static void over(struct context *c)
 	context_advance(c);
 }
 
-static void end_with_error(struct context *c, const char *name, const char *value)
+static void end_with_error(struct context *c, const char *name, const char *value, const char *why)
 {
 	struct execution *x = TAKE(c->current);
 	struct err err;
@@ -33,7 +33,7 @@ static void end_with_error(struct context *c, const char *name, const char *valu
 	if (!x)
 		return;
 	execution_begin(x);
-	if (event_error(name, value, &x->out, &err) < 0)
+	if (event_error(name, value, why, &x->out, &err) < 0)
 		log_warn("%s", err.msg);
 	execution_end(x);
 }
@@ -49,7 +49,7 @@ static bool ask(struct context *c, struct bytes code, bool silent, enum context_
 	if (kernel_execute(&c->kernel, code, silent, c->asked, &err) == 0)
 		return true;
 	log_warn("context %s: %s", c->id, err.msg);
-	end_with_error(c, "ExecutionAborted", err.msg);
+	end_with_error(c, "ExecutionAborted", err.msg, "");
 	return false;
 }
 
@@ -86,7 +86,7 @@ static void step_before(struct context *c)
 	if (rc == 0 && c->env)
 		rc = language_set_env(c->language, c->env, &code, &err);
 	if (rc < 0) {
-		end_with_error(c, "ExecutionAborted", err.msg);
+		end_with_error(c, "ExecutionAborted", err.msg, "");
 		over(c);
 		return;
 	}
@@ -241,7 +241,7 @@ static void on_nudge(struct timer *t)
 		return;
 	}
 	log_warn("context %s does not let itself be interrupted: it gets a new kernel", c->id);
-	context_stop(c, "ContextRestarting", "Context was restarted");
+	context_stop(c, "ContextRestarting", CONTEXT_RESTARTED, "");
 	context_start(c);
 }
 
@@ -274,7 +274,7 @@ void context_steps_init(struct context *c)
 	timer_init(&c->nudge, c->all->place.loop, on_nudge);
 }
 
-void context_stop(struct context *c, const char *name, const char *value)
+void context_stop(struct context *c, const char *name, const char *value, const char *why)
 {
 	envs_ask_cancel(&c->ask);
 	forget_step(c);
@@ -282,7 +282,7 @@ void context_stop(struct context *c, const char *name, const char *value)
 	json_decref(TAKE(c->env));
 	json_decref(TAKE(c->envs));
 	c->step = STEP_NONE;
-	end_with_error(c, name, value);
+	end_with_error(c, name, value, why);
 	kernel_close(&c->kernel);
 }
 

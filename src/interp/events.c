@@ -5,7 +5,7 @@
 #include "interp/json_write.h"
 #include "wire/rfc3339.h"
 
-enum { TRACEBACK_MAX = 16 * 1024 * 1024, MOST_RUNS = 1 << 30 };
+enum { TRACEBACK_MAX = 16 * 1024 * 1024, MOST_RUNS = 1 << 30, TIME_SIZE = RFC3339_SIZE + 8 };
 
 static const struct {
 	const char *mime, *key;
@@ -89,20 +89,28 @@ static int add_output(const char *type, struct bytes text, const char *when, str
 			out, err);
 }
 
+/* In UTC, as Python's isoformat() writes it: what reads it need not know of "Z". */
+static void put_time(const char *date, char ret[static TIME_SIZE])
+{
+	char utc[RFC3339_SIZE];
+	struct err err;
+	uint64_t ns;
+
+	if (rfc3339_parse(bytes_str(date), &ns, &err) < 0)
+		ns = clock_wall_ns();
+	rfc3339_put(ns, 6, utc);
+	snprintf(ret, TIME_SIZE, "%.*s+00:00", (int)strcspn(utc, "Z"), utc);
+}
+
 static int add_stream(const struct kernel_message *m, bool apart, struct buf *out, struct err *err)
 {
 	const json_t *name = json_object_get(m->content, "name");
 	bool is_error = json_is_string(name) && strcmp(json_string_value(name), "stderr") == 0;
 	struct bytes text = json_bytes(json_object_get(m->content, "text"));
-	const char *when = m->date, *type = is_error ? "stderr" : "stdout";
-	char now[RFC3339_SIZE];
-	struct err why;
-	uint64_t ns;
+	const char *type = is_error ? "stderr" : "stdout";
+	char when[TIME_SIZE];
 
-	if (rfc3339_parse(bytes_str(when), &ns, &why) < 0) {
-		rfc3339_put(clock_wall_ns(), 6, now);
-		when = now;
-	}
+	put_time(m->date, when);
 	if (!apart || text.len < 2 || text.ptr[text.len - 1] != '\n')
 		return add_output(type, text, when, out, err);
 	if (add_output(type, bytes_head(text, text.len - 1), when, out, err) < 0)
@@ -127,7 +135,7 @@ static int add_uncoloured(struct bytes line, struct buf *out, struct err *err)
 	return buf_add(out, line, err);
 }
 
-/* Its lines, with a newline between them. */
+/* Its parts, with nothing between them: so has it E2B's server. */
 static json_t *traceback_of(const json_t *content)
 {
 	AUTO(buf_done) struct buf all = BUF_MAX(TRACEBACK_MAX);
@@ -138,8 +146,7 @@ static json_t *traceback_of(const json_t *content)
 
 	json_array_foreach(lines, i, line)
 	{
-		if ((i > 0 && buf_add(&all, BYTES_LIT("\n"), &err) < 0) ||
-		    add_uncoloured(json_bytes(line), &all, &err) < 0)
+		if (add_uncoloured(json_bytes(line), &all, &err) < 0)
 			break;
 	}
 	return json_stringn(all.len ? (const char *)all.ptr : "", all.len);
@@ -151,9 +158,11 @@ static json_t *error_line(json_t *name, json_t *value, json_t *traceback)
 			 "traceback", traceback);
 }
 
-int event_error(const char *name, const char *value, struct buf *out, struct err *err)
+int event_error(const char *name, const char *value, const char *why, struct buf *out,
+		struct err *err)
 {
-	return add_line(error_line(json_string(name), json_text(bytes_str(value)), json_string("")),
+	return add_line(error_line(json_string(name), json_text(bytes_str(value)),
+				   json_text(bytes_str(why))),
 			out, err);
 }
 
@@ -174,7 +183,7 @@ int event_of_reply(const json_t *content, struct buf *out, struct err *err)
 	const json_t *status = json_object_get(content, "status");
 
 	if (json_is_string(status) && strncmp(json_string_value(status), "abort", 5) == 0)
-		return event_error("ExecutionAborted", "Execution was aborted", out, err);
+		return event_error("ExecutionAborted", "Execution was aborted", "", out, err);
 	return add_error(content, out, err);
 }
 

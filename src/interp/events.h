@@ -15,7 +15,9 @@ enum { EVENT_LINE_MAX = 512 * 1024 * 1024 }; /* a frame, escaped */
 int event_of_message(const struct kernel_message *m, bool apart, struct buf *out, bool *ret_error,
 		     struct err *err) NODISCARD;
 
-int event_error(const char *name, const char *value, struct buf *out, struct err *err) NODISCARD;
+/* `why` is where a traceback would be. */
+int event_error(const char *name, const char *value, const char *why, struct buf *out,
+		struct err *err) NODISCARD;
 /* Of the reply to a request that failed; one without a name gets that of its status. */
 int event_of_reply(const json_t *content, struct buf *out, struct err *err) NODISCARD;
 

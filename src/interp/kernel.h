@@ -35,6 +35,7 @@ struct kernel_place { /* what all kernels of a server share */
 	void *zmq;
 	const char *run;        /* folder for connection files and sockets */
 	const char *const *env; /* of the server, ends with NULL */
+	const char *cwd;        /* where kernels start whose own folder is not there */
 };
 
 struct kernel { /* embedded by its owner; all zero: closed */

@@ -20,6 +20,7 @@ enum {
 	FILE_MODE = 0600,
 	FOLDER_MODE = 0700,
 	NAME_LEN = 12,
+	FOLDER_SIZE = 8192,
 	TEXT_MAX = 64 * 1024
 };
 
@@ -206,6 +207,21 @@ static int list_env(const struct kernel *k, const struct kernel_spec *spec, stru
 	return 0;
 }
 
+/* E2B's kernels go to their folder after they have started, and stay if it is not there. */
+static void choose_folder(const struct kernel_place *p, const char *cwd,
+			  char ret[static FOLDER_SIZE])
+{
+	AUTO(auto_close) int fd = -1;
+
+	if (snprintf(ret, FOLDER_SIZE, "%s%s%s", cwd[0] == '/' ? "" : p->cwd,
+		     cwd[0] == '/' ? "" : "/", cwd) < FOLDER_SIZE)
+		fd = open(ret, O_PATH | O_DIRECTORY | O_CLOEXEC);
+	if (fd >= 0)
+		return;
+	log_warn("there is no folder %.200s: the kernel starts in %s", cwd, p->cwd);
+	snprintf(ret, FOLDER_SIZE, "%s", p->cwd);
+}
+
 static int spawn(struct kernel *k, const char *cwd, const char **argv, const char **env,
 		 struct err *err)
 {
@@ -242,12 +258,13 @@ int kernel_start(struct kernel *k, const struct kernel_spec *spec, const char *c
 	const char *argv[ARGS_MAX + 1], *env[ENV_MAX + 1];
 	AUTO(buf_done) struct buf args = BUF_MAX(TEXT_MAX);
 	AUTO(buf_done) struct buf vars = BUF_MAX(TEXT_MAX);
-	char file[KERNEL_END_SIZE];
+	char file[KERNEL_END_SIZE], folder[FOLDER_SIZE];
 
 	if (settle(k, spec->ipc, ret, err) < 0)
 		return -1;
 	snprintf(file, sizeof(file), "%s/%s", k->folder, CONNECTION_FILE);
 	if (list_args(spec, file, &args, argv, err) < 0 || list_env(k, spec, &vars, env, err) < 0)
 		return -1;
-	return spawn(k, cwd, argv, env, err);
+	choose_folder(k->place, cwd, folder);
+	return spawn(k, folder, argv, env, err);
 }

@@ -1,11 +1,12 @@
 /* routes.c - who asks for what: bodies are read, checked and handed to contexts. */
 #include "base/list.h"
 #include "interp/answer.h"
+#include "interp/detail.h"
 #include "interp/interp.h"
 #include "interp/language.h"
 #include "wire/target.h"
 
-enum { BODY_DEPTH = 8 };
+enum { BODY_DEPTH = 8, NAME_SHOWN = 256 };
 
 struct body_call;
 typedef void body_fn(struct interp *in, struct http_request *rq, const json_t *body);
@@ -48,9 +49,9 @@ static void on_body_end(struct http_handler *h)
 	struct err err;
 
 	if (json_decode(buf_view(&b->body), INTERP_BODY_MAX, BODY_DEPTH, &body, &err) < 0)
-		answer_text(rq, 422, err.msg);
+		detail_no_json(rq, err.msg);
 	else if (!json_is_object(body))
-		answer_text(rq, 422, "the body is not an object");
+		detail_no_object(rq, body);
 	else
 		b->run(b->in, rq, body);
 	body_free(b);
@@ -76,11 +77,6 @@ static void read_body(struct interp *in, struct http_request *rq, body_fn *run)
 	http_body_start(rq, INTERP_BODY_MAX);
 }
 
-static unsigned int status_of(const struct err *err)
-{
-	return err->code == ERR_EXHAUSTED ? 429 : 500;
-}
-
 /* --- POST /execute --------------------------------------------------------------------------- */
 
 struct wish {
@@ -88,23 +84,45 @@ struct wish {
 	json_t *env; /* borrowed; NULL: none */
 };
 
-static int read_wish(const json_t *body, struct wish *ret, struct err *err)
+static bool read_wish(const json_t *body, struct wish *ret, struct detail *ret_wrong)
 {
-	const char *name;
-	json_t *value;
-
 	*ret = (struct wish){ 0 };
-	if (json_want_string(body, "code", &ret->code, err) < 0 ||
-	    json_may_string(body, "contextId", &ret->context, err) < 0 ||
-	    json_may_string(body, "language", &ret->language, err) < 0 ||
-	    json_may_object(body, "envVars", &ret->env, err) < 0)
-		return -1;
-	json_object_foreach(ret->env, name, value)
-	{
-		if (!json_is_string(value))
-			return err_set(err, ERR_INVALID, 0, "env_vars: %s is not a string", name);
+	return detail_string(body, "code", true, &ret->code, ret_wrong) &&
+	       detail_string(body, "context_id", false, &ret->context, ret_wrong) &&
+	       detail_string(body, "language", false, &ret->language, ret_wrong) &&
+	       detail_strings(body, "env_vars", &ret->env, ret_wrong);
+}
+
+/* As a Jupyter server says it, and E2B's with it. */
+static void answer_no_kernel(struct http_request *rq, struct bytes language)
+{
+	char name[NAME_SHOWN + 1], text[8 * NAME_SHOWN] = "Failed to create context: ";
+	size_t begun = strlen(text), n;
+	AUTO(json_decrefp) json_t *why = NULL;
+
+	if (!bytes_to_str(bytes_head(bytes_trim(language), NAME_SHOWN), name, sizeof(name)))
+		name[0] = '\0';
+	for (char *c = name; *c; c++)
+		*c = (char)byte_lower((uint8_t)*c);
+	why = json_pack("{s:o, s:o}", "message",
+			json_sprintf("The '%s' kernel is not available. Please pick another "
+				     "suitable kernel instead, or install that kernel.",
+				     name),
+			"short_message", json_sprintf("%s not found", name));
+	n = why ? json_dumpb(why, text + begun, sizeof(text) - begun - 1, JSON_ENSURE_ASCII) : 0;
+	text[begun + (n < sizeof(text) - begun ? n : 0)] = '\0';
+	answer_text(rq, 500, text);
+}
+
+/* A context could not be made. */
+static void answer_failed(struct http_request *rq, struct bytes language, struct err *err)
+{
+	if (err->code == ERR_NOT_FOUND) {
+		answer_no_kernel(rq, language);
+		return;
 	}
-	return 0;
+	err_wrap(err, "Failed to create context");
+	answer_text(rq, err->code == ERR_EXHAUSTED ? 429 : 500, err->msg);
 }
 
 /* That of the language, which is started if there is none; NULL: *rq was answered. */
@@ -115,15 +133,14 @@ static struct context *default_of(struct interp *in, struct http_request *rq, st
 	struct err err;
 
 	if (!language_normalize(name, language)) {
-		answer_text(rq, 500, "Failed to create context: no such language");
+		answer_no_kernel(rq, name);
 		return NULL;
 	}
 	c = context_default(&in->contexts, language);
 	if (c)
 		return c;
 	if (context_new(&in->contexts, language, bytes_str(in->options->cwd), &c, &err) < 0) {
-		err_wrap(&err, "Failed to create context");
-		answer_text(rq, status_of(&err), err.msg);
+		answer_failed(rq, name, &err);
 		return NULL;
 	}
 	c->is_default = true;
@@ -132,21 +149,21 @@ static struct context *default_of(struct interp *in, struct http_request *rq, st
 
 static void answer_no_context(struct http_request *rq, struct bytes id)
 {
-	char text[128];
+	char text[NAME_SHOWN + 32];
 
-	snprintf(text, sizeof(text), "Context %.*s not found", (int)(id.len < 64 ? id.len : 64),
-		 (const char *)id.ptr);
+	id = bytes_head(id, NAME_SHOWN);
+	snprintf(text, sizeof(text), "Context %.*s not found", (int)id.len, (const char *)id.ptr);
 	answer_text(rq, 404, text);
 }
 
 static void execute(struct interp *in, struct http_request *rq, const json_t *body)
 {
 	struct context *c;
+	struct detail wrong;
 	struct wish w;
-	struct err err;
 
-	if (read_wish(body, &w, &err) < 0) {
-		answer_text(rq, 422, err.msg);
+	if (!read_wish(body, &w, &wrong)) {
+		detail_answer(rq, &wrong);
 		return;
 	}
 	if (w.context.len > 0 && w.language.len > 0) {
@@ -171,21 +188,21 @@ static void create(struct interp *in, struct http_request *rq, const json_t *bod
 {
 	struct bytes name = { 0 }, cwd = bytes_str(in->options->cwd);
 	char language[KERNEL_NAME_MAX + 1];
+	struct detail wrong;
 	struct context *c;
 	struct err err;
 
-	if (json_may_string(body, "language", &name, &err) < 0 ||
-	    json_may_string(body, "cwd", &cwd, &err) < 0) {
-		answer_text(rq, 422, err.msg);
+	if (!detail_string(body, "cwd", false, &cwd, &wrong) ||
+	    !detail_string(body, "language", false, &name, &wrong)) {
+		detail_answer(rq, &wrong);
 		return;
 	}
 	if (cwd.len == 0)
 		cwd = bytes_str(in->options->cwd);
 	if (!language_normalize(name, language)) {
-		answer_text(rq, 500, "Failed to create context: no such language");
+		answer_no_kernel(rq, name);
 	} else if (context_new(&in->contexts, language, cwd, &c, &err) < 0) {
-		err_wrap(&err, "Failed to create context");
-		answer_text(rq, status_of(&err), err.msg);
+		answer_failed(rq, name, &err);
 	} else {
 		context_wait(c, rq);
 	}
@@ -204,22 +221,28 @@ static void list(struct interp *in, struct http_request *rq)
 static void one_context(struct interp *in, struct http_request *rq, struct bytes path)
 {
 	struct bytes method = http_request_head(rq)->method, id, rest = path;
+	bool restart = bytes_cut(&rest, '/', &id);
+	const char *allow = restart ? "POST" : "DELETE";
 	struct context *c;
 
-	if (!bytes_cut(&rest, '/', &id)) {
+	if (!restart)
 		id = path;
-		rest = (struct bytes){ 0 };
+	if (restart && !bytes_eq(rest, BYTES_LIT("restart"))) {
+		detail_no_route(rq, NULL);
+		return;
+	}
+	if (!bytes_eq(method, bytes_str(allow))) {
+		detail_no_route(rq, allow);
+		return;
 	}
 	c = context_find(&in->contexts, id);
 	if (!c) {
 		answer_no_context(rq, id);
-	} else if (rest.len == 0 && bytes_eq(method, BYTES_LIT("DELETE"))) {
-		context_delete(c);
-		answer_json(rq, 200, json_null());
-	} else if (bytes_eq(rest, BYTES_LIT("restart")) && bytes_eq(method, BYTES_LIT("POST"))) {
+	} else if (restart) {
 		context_restart(c, rq);
 	} else {
-		answer_text(rq, rest.len == 0 ? 405 : 404, "Not Found");
+		context_delete(c);
+		answer_json(rq, 200, json_null());
 	}
 }
 
@@ -244,13 +267,23 @@ static void health(struct interp *in, struct http_request *rq)
 		answer_text(rq, 503, "kernels are being started");
 }
 
+static void contexts(struct interp *in, struct http_request *rq)
+{
+	struct bytes method = http_request_head(rq)->method;
+
+	if (bytes_eq(method, BYTES_LIT("POST")))
+		read_body(in, rq, create);
+	else if (bytes_eq(method, BYTES_LIT("GET")))
+		list(in, rq);
+	else
+		detail_no_route(rq, "GET, POST");
+}
+
 void interp_route(struct http_server *sv, struct http_request *rq)
 {
 	struct interp *in = CONTAINER_OF(sv, struct interp, http);
 	const struct http1_head *h = http_request_head(rq);
 	const struct bytes below = BYTES_LIT("/contexts/");
-	bool post = bytes_eq(h->method, BYTES_LIT("POST"));
-	bool get = bytes_eq(h->method, BYTES_LIT("GET"));
 	struct target t;
 	struct err err;
 
@@ -258,16 +291,16 @@ void interp_route(struct http_server *sv, struct http_request *rq)
 		answer_text(rq, 400, err.msg);
 	else if (bytes_eq(h->method, BYTES_LIT("OPTIONS")))
 		answer_preflight(rq);
-	else if (bytes_eq(t.path, BYTES_LIT("/health")) && get)
-		health(in, rq);
-	else if (bytes_eq(t.path, BYTES_LIT("/execute")) && post)
-		read_body(in, rq, execute);
-	else if (bytes_eq(t.path, BYTES_LIT("/contexts")) && post)
-		read_body(in, rq, create);
-	else if (bytes_eq(t.path, BYTES_LIT("/contexts")) && get)
-		list(in, rq);
+	else if (bytes_eq(t.path, BYTES_LIT("/contexts")))
+		contexts(in, rq);
 	else if (bytes_starts(t.path, below))
 		one_context(in, rq, bytes_tail(t.path, below.len));
+	else if (bytes_eq(t.path, BYTES_LIT("/execute")) && bytes_eq(h->method, BYTES_LIT("POST")))
+		read_body(in, rq, execute);
+	else if (bytes_eq(t.path, BYTES_LIT("/execute")))
+		detail_no_route(rq, "POST");
+	else if (bytes_eq(t.path, BYTES_LIT("/health")) && bytes_eq(h->method, BYTES_LIT("GET")))
+		health(in, rq);
 	else
-		answer_text(rq, 404, "Not Found");
+		detail_no_route(rq, bytes_eq(t.path, BYTES_LIT("/health")) ? "GET" : NULL);
 }

@@ -11,33 +11,85 @@ import pytest
 
 from lone_interp import next_event, wait_for
 
+NO_KERNEL = ("Failed to create context: {\"message\": \"The '%s' kernel is not available. Please pick another suitable "
+             "kernel instead, or install that kernel.\", \"short_message\": \"%s not found\"}")
+
+
+def wrong_field(kind, where, message, value):
+    return json.dumps({"detail": [{"type": kind, "loc": ["body", *where], "msg": message, "input": value}]},
+                      separators=(",", ":"))
+
+
+def no_string(value, *where):
+    return wrong_field("string_type", where, "Input should be a valid string", value)
+
+
+# What E2B's own server answers to the same requests, to the byte.
 WRONG = [
     # method, path, body, status, text
     ("POST", "/execute", {"code": "1", "context_id": "x", "language": "python"}, 400,
      "Only one of context_id or language can be provided"),
     ("POST", "/execute", {"code": "1", "context_id": "nope"}, 404, "Context nope not found"),
-    ("POST", "/execute", {"code": "1", "language": "cobol"}, 500, "Failed to create context: no such kernel: cobol"),
-    ("POST", "/execute", {"code": "1", "language": "../python"}, 500, "no such kernel"),
-    ("POST", "/execute", {"code": "1", "language": "x" * 100}, 500, "no such language"),
-    ("POST", "/execute", {}, 422, "code"),
-    ("POST", "/execute", {"code": 1}, 422, "code"),
-    ("POST", "/execute", {"code": "1", "env_vars": {"A": 1}}, 422, "A is not a string"),
-    ("POST", "/execute", b"{", 422, "JSON"),
-    ("POST", "/execute", b"[" * 1000, 422, "JSON"),
-    ("POST", "/contexts", {"cwd": "/nowhere"}, 500, "/nowhere"),
-    ("POST", "/contexts", {"cwd": "/" + "x" * 5000}, 500, "cwd"),
-    ("POST", "/contexts", {"language": "cobol"}, 500, "no such kernel"),
+    ("POST", "/execute", {"code": "1", "context_id": "n" * 200}, 404, f"Context {'n' * 200} not found"),
+    ("POST", "/execute", {"code": "1", "language": " COBOL\t"}, 500, NO_KERNEL % ("cobol", "cobol")),
+    ("POST", "/execute", {"code": "1", "language": "../python"}, 500, NO_KERNEL % ("../python", "../python")),
+    ("POST", "/execute", {"code": "1", "language": "x" * 100}, 500, NO_KERNEL % ("x" * 100, "x" * 100)),
+    ("POST", "/execute", {}, 422, wrong_field("missing", ["code"], "Field required", {})),
+    ("POST", "/execute", {"code": 1}, 422, no_string(1, "code")),
+    ("POST", "/execute", {"code": None}, 422, no_string(None, "code")),
+    ("POST", "/execute", {"code": "1", "context_id": 5}, 422, no_string(5, "context_id")),
+    ("POST", "/execute", {"code": "1", "language": {}}, 422, no_string({}, "language")),
+    ("POST", "/execute", {"code": "1", "env_vars": {"A": 1}}, 422, no_string(1, "env_vars", "A")),
+    ("POST", "/execute", {"code": "1", "env_vars": []}, 422,
+     wrong_field("dict_type", ["env_vars"], "Input should be a valid dictionary", [])),
+    ("POST", "/execute", b"[]", 422, wrong_field(
+        "model_attributes_type", [], "Input should be a valid dictionary or object to extract fields from", [])),
+    ("POST", "/contexts", {"cwd": 5}, 422, no_string(5, "cwd")),
+    ("POST", "/contexts", {"language": "cobol"}, 500, NO_KERNEL % ("cobol", "cobol")),
     ("DELETE", "/contexts/nope", None, 404, "Context nope not found"),
     ("POST", "/contexts/nope/restart", None, 404, "Context nope not found"),
-    ("GET", "/execute", None, 404, "Not Found"),
-    ("GET", "/", None, 404, "Not Found"),
+    ("GET", "/", None, 404, '{"detail":"Not Found"}'),
+    ("GET", "/contexts/nope/nope", None, 404, '{"detail":"Not Found"}'),
+    ("GET", "/execute", None, 405, '{"detail":"Method Not Allowed"}'),
+    ("PUT", "/contexts", None, 405, '{"detail":"Method Not Allowed"}'),
+    ("GET", "/contexts/nope", None, 405, '{"detail":"Method Not Allowed"}'),
+    ("GET", "/contexts/nope/restart", None, 405, '{"detail":"Method Not Allowed"}'),
+]
+# And where it differs: how a parser says what it did not like, and limits that are ours.
+WRONG_HERE = [
+    ("POST", "/execute", b"{", 422, "JSON decode error"),
+    ("POST", "/execute", b"", 422, "JSON decode error"),
+    ("POST", "/execute", b"[" * 1000, 422, "JSON decode error"),
+    ("POST", "/execute", {"code": "1", "env_vars": {"A": "x" * 10**6, "B": 1}}, 422, '"B"'),
+    ("POST", "/execute", {"code": ["x" * 10**6]}, 422, "Input should be a valid string"),
+    ("POST", "/contexts", {"cwd": "/" + "x" * 5000}, 500, "cwd"),
+    ("POST", "/execute", {"code": "1", "language": "x" * 10**6}, 500, "kernel is not available"),
 ]
 
 
-@pytest.mark.parametrize("method, path, body, status, text", WRONG, ids=[str(w[2])[:30] + w[1] for w in WRONG])
+def ids(rows):
+    return [str(row[2])[:30] + row[1] for row in rows]
+
+
+@pytest.mark.parametrize("method, path, body, status, text", WRONG, ids=ids(WRONG))
+def test_what_is_wrong_is_said_as_e2b_says_it(interp, method, path, body, status, text):
+    assert interp.get(path, method, body) == (status, text)
+
+
+@pytest.mark.parametrize("method, path, body, status, text", WRONG_HERE, ids=ids(WRONG_HERE))
 def test_what_is_wrong_is_said(interp, method, path, body, status, text):
     got = interp.get(path, method, body)
-    assert got[0] == status and text in got[1], got
+    assert got[0] == status and text in got[1] and len(got[1]) < 2000, got
+
+
+def test_where_there_is_no_folder_a_kernel_starts_where_others_do(interp, tmp_path):
+    """So it is with E2B: the context has the name of the folder, and is where every other context is."""
+    (tmp_path / "file").write_text("")
+    for cwd, real in (("/nowhere", interp.folder), (str(tmp_path / "file"), interp.folder), ("run", interp.folder / "run")):
+        made = interp.context(cwd=cwd)
+        assert made["cwd"] == cwd
+        assert interp.run("import os; os.getcwd()", context_id=made["id"]).text == str(real)
+        interp.get(f"/contexts/{made['id']}", "DELETE")
 
 
 def test_pages_of_any_origin_may_ask(interp):
@@ -77,6 +129,10 @@ def test_one_after_the_other_in_a_context(interp):
 
 
 ENDS = ["restart", "delete", "kill"]
+TOLD = [
+    ("UnexpectedEndOfExecution", "Connection to the execution was closed before the execution was finished"),
+    ("ContextRestarting", "Context was restarted"),  # why: where a traceback would be
+]
 
 
 @pytest.mark.parametrize("how", ENDS)
@@ -92,7 +148,8 @@ def test_what_runs_is_told_of_the_end_of_its_kernel(interp, how):
     else:
         os.kill(pid, signal.SIGKILL)
     error = next_event(answer)
-    assert error["name"] == ("ContextRestarting" if how == "kill" else "UnexpectedEndOfExecution"), error
+    assert (error["name"], error["value"]) == TOLD[how == "kill"], error
+    assert ("signal 9" in error["traceback"]) == (how == "kill"), error
     assert next_event(answer) == {"type": "end_of_execution"} and answer.read() == b""
     connection.close()
     wait_for(lambda: pid not in interp.kernels_alive(), 5, "end of the old kernel")
