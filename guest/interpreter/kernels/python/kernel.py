@@ -5,9 +5,12 @@
 Beyond ipykernel: data frames, figures, lists and dicts are results with their data in them; images
 are shown when they are saved; what is printed waits for whoever reads it, instead of piling up.
 """
+import datetime
+import enum
 import math
 import os
 import sys
+import uuid
 
 # What is imported from here on is the system's, but for what is shared; charts.py is loaded by its path, when needed.
 HERE = os.path.dirname(os.path.abspath(__file__))
@@ -90,18 +93,55 @@ class ListFormatter(JSONFormatter):
     """Lists and dicts are JSON, if all that is in them is."""
 
     def __call__(self, obj):
-        if type(obj) in (list, dict) and is_json(obj):
-            return plain(obj), {"expanded": True}
+        if isinstance(obj, (list, dict)):
+            try:
+                return as_json(obj), {"expanded": True}
+            except (TypeError, ValueError):
+                pass
         return super().__call__(obj)
 
 
-def is_json(value, depth=32):
-    if type(value) is list:
-        return depth > 0 and all(is_json(v, depth - 1) for v in value)
-    if type(value) is dict:
-        return depth > 0 and all(isinstance(k, (str, int, float, bool)) and is_json(v, depth - 1)
-                                 for k, v in value.items())
-    return value is None or isinstance(value, (str, int, float)) or type(value).__module__ == "numpy"
+def as_json(value, depth=254):
+    """What orjson makes of it, which E2B's kernel uses. TypeError or ValueError: it would not."""
+    kind = type(value)
+    if value is None or kind is bool:
+        return value
+    if isinstance(value, enum.Enum):
+        return as_json(value.value, depth)
+    if isinstance(value, str):
+        value.encode()
+        return str(value)
+    if isinstance(value, int):
+        if not -(2**63) <= value < 2**64:
+            raise ValueError(value)
+        return plain(int(value))
+    if isinstance(value, float):
+        return plain(float(value))
+    if depth == 0:
+        raise ValueError("deep")
+    if isinstance(value, list) or kind is tuple:
+        return [as_json(v, depth - 1) for v in value]
+    if isinstance(value, dict):
+        return {key_as_json(k): as_json(v, depth - 1) for k, v in value.items()}
+    if hasattr(kind, "__dataclass_fields__"):
+        names = [n for n in kind.__dataclass_fields__ if not n.startswith("_")]
+        return {n: as_json(getattr(value, n), depth - 1) for n in names}
+    if kind in (datetime.datetime, datetime.date, datetime.time):
+        return value.isoformat()
+    if kind is uuid.UUID:
+        return str(value)
+    if kind.__module__ == "numpy" and value.dtype.kind in "biufM":
+        return as_json((value.astype("datetime64[us]") if value.dtype.kind == "M" else value).tolist(), depth - 1)
+    raise TypeError(kind.__name__)
+
+
+def key_as_json(key):
+    key = as_json(key, 1)
+    if isinstance(key, (list, dict)):
+        raise TypeError("a key")
+    if key is None or isinstance(key, bool):
+        return {None: "null", True: "true", False: "false"}[key]
+    return str(key)
 
 
 def charts():
@@ -165,7 +205,6 @@ class Kernel(IPythonKernel):
         """Nobody's code has run yet. From now on chance is this kernel's own, whatever it is a copy of."""
         import random
         import tempfile
-        import uuid
 
         random.seed(os.urandom(32))
         tempfile._name_sequence = None
