@@ -333,6 +333,41 @@ static void one_that_resumes_stays_who_it_is(void **state)
 	close_guest(&g);
 }
 
+/* What servers in the guest go by: were their clients left behind? */
+static void partings_are_counted_where_connections_end(void **state)
+{
+	static const struct {
+		const char *name, *json, *count;
+	} rows[] = {
+		{ "a create", MESSAGE, "0\n" },
+		{ "a resume", RESUME("control"), "1\n" },
+		{ "a snapshot was taken of it",
+		  "{\"resume\":true,\"inPlace\":true," OFFSET RANDOM
+		  "\"controlToken\":\"control\"}",
+		  "0\n" },
+	};
+
+	(void)state;
+	FOR_ROWS(row, rows) {
+		struct guest g;
+		struct err err = { 0 };
+
+		open_guest(&g);
+		assert_int_equal(identity_assume(&g.id, &g.place, &g.session, &err), 0);
+		expect_file(&g, "/run/hotcell/partings", "0\n");
+		identity_done(&g.id);
+		assert_int_equal(identity_parse(bytes_str(row->json), &g.session, &g.id, &err), 0);
+		assert_int_equal(identity_assume(&g.id, &g.place, &g.session, &err), 0);
+		expect_file(&g, "/run/hotcell/partings", row->count);
+		identity_done(&g.id);
+		assert_int_equal(identity_parse(BYTES_LIT(MESSAGE), &g.session, &g.id, &err), 0);
+		g.id.left_behind = true; /* a copy */
+		assert_int_equal(identity_assume(&g.id, &g.place, &g.session, &err), 0);
+		expect_file(&g, "/run/hotcell/partings", row->count[0] == '0' ? "1\n" : "2\n");
+		close_guest(&g);
+	}
+}
+
 static void only_its_host_lets_it_resume(void **state)
 {
 	static const struct {
@@ -400,7 +435,7 @@ static void files_that_were_prepared_are_overwritten_in_place(void **state)
 {
 	static const char *const files[] = {
 		"/run/e2b/.E2B_SANDBOX",   "/run/e2b/.E2B_SANDBOX_ID", "/run/e2b/.E2B_TEMPLATE_ID",
-		"/run/hotcell/generation", "/run/hotcell/session",
+		"/run/hotcell/generation", "/run/hotcell/session",     "/run/hotcell/partings",
 	};
 	ino_t before[COUNT(files)];
 	struct guest g;
@@ -552,6 +587,7 @@ int main(void)
 		cmocka_unit_test(everything_is_set_and_the_session_is_new),
 		cmocka_unit_test(the_first_step_that_fails_is_the_last),
 		cmocka_unit_test(one_that_resumes_stays_who_it_is),
+		cmocka_unit_test(partings_are_counted_where_connections_end),
 		cmocka_unit_test(only_its_host_lets_it_resume),
 		cmocka_unit_test(the_same_identity_again_writes_only_the_generation),
 		cmocka_unit_test(files_that_were_prepared_are_overwritten_in_place),

@@ -94,7 +94,7 @@ static void assume(struct agent *a, struct http_request *rq, struct bytes json)
 		reply_fail(rq, 500, "%s", err.msg);
 		return;
 	}
-	if ((id.resume && !id.in_place) || id.left_behind)
+	if (identity_parts(&id))
 		part_from_clients(a, rq);
 	reply_clock(rq);
 	if (id.stay_frozen)

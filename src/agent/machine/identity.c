@@ -246,16 +246,16 @@ static int step_markers(const struct assume *a, struct err *err)
 	return settle(a, "/run/e2b/.E2B_TEMPLATE_ID", a->id->session.template_id, err);
 }
 
-/* A number that grows with each identity. Whoever keeps random state may map the file and compare;
- * therefore it is written in place, and it never gets shorter. */
-static int step_generation(const struct assume *a, struct err *err)
+/* A number in a file, one more than it was. Whoever keeps random state may map the file and
+ * compare; therefore it is written in place, and it never gets shorter. */
+static int count_up(const struct assume *a, const char *file, struct err *err)
 {
 	AUTO(buf_done) struct buf old = BUF_MAX(64);
 	char path[IDENTITY_PATH_MAX], line[32];
 	struct bytes rest, number;
 	uint64_t n = 0;
 
-	if (path_in(a, "/run/hotcell/generation", path, err) < 0)
+	if (path_in(a, file, path, err) < 0)
 		return -1;
 	if (file_read_if_any(path, &old, err) < 0)
 		return -1;
@@ -264,6 +264,17 @@ static int step_generation(const struct assume *a, struct err *err)
 		(void)bytes_to_u64(number, &n); /* nonsense counts as none */
 	snprintf(line, sizeof(line), "%" PRIu64 "\n", n + 1);
 	return file_overwrite(path, bytes_str(line), 0644, err);
+}
+
+static int step_generation(const struct assume *a, struct err *err)
+{
+	return count_up(a, "/run/hotcell/generation", err);
+}
+
+/* Servers of the guest's learn by it that clients did not leave them, but were left behind. */
+static int step_partings(const struct assume *a, struct err *err)
+{
+	return identity_parts(a->id) ? count_up(a, "/run/hotcell/partings", err) : 0;
 }
 
 static int step_session(const struct assume *a, struct err *err)
@@ -288,8 +299,14 @@ static const struct {
 	{ "boot id", step_boot_id, false },
 	{ "markers", step_markers, false },
 	{ "generation", step_generation, true }, /* what was saved may be resumed more than once */
+	{ "partings", step_partings, true },
 	{ "session", step_session, false },
 };
+
+bool identity_parts(const struct identity *id)
+{
+	return (id->resume && !id->in_place) || id->left_behind;
+}
 
 int identity_assume(struct identity *id, const struct identity_place *place,
 		    struct session *session, struct err *err)
@@ -324,6 +341,7 @@ static int prepare_files(const struct assume *a, struct err *err)
 		{ "/run/e2b/.E2B_SANDBOX_ID", "", 0644 },
 		{ "/run/e2b/.E2B_TEMPLATE_ID", "", 0644 },
 		{ "/run/hotcell/generation", "0\n", 0644 },
+		{ "/run/hotcell/partings", "0\n", 0644 },
 		{ "/run/hotcell/session", SESSION_NONE, 0600 },
 	};
 	char path[IDENTITY_PATH_MAX];

@@ -56,6 +56,10 @@ int identity_parse(struct bytes json, const struct session *base, struct identit
 		   struct err *err) NODISCARD;
 void identity_done(struct identity *id);
 
+/* Do all its connections end by it? Their other ends are in the network it was paused or copied in.
+ */
+bool identity_parts(const struct identity *id);
+
 /* All steps. On success *session was replaced. err names the step. With `resume` only those of them
  * that do not change who it is; the session stays. */
 int identity_assume(struct identity *id, const struct identity_place *place,
