@@ -8,6 +8,9 @@
  *	main     the user's code
  *	after    the variables are as before; the client was answered already
  *
+ * Code whose client leaves is interrupted. Code whose client was left behind, because this machine
+ * was paused or copied, goes on, and nobody hears it; what had not begun does not begin.
+ *
  * A kernel that dies is replaced, and so is one that does not let itself be interrupted.
  */
 #pragma once
@@ -74,6 +77,7 @@ struct contexts { /* embedded by the server */
 	struct kernel_place place;
 	struct kernel_dirs dirs;
 	const struct addr *agent; /* NULL: there is none to ask */
+	const char *partings;     /* a file, see partings.h */
 	struct {
 		struct context *first, **last;
 	} list; /* the newest last */

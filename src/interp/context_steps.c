@@ -105,6 +105,21 @@ static void on_envs(struct envs_ask *a, json_t *envs)
 	step_before(c);
 }
 
+/* What a client asked for that was left behind meanwhile is not begun: it was told of a failure,
+ * and in each copy of this machine it would be done once more. */
+static struct execution *next_waiting(struct context *c)
+{
+	struct execution *x;
+
+	while ((x = queue_take(&c->waiting))) {
+		c->n_waiting--;
+		if (!execution_left_behind(x))
+			break;
+		execution_free(x);
+	}
+	return x;
+}
+
 void context_advance(struct context *c)
 {
 	struct execution *x;
@@ -112,10 +127,9 @@ void context_advance(struct context *c)
 
 	if (!c->ready || c->step != STEP_NONE)
 		return;
-	x = queue_take(&c->waiting);
+	x = next_waiting(c);
 	if (!x)
 		return;
-	c->n_waiting--;
 	c->current = x;
 	c->env = json_incref(x->env);
 	execution_begin(x);
@@ -255,7 +269,7 @@ static void on_gone(struct execution *x)
 	} else {
 		c->current = NULL;
 		kernel_pause(&c->kernel, false);
-		if (c->step == STEP_MAIN)
+		if (c->step == STEP_MAIN && !execution_left_behind(x))
 			timer_start(&c->nudge, CONTEXT_FIRST_MS);
 	}
 	execution_free(x);
@@ -289,8 +303,9 @@ void context_stop(struct context *c, const char *name, const char *value, const 
 void context_execute(struct context *c, struct http_request *rq, json_t *code, json_t *env)
 {
 	static const struct execution_ops ops = { on_flushed, on_gone };
-	struct execution *x =
-		execution_new(c->all->place.loop, rq, &ops, c, code, env, &c->all->held);
+	const struct execution_place p = { c->all->place.loop, &ops, c, c->all->partings,
+					   &c->all->held };
+	struct execution *x = execution_new(&p, rq, code, env);
 
 	if (!x) {
 		answer_text(rq, 500, "out of memory");

@@ -3,20 +3,24 @@
 
 #include "interp/answer.h"
 #include "interp/events.h"
+#include "interp/partings.h"
 
 enum { MEMBER_SIZE = 128 }; /* of an object, in memory, besides its name and value */
 
-static void on_gone(struct http_handler *h, const struct err *err)
+static void gone(struct execution *x)
 {
-	struct execution *x = CONTAINER_OF(h, struct execution, handler);
-
-	(void)err;
 	x->rq = NULL;
 	timer_stop(&x->keepalive);
 	if (x->ending)
 		execution_free(x);
 	else
 		x->ops->on_gone(x);
+}
+
+static void on_gone(struct http_handler *h, const struct err *err)
+{
+	(void)err;
+	gone(CONTAINER_OF(h, struct execution, handler));
 }
 
 static void finish(struct execution *x)
@@ -72,6 +76,11 @@ static void on_keepalive(struct timer *t)
 	struct execution *x = CONTAINER_OF(t, struct execution, keepalive);
 	struct err err;
 
+	if (execution_left_behind(x)) { /* or what waits to be sent would wait for minutes */
+		http_abort(x->rq);
+		gone(x);
+		return;
+	}
 	if (x->out.len == 0 && buf_add(&x->out, EVENT_KEEPALIVE, &err) == 0)
 		(void)execution_flush(x);
 	else
@@ -100,9 +109,13 @@ static size_t size_of(const json_t *code, const json_t *env)
 	return n;
 }
 
-struct execution *execution_new(struct loop *l, struct http_request *rq,
-				const struct execution_ops *ops, void *owner, json_t *code,
-				json_t *env, size_t *held)
+bool execution_left_behind(const struct execution *x)
+{
+	return partings_count(x->partings_file) != x->partings;
+}
+
+struct execution *execution_new(const struct execution_place *p, struct http_request *rq,
+				json_t *code, json_t *env)
 {
 	static const struct http_handler_ops handler = { .on_drain = on_drain, .on_gone = on_gone };
 	struct execution *x = calloc(1, sizeof(*x));
@@ -114,17 +127,19 @@ struct execution *execution_new(struct loop *l, struct http_request *rq,
 	}
 	*x = (struct execution){
 		.handler = { &handler },
-		.ops = ops,
-		.owner = owner,
+		.ops = p->ops,
+		.owner = p->owner,
 		.rq = rq,
 		.out = BUF_MAX(EVENT_LINE_MAX),
 		.code = code,
 		.env = env,
 		.size = size_of(code, env),
-		.held = held,
+		.held = p->held,
+		.partings_file = p->partings_file,
+		.partings = partings_count(p->partings_file),
 	};
-	*held += x->size;
-	timer_init(&x->keepalive, l, on_keepalive);
+	*x->held += x->size;
+	timer_init(&x->keepalive, p->loop, on_keepalive);
 	take_token(x);
 	http_request_take(rq, NULL); /* from who read the body */
 	http_request_take(rq, &x->handler);

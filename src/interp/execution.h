@@ -19,7 +19,7 @@ struct execution;
 struct execution_ops {
 	/* What waited has left: the kernel may go on. */
 	void (*on_flushed)(struct execution *x);
-	/* The client has gone. The owner frees it, now or later. */
+	/* The client has gone, or was left behind. The owner frees it, now or later. */
 	void (*on_gone)(struct execution *x);
 };
 
@@ -33,16 +33,28 @@ struct execution {
 	size_t sent;    /* of them */
 	bool ending;    /* with the last line */
 	bool errored;
+	const char *partings_file;
+	uint64_t partings;           /* when it came */
 	json_t *code, *env;          /* owned: a string; an object of strings or NULL */
 	size_t size, *held;          /* bytes of these, counted there while it lives */
 	char token[ENVS_TOKEN_SIZE]; /* of the sandbox, that the client showed; or empty */
 	struct execution *next, **prev;
 };
 
-/* Takes the request and both values. How large these are is added to *held until it is freed. */
-struct execution *execution_new(struct loop *l, struct http_request *rq,
-				const struct execution_ops *ops, void *owner, json_t *code,
-				json_t *env, size_t *held);
+/* What all of them are made for. */
+struct execution_place {
+	struct loop *loop;
+	const struct execution_ops *ops;
+	void *owner;
+	const char *partings_file;
+	size_t *held; /* bytes of all their code and variables, while they live */
+};
+
+/* Takes the request and both values. */
+struct execution *execution_new(const struct execution_place *p, struct http_request *rq,
+				json_t *code, json_t *env);
+/* Is its client in another network than this machine by now? */
+bool execution_left_behind(const struct execution *x);
 void execution_free(struct execution *x); /* resets the connection if it was not ended */
 
 void execution_begin(struct execution *x); /* the head of the answer */

@@ -66,8 +66,10 @@ static int set_up(struct interp *in, const char *const *env, struct err *err)
 		return -1;
 	http_server_init(&in->http, in->loop, &ops, &limits);
 	in->contexts.agent = o->agent ? &in->agent : NULL;
+	in->contexts.partings = o->partings;
 	in->contexts.dirs = o->dirs;
-	in->contexts.place = (struct kernel_place){ in->loop, zmq_ctx_new(), o->run, env, o->cwd };
+	in->contexts.place =
+		(struct kernel_place){ in->loop, zmq_ctx_new(), o->run, env, o->cwd, o->programs };
 	if (!in->contexts.place.zmq)
 		return err_set(err, ERR_EXHAUSTED, 0, "ZeroMQ");
 	if (signal_end_open(&in->end, in->loop, err) < 0 ||

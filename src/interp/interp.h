@@ -16,8 +16,9 @@ enum {
 struct interp_options {
 	const char *listen; /* an address */
 	uint16_t port;      /* 0: any; then `ready N` is printed */
-	const char *run, *cwd;
+	const char *run, *cwd, *programs;
 	const char *agent;                   /* HOST:PORT; NULL: none */
+	const char *partings;                /* a file, see partings.h */
 	const char *eager[INTERP_EAGER_MAX]; /* languages that have a kernel from the start */
 	size_t n_eager;
 	struct kernel_dirs dirs;

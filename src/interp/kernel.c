@@ -82,6 +82,9 @@ void kernel_pause(struct kernel *k, bool on)
 	zsock_pause(&k->channel[KERNEL_IOPUB], on);
 }
 
+/* The first question waits for the kernel to come, and is enough for an answer. But what the kernel
+ * publishes meanwhile is lost until it knows of us: then it is asked again. (Questions that pile up
+ * while a slow kernel starts would all be answered before the first execution.) */
 static void on_ask(struct timer *t)
 {
 	struct kernel *k = CONTAINER_OF(t, struct kernel, ask);
@@ -89,6 +92,8 @@ static void on_ask(struct timer *t)
 	char id[MESSAGE_ID_SIZE];
 	struct err err;
 
+	if (!k->answered && k->ticks++ % KERNEL_ASK_TICKS != 0)
+		return;
 	if (send_message(k, KERNEL_SHELL, "kernel_info_request", nothing, id, &err) < 0)
 		log_debug("%s", err.msg);
 }

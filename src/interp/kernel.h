@@ -12,8 +12,9 @@
 #include "interp/zsock.h"
 
 enum {
-	KERNEL_START_MS = 120 * 1000, /* from exec until it is ready; an emulated JVM is slow */
-	KERNEL_ASK_MS = 250,          /* between two questions whether it is */
+	KERNEL_START_MS = 300 * 1000, /* from exec until it is ready; an emulated JVM is slow */
+	KERNEL_ASK_MS = 250,          /* between two questions whether it is, once it answers */
+	KERNEL_ASK_TICKS = 40,        /* of that time, before it does */
 	KERNEL_KEY_SIZE = 65,
 	KERNEL_FOLDER_SIZE = 80, /* the path of a unix socket has 108 */
 };
@@ -36,6 +37,7 @@ struct kernel_place { /* what all kernels of a server share */
 	const char *run;        /* folder for connection files and sockets */
 	const char *const *env; /* of the server, ends with NULL */
 	const char *cwd;        /* where kernels start whose own folder is not there */
+	const char *programs;   /* the folder that the server's program is in */
 };
 
 struct kernel { /* embedded by its owner; all zero: closed */
@@ -49,6 +51,7 @@ struct kernel { /* embedded by its owner; all zero: closed */
 	bool interrupt_message, ready, answered, heard;
 	char key[KERNEL_KEY_SIZE], session[33], folder[KERNEL_FOLDER_SIZE];
 	uint64_t asked; /* messages so far */
+	unsigned int ticks;
 };
 
 int kernel_open(struct kernel *k, const struct kernel_place *p, const struct kernel_ops *ops,

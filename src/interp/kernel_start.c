@@ -29,7 +29,7 @@ enum {
 /* Kernels have no idea when their server dies. The kernel of the machine has. */
 static const char *const leash[] = { "/usr/bin/setpriv", "--pdeathsig", "KILL", "--" };
 
-enum { WORDS = 2, ARGS_MAX = KERNEL_ARGS_MAX + COUNT(leash) };
+enum { WORDS = 3, ARGS_MAX = KERNEL_ARGS_MAX + COUNT(leash) };
 struct word {
 	struct bytes word, means;
 };
@@ -129,7 +129,7 @@ void kernel_folder_remove(struct kernel *k)
 		log_warn("%s", err.msg);
 }
 
-/* Append an argument and a NUL, with the two words that stand for something replaced. */
+/* Append an argument and a NUL, with the words that stand for something replaced. */
 static int expand(struct bytes arg, const struct word words[static WORDS], struct buf *out,
 		  struct err *err)
 {
@@ -158,12 +158,13 @@ static size_t point_at(const struct buf *text, const char **ret, size_t n, size_
 	return n;
 }
 
-static int list_args(const struct kernel_spec *spec, const char *file, struct buf *text,
-		     const char *ret[static ARGS_MAX + 1], struct err *err)
+static int list_args(const struct kernel *k, const struct kernel_spec *spec, const char *file,
+		     struct buf *text, const char *ret[static ARGS_MAX + 1], struct err *err)
 {
 	const struct word words[WORDS] = {
 		{ BYTES_LIT("{connection_file}"), bytes_str(file) },
 		{ BYTES_LIT("{resource_dir}"), bytes_str(spec->dir) },
+		{ BYTES_LIT("{program_dir}"), bytes_str(k->place->programs) },
 	};
 	json_t *arg;
 	size_t i;
@@ -263,7 +264,8 @@ int kernel_start(struct kernel *k, const struct kernel_spec *spec, const char *c
 	if (settle(k, spec->ipc, ret, err) < 0)
 		return -1;
 	snprintf(file, sizeof(file), "%s/%s", k->folder, CONNECTION_FILE);
-	if (list_args(spec, file, &args, argv, err) < 0 || list_env(k, spec, &vars, env, err) < 0)
+	if (list_args(k, spec, file, &args, argv, err) < 0 ||
+	    list_env(k, spec, &vars, env, err) < 0)
 		return -1;
 	choose_folder(k->place, cwd, folder);
 	return spawn(k, folder, argv, env, err);

@@ -204,6 +204,12 @@ const char *language_own(const char *language)
 		return "get_ipython().kernel.hotcell_own()\n";
 	if (is_js(language))
 		return "globalThis[Symbol.for('hotcell')].own()\n";
+	if (strcmp(language, "bash") == 0)
+		return "RANDOM=$SRANDOM\n";
+	if (strcmp(language, "r") == 0)
+		return "local({ f <- file('/dev/urandom', 'rb'); on.exit(close(f));"
+		       " set.seed(sum(readBin(f, 'integer', 2, 2, signed = FALSE) * c(1, 32768))) "
+		       "})\n";
 	return "";
 }
 

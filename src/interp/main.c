@@ -3,11 +3,24 @@
  * Killed at any instant, its kernels go with it, and whoever supervises it starts it again.
  */
 #include <getopt.h>
+#include <libgen.h>
+#include <limits.h>
 
 #include "base/log.h"
 #include "interp/interp.h"
+#include "interp/partings.h"
 
-enum { OPT_PORT = 1, OPT_LISTEN, OPT_RUN, OPT_CWD, OPT_AGENT, OPT_EAGER, OPT_KERNELS, OPT_HELP };
+enum {
+	OPT_PORT = 1,
+	OPT_LISTEN,
+	OPT_RUN,
+	OPT_CWD,
+	OPT_AGENT,
+	OPT_PARTINGS,
+	OPT_EAGER,
+	OPT_KERNELS,
+	OPT_HELP
+};
 
 static const char help[] =
 	"hotcell-interp - inside a sandbox: runs code in kernels, for the code interpreter's "
@@ -19,6 +32,8 @@ static const char help[] =
 	"  --cwd DIR         where contexts begin that do not say it (/home/user)\n"
 	"  --agent ADDRESS   who knows the sandbox's variables (127.0.0.1:49983); `none` for "
 	"nobody\n"
+	"  --partings FILE   how often connections ended because the machine was paused or copied "
+	"(/run/hotcell/partings)\n"
 	"  --eager LANGUAGE  has a kernel from the start; may be given several times\n"
 	"  --kernels DIR     folders of kernel.json files; may be given several times, the first\n"
 	"                    wins (/usr/lib/hotcell/interpreter/kernels, "
@@ -31,6 +46,7 @@ static const struct option table[] = {
 	{ "run", required_argument, NULL, OPT_RUN },
 	{ "cwd", required_argument, NULL, OPT_CWD },
 	{ "agent", required_argument, NULL, OPT_AGENT },
+	{ "partings", required_argument, NULL, OPT_PARTINGS },
 	{ "eager", required_argument, NULL, OPT_EAGER },
 	{ "kernels", required_argument, NULL, OPT_KERNELS },
 	{ "help", no_argument, NULL, OPT_HELP },
@@ -71,6 +87,9 @@ static bool take(int option, const char *value, struct interp_options *ret)
 	case OPT_AGENT:
 		ret->agent = strcmp(value, "none") == 0 ? NULL : value;
 		return true;
+	case OPT_PARTINGS:
+		ret->partings = value;
+		return true;
 	case OPT_EAGER:
 		return add(ret->eager, &ret->n_eager, INTERP_EAGER_MAX, value);
 	case OPT_KERNELS:
@@ -80,14 +99,26 @@ static bool take(int option, const char *value, struct interp_options *ret)
 	}
 }
 
+/* Where this program is: what kernels need of ours is beside it. */
+static const char *own_folder(char path[static PATH_MAX])
+{
+	ssize_t len = readlink("/proc/self/exe", path, PATH_MAX - 1);
+
+	path[len < 0 ? 0 : len] = '\0';
+	return dirname(path);
+}
+
 int main(int argc, char **argv)
 {
+	char path[PATH_MAX];
 	struct interp_options o = {
 		.listen = "0.0.0.0",
 		.port = INTERP_PORT,
 		.run = "/run/hotcell-interp",
 		.cwd = "/home/user",
+		.programs = own_folder(path),
 		.agent = "127.0.0.1:49983",
+		.partings = PARTINGS_FILE,
 	};
 	int option;
 

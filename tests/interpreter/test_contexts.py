@@ -174,6 +174,44 @@ def test_who_leaves_is_not_waited_for(interp, loop):
     interp.get(f"/contexts/{made['id']}", "DELETE")
 
 
+def leave(opened):
+    connection, answer = opened
+    answer.close()
+    connection.close()
+
+
+def test_the_code_of_who_is_left_behind_goes_on(own_interp):
+    """As after a resume, and in a copy: the machine parted from all of its clients, and says so."""
+    interp = own_interp().start()
+    interp.partings.write_text("7\n")
+    opened = interp.open("import time\nfor n in range(8): time.sleep(0.25)\ndone = True")
+    assert next_event(opened[1])["type"] == "number_of_executions"
+    with concurrent.futures.ThreadPoolExecutor(1) as pool:
+        waiting = pool.submit(interp.ask, "POST", "/execute", {"code": "done = 'twice'"})
+        wait_for(lambda: interp.get("/health")[0] == 200, 5, "answer")  # it has read what came before
+        interp.partings.write_text("8\n")
+        leave(opened)
+        assert interp.run("n, done").text == "(7, True)"
+        with pytest.raises(OSError):
+            waiting.result()
+    assert interp.run("done").text == "True", "what had not begun is not begun"
+    opened = interp.open("while True: time.sleep(1)")
+    assert next_event(opened[1])["type"] == "number_of_executions"
+    leave(opened)
+    assert interp.run("n").text == "7", "who leaves later still interrupts"
+
+
+def test_output_for_who_was_left_behind_stops_nothing(own_interp):
+    """Their connection is not closed by anybody: it is the server that notices."""
+    interp = own_interp().start()
+    interp.partings.write_text("1\n")
+    opened = interp.open("for n in range(64): print('x' * 1_000_000)\nn")
+    assert next_event(opened[1])["type"] == "number_of_executions"
+    interp.partings.write_text("2\n")
+    assert interp.run("n", 60).text == "63"
+    leave(opened)
+
+
 def test_code_that_cannot_be_interrupted_costs_its_kernel(interp):
     made = interp.context()
     code = "import signal, time; signal.signal(signal.SIGINT, signal.SIG_IGN)\nprint(1, flush=True)\nwhile True: time.sleep(9)"

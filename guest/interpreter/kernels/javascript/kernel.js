@@ -215,7 +215,8 @@ wire.on('message', (m) => {
 
 // --- the world of a cell ------------------------------------------------------------------------------------------------
 
-// Chance of its own, drawn from the machine: what V8 was seeded with may be in a snapshot that others are made of.
+// Chance of its own, drawn from the machine: what V8 and OpenSSL were seeded with may be in a snapshot that others are
+// made of. The module draws new seeds for OpenSSL when it is loaded.
 function own() {
   const seed = Buffer.alloc(16);
   const fd = fs.openSync('/dev/urandom', 'r');
@@ -229,6 +230,7 @@ function own() {
     return d;
   };
   Math.random = {random: () => ((word() >>> 5) * 67108864 + (word() >>> 6)) / 9007199254740992}.random;
+  process.dlopen({exports: {}}, process.argv[3]);
 }
 
 function report(error) {

@@ -200,18 +200,42 @@ def print_in_pieces():
     OutStream.flush_timeout = None  # as long as it takes; an interrupt ends the wait
 
 
+def forget_names(tempfile):
+    tempfile._name_sequence = None
+
+
+def forget_clock(uuid):
+    uuid._node = uuid._last_timestamp = None
+
+
+def renew_key(process):
+    process.current_process().authkey = os.urandom(32)
+
+
+def renew_names(synchronize):
+    synchronize.SemLock._rand = type(synchronize.SemLock._rand)()
+
+
+# Modules with chance in them, and how it is drawn anew. `ssl` stands for OpenSSL, whose generators all copies of a
+# process share: the keys of its connections come from them.
+OWN = {
+    "random": lambda random: random.seed(os.urandom(32)),
+    "numpy.random": lambda random: random.seed(list(memoryview(os.urandom(32)).cast("I"))),
+    "ssl": lambda ssl: ssl.RAND_add(os.urandom(32), 32.0),
+    "tempfile": forget_names,
+    "uuid": forget_clock,
+    "multiprocessing.process": renew_key,
+    "multiprocessing.synchronize": renew_names,
+}
+
+
 class Kernel(IPythonKernel):
     def hotcell_own(self):
         """Nobody's code has run yet. From now on chance is this kernel's own, whatever it is a copy of."""
-        import random
-        import tempfile
-
-        random.seed(os.urandom(32))
-        tempfile._name_sequence = None
-        uuid._node = uuid._last_timestamp = None
-        numpy = sys.modules.get("numpy")
-        if numpy is not None:
-            numpy.random.seed(int.from_bytes(os.urandom(4), "little"))
+        for name, renew in OWN.items():
+            module = sys.modules.get(name)
+            if module is not None:  # else it has no state that could be in a snapshot
+                renew(module)
 
 
 class App(WaitingApp):
