@@ -67,6 +67,10 @@ def answer(n, do, box=None, **more):
         return run(boxes[box], n, **more)
     if do == "command":
         return boxes[box].commands.run(**more).stdout
+    if do == "fork":
+        made = boxes[box].fork(**more)
+        boxes.update((m.sandbox_id, m) for m in made)
+        return [m.sandbox_id for m in made]
     if do == "call":  # of the class Sandbox, whatever it is
         value = getattr(boxes[box], more["method"])(*more["args"], **more["options"])
         return [plain(v) for v in value] if isinstance(value, list) else plain(value)

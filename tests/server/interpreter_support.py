@@ -91,6 +91,10 @@ class Box:
     def call(self, method, *args, **options):
         return self.client.send(lambda value: value, do="call", box=self.id, method=method, args=args, options=options).wait()
 
+    def fork(self, **options):
+        """Copies of it, which go on where it is. Python's package alone."""
+        return self.client.send(lambda ids: [Box(self.client, i) for i in ids], do="fork", box=self.id, **options).wait()
+
 
 class InterpreterClient:
     def __init__(self, server, sdks, language="python", key=None):
