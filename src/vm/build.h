@@ -19,7 +19,7 @@ enum {
 	BUILD_BOOT_MS = 120 * 1000,         /* until the agent is healthy, under emulation */
 	BUILD_PACKAGES_MS = 3 * 60 * 1000,  /* until it has named its package hosts */
 	BUILD_PROVISION_MS = 3 * 60 * 1000, /* until an image has what sandboxes count on */
-	BUILD_TRUST_MS = 3 * 60 * 1000,     /* until its stores have been written */
+	BUILD_TRUST_MS = 8 * 60 * 1000,     /* until its stores have been written: Java, emulated */
 	BUILD_START_MS = 60 * 1000,         /* until the start command runs */
 	BUILD_READY_MS = 120 * 1000,        /* until the ready command ends */
 	BUILD_FREEZE_MS = 60 * 1000, /* the agent itself allows 200 ms, then writes back its disk */

@@ -55,10 +55,15 @@ class SharedTemplate:
         folder = os.environ.get("HOTCELL_TEMPLATES")
         if not folder or not files:
             return
+        words = self.words(warden, files, sizes, injector is not None)
+        self.at = pathlib.Path(folder) / hashlib.sha256(json.dumps(words, sort_keys=True).encode()).hexdigest()[:16]
+
+    @staticmethod
+    def words(warden, files, sizes, injector):
+        """Templates are of use to each other's tests if these are the same."""
         stats = [(str(f), s.st_size, s.st_mtime_ns) for f in files for s in [os.stat(f)]]
         machine = {k: str(v) for k, v in warden.settings.items() if k not in OF_THIS_TEST}
-        words = [stats, machine, sizes, injector is not None, os.environ.get("HOTCELL_USR")]
-        self.at = pathlib.Path(folder) / hashlib.sha256(json.dumps(words, sort_keys=True).encode()).hexdigest()[:16]
+        return [stats, machine, sizes, injector, os.environ.get("HOTCELL_USR")]
 
     def take(self):
         if not self.at:

@@ -378,6 +378,18 @@ static int no_tag(const char *name, const char *tag, struct err *err)
 		       tag[0] ? tag : TEMPLATE_TAG, name);
 }
 
+/* The SDKs of the code interpreter ask for it without being told to: who reads this has not typed
+ * it.
+ */
+static void say_how(const char *name, struct err *err)
+{
+	if (err->code == ERR_NOT_FOUND && strcmp(name, INTERPRETER_TEMPLATE) == 0)
+		err_set(err, ERR_NOT_FOUND, 0,
+			"template '%s' not found: this server's operator has to make it, "
+			"with guest/interpreter/template of Hotcell's sources",
+			name);
+}
+
 int catalog_lookup(struct node *n, const char *team, const char *name, const char *tag,
 		   struct snapshot **ret, struct err *err)
 {
@@ -395,6 +407,8 @@ int catalog_lookup(struct node *n, const char *team, const char *name, const cha
 		*ret = snapshot_of(b, err);
 	else if (!*ret && t && (own || t->row.public))
 		no_tag(name, tag, err);
+	if (!*ret && !t)
+		say_how(name, err);
 	return *ret ? 0 : -1;
 }
 
