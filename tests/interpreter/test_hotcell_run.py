@@ -3,6 +3,7 @@ import http.server
 import json
 import os
 import pathlib
+import re
 import signal
 import subprocess
 import threading
@@ -55,11 +56,11 @@ def api():
 
 @pytest.fixture
 def hotcell(api, interp, tmp_path):
-    def start(*words, **how):
-        env = {**os.environ, "E2B_API_KEY": "e2b_a1", "E2B_API_URL": f"http://127.0.0.1:{api.server_port}",
+    def start(*words, program=None):
+        env = {**os.environ, "PATH": f"{HOTCELL.parent}:{os.environ['PATH']}", "E2B_API_KEY": "e2b_a1", "E2B_API_URL": f"http://127.0.0.1:{api.server_port}",
                "E2B_SANDBOX_URL": f"http://127.0.0.1:{interp.port}"}
-        return subprocess.Popen([HOTCELL, *words], env=env, cwd=tmp_path, text=True, stdin=subprocess.PIPE, stdout=subprocess.PIPE,
-                                stderr=subprocess.PIPE, **how)
+        return subprocess.Popen(program or [HOTCELL, *words], env=env, cwd=tmp_path, text=True, stdin=subprocess.PIPE,
+                                stdout=subprocess.PIPE, stderr=subprocess.PIPE)
 
     def run(*words, given=""):
         process = start(*words)
@@ -116,3 +117,15 @@ def test_a_loop_is_interrupted_and_the_next_runs(hotcell):
 def test_a_language_that_is_not_there(hotcell):
     status, _, err = hotcell("exec", BOX, "--lang", "cobol", "x")
     assert status == 1 and "no such kernel" in err and "fix: " in err
+
+
+def test_the_commands_of_the_page(api, interp, hotcell, tmp_path):
+    """docs/run.md, A file and A line: as they are printed."""
+    page = (pathlib.Path(__file__).resolve().parents[2] / "docs/run.md").read_text()
+    blocks = re.findall(r"```sh\n(.*?)```", page, re.S)
+    (tmp_path / "plot.py").write_text(PLOT)
+    process = hotcell.start(program=("bash", "-e", "-c", "".join(blocks).replace("SANDBOX", BOX)))
+    out, err = process.communicate(timeout=SECONDS)
+    assert process.returncode == 0 and out == 2 * "drawing\n42\n" + "42\n41\n", (out, err)
+    assert [p.name for p in sorted(tmp_path.glob("**/*.png"))] == ["plot-1.png", "plot-1.png"]
+    assert len(blocks) == 2 and len(api.asked) == 7
