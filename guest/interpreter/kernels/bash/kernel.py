@@ -2,15 +2,14 @@
 
     kernel.py -f CONNECTION_FILE
 
-The shell is an interactive one, without a terminal: an interrupt ends the cell and not the shell. A cell is in a file;
-when it is over the shell says its exit status on a descriptor of its own.
+The shell is an interactive one, without a terminal: an interrupt ends the cell and not the shell. A cell is in a file
+without a name; when it is over the shell says its exit status on a descriptor of its own.
 """
 import os
 import select
 import signal
 import subprocess
 import sys
-import tempfile
 import threading
 import time
 
@@ -22,6 +21,7 @@ from ipykernel.kernelbase import Kernel  # noqa: E402
 from traitlets import Type  # noqa: E402
 
 PATIENCE, AGAIN_S = 15, 0.2  # how often a cell is interrupted before the shell is given up, and after how long
+LEASH = ["/usr/bin/setpriv", "--pdeathsig", "KILL", "--"]  # the shell ends with us, whatever it does then
 STATUS = 9  # the descriptor on which the shell says that a cell is over
 
 
@@ -39,11 +39,10 @@ interrupts = Interrupts()
 
 class Shell:
     def __init__(self):
-        self.folder = tempfile.TemporaryDirectory(prefix="hotcell-bash-")
-        self.cell = os.path.join(self.folder.name, "cell")
+        self.cell = os.memfd_create("cell")  # no file: /tmp may be full, or cleaned up
         said, say = os.pipe()
         self.said = said
-        words = ["/bin/bash", "-c", f"exec {STATUS}>&{say} {say}>&-; exec /bin/bash --noprofile --norc --noediting -i"]
+        words = [*LEASH, "/bin/bash", "-c", f"exec {STATUS}>&{say} {say}>&-; exec /bin/bash --noprofile --norc --noediting -i"]
         self.process = subprocess.Popen(words, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
                                         pass_fds=[say], env={**os.environ, "PS1": "", "PS2": "", "HISTFILE": ""})
         os.close(say)
@@ -55,10 +54,12 @@ class Shell:
 
     def run(self, code, tell):
         """The exit status; None: the shell has ended. tell(name, bytes) gets what is printed."""
-        with open(self.cell, "w", encoding="utf-8", errors="surrogateescape") as file:
+        os.ftruncate(self.cell, 0)
+        with open(self.cell, "r+", encoding="utf-8", errors="surrogateescape", closefd=False) as file:
+            file.seek(0)
             file.write(code)
         try:
-            self.process.stdin.write(f'eval "$(<{self.cell})" </dev/null\nprintf "%d\\n" "$?" >&{STATUS}\n'.encode())
+            self.process.stdin.write(f'eval "$(</proc/{os.getpid()}/fd/{self.cell})" </dev/null\nprintf "%d\\n" "$?" >&{STATUS}\n'.encode())
             self.process.stdin.flush()
         except BrokenPipeError:
             return None
@@ -96,7 +97,8 @@ class Shell:
     def close(self):
         self.process.kill()
         self.process.wait()
-        self.folder.cleanup()
+        os.close(self.cell)
+        os.close(self.said)
 
 
 class Bash(Kernel):
