@@ -1,64 +1,76 @@
-/* fuzz_interp_message.c - promises about what a hostile kernel can say, and what clients are told
- * of it.
+/* fuzz_interp_message.c - promises about what a hostile kernel can say.
  *
  * The input is frames, one in a line. The first line chooses: `raw` frames are taken as they are;
  * else they are header, parent, metadata and content, and signed, as code in a kernel can sign.
  */
-#include "fuzz/must.h"
-#include "interp/events.h"
+#include "fuzz/interp_lines.h"
+#include "interp/json_bound.h"
 #include "wire/hmac.h"
 
 enum { FRAMES = 20, SIGNED = 4 };
 
 static const struct bytes key = BYTES_LIT("key");
 
-/* Whole lines of ASCII, each an object that says what it is. */
-static void must_be_lines(struct bytes out)
-{
-	struct bytes line;
-
-	while (bytes_cut(&out, '\n', &line)) {
-		AUTO(json_decrefp)
-		json_t *v = json_loadb((const char *)line.ptr, line.len, JSON_ALLOW_NUL, NULL);
-
-		MUST(json_is_object(v));
-		MUST(json_is_string(json_object_get(v, "type")));
-		for (size_t i = 0; i < line.len; i++)
-			MUST(line.ptr[i] >= ' ' && line.ptr[i] < 128);
-	}
-	MUST(out.len == 0);
-}
-
+/* A line, or two where the newline is apart; for what is not told: none. */
 static void check_message(const struct kernel_message *m)
 {
 	AUTO(buf_done) struct buf out = BUF_MAX(EVENT_LINE_MAX);
 	struct err err = { 0 };
 	bool error;
+	size_t n;
 
 	MUST(json_is_object(m->content));
 	MUST(memchr(m->type, 0, sizeof(m->type)) && memchr(m->parent, 0, sizeof(m->parent)));
+	MUST(memchr(m->date, 0, sizeof(m->date)));
 	MUST(event_of_message(m, false, &out, &error, &err) == 0);
-	MUST(error == (strcmp(m->type, "error") == 0));
-	must_be_lines(buf_view(&out));
+	n = must_be_lines(buf_view(&out));
+	MUST(n <= 1);
+	if (strcmp(m->type, "error") == 0)
+		MUST(error);
+	if (error)
+		MUST(n == 1 && (m->unreadable || strcmp(m->type, "error") == 0));
+	out.len = 0;
 	MUST(event_of_message(m, true, &out, &error, &err) == 0);
+	MUST(must_be_lines(buf_view(&out)) <= (strcmp(m->type, "stream") == 0 ? 2 : 1));
+	out.len = 0;
 	MUST(event_of_reply(m->content, &out, &err) == 0);
-	must_be_lines(buf_view(&out));
+	MUST(must_be_lines(buf_view(&out)) == 1);
 }
 
-static void check(const struct bytes *frames, size_t n)
+static bool check(const struct bytes *frames, size_t n)
 {
 	struct kernel_message m;
 	struct err err = { 0 };
 
 	if (kernel_message_decode(key, frames, n, &m, &err) < 0) {
 		must_say_why(&err);
-		return;
+		return false;
 	}
 	check_message(&m);
 	kernel_message_done(&m);
+	return true;
 }
 
-static void check_signed(struct bytes *frames, size_t n)
+/* One bit of any piece, or of the signature, and it is nobody's. */
+static void check_forged(const struct bytes all[static 2 + SIGNED], size_t which)
+{
+	AUTO(buf_done) struct buf other = BUF_MAX(1 << 20);
+	struct bytes forged[2 + SIGNED];
+	size_t at = 1 + which % (1 + SIGNED);
+	struct err err;
+
+	memcpy(forged, all, sizeof(forged));
+	if (buf_add(&other, all[at], &err) < 0)
+		return;
+	if (other.len == 0)
+		MUST(buf_add(&other, BYTES_LIT(" "), &err) == 0);
+	else
+		other.ptr[which % other.len] ^= 1;
+	forged[at] = buf_view(&other);
+	MUST(!check(forged, COUNT(forged)));
+}
+
+static void check_signed(struct bytes *frames, size_t n, size_t which)
 {
 	static const char digits[] = "0123456789abcdef";
 	struct bytes all[2 + SIGNED] = { BYTES_LIT("<IDS|MSG>") };
@@ -73,20 +85,25 @@ static void check_signed(struct bytes *frames, size_t n)
 		hex[2 * i + 1] = digits[mac[i] & 15];
 	}
 	all[1] = (struct bytes){ (const uint8_t *)hex, sizeof(hex) };
-	check(all, COUNT(all));
+	(void)check(all, COUNT(all));
+	check_forged(all, which);
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
 	struct bytes in = { data, size }, frames[FRAMES], how = { 0 };
+	static bool bounded;
 	size_t n = 0;
 
+	if (!bounded)
+		json_bound_init();
+	bounded = true;
 	(void)bytes_cut(&in, '\n', &how);
 	while (n < FRAMES && bytes_next(&in, '\n', &frames[n]))
 		n++;
 	if (bytes_eq(how, BYTES_LIT("raw")))
-		check(frames, n);
+		(void)check(frames, n);
 	else
-		check_signed(frames, n);
+		check_signed(frames, n, size);
 	return 0;
 }

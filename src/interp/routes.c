@@ -3,7 +3,7 @@
 #include "interp/answer.h"
 #include "interp/detail.h"
 #include "interp/interp.h"
-#include "interp/language.h"
+#include "interp/wish.h"
 #include "wire/target.h"
 
 enum { BODY_DEPTH = 8, NAME_SHOWN = 256 };
@@ -79,20 +79,6 @@ static void read_body(struct interp *in, struct http_request *rq, body_fn *run)
 
 /* --- POST /execute --------------------------------------------------------------------------- */
 
-struct wish {
-	struct bytes code, context, language;
-	json_t *env; /* borrowed; NULL: none */
-};
-
-static bool read_wish(const json_t *body, struct wish *ret, struct detail *ret_wrong)
-{
-	*ret = (struct wish){ 0 };
-	return detail_string(body, "code", true, &ret->code, ret_wrong) &&
-	       detail_string(body, "context_id", false, &ret->context, ret_wrong) &&
-	       detail_string(body, "language", false, &ret->language, ret_wrong) &&
-	       detail_strings(body, "env_vars", &ret->env, ret_wrong);
-}
-
 /* As a Jupyter server says it, and E2B's with it. */
 static void answer_no_kernel(struct http_request *rq, struct bytes language)
 {
@@ -114,36 +100,34 @@ static void answer_no_kernel(struct http_request *rq, struct bytes language)
 	answer_text(rq, 500, text);
 }
 
-/* A context could not be made. */
-static void answer_failed(struct http_request *rq, struct bytes language, struct err *err)
+/* NULL: *rq was answered. */
+static struct context *begin(struct interp *in, struct http_request *rq, const struct wish *w)
 {
-	if (err->code == ERR_NOT_FOUND) {
-		answer_no_kernel(rq, language);
-		return;
-	}
-	err_wrap(err, "Failed to create context");
-	answer_text(rq, err->code == ERR_EXHAUSTED ? 429 : 500, err->msg);
-}
-
-/* That of the language, which is started if there is none; NULL: *rq was answered. */
-static struct context *default_of(struct interp *in, struct http_request *rq, struct bytes name)
-{
-	char language[KERNEL_NAME_MAX + 1];
+	struct bytes cwd = w->cwd.len > 0 ? w->cwd : bytes_str(in->options->cwd);
 	struct context *c;
 	struct err err;
 
-	if (!language_normalize(name, language)) {
-		answer_no_kernel(rq, name);
-		return NULL;
+	if (w->language[0] && context_new(&in->contexts, w->language, cwd, &c, &err) == 0)
+		return c;
+	if (!w->language[0] || err.code == ERR_NOT_FOUND) {
+		answer_no_kernel(rq, w->name);
+	} else {
+		err_wrap(&err, "Failed to create context");
+		answer_text(rq, err.code == ERR_EXHAUSTED ? 429 : 500, err.msg);
 	}
-	c = context_default(&in->contexts, language);
+	return NULL;
+}
+
+/* That of the language, which is started if there is none; NULL: *rq was answered. */
+static struct context *default_of(struct interp *in, struct http_request *rq, const struct wish *w)
+{
+	struct context *c = context_default(&in->contexts, w->language);
+
 	if (c)
 		return c;
-	if (context_new(&in->contexts, language, bytes_str(in->options->cwd), &c, &err) < 0) {
-		answer_failed(rq, name, &err);
-		return NULL;
-	}
-	c->is_default = true;
+	c = begin(in, rq, w);
+	if (c)
+		c->is_default = true;
 	return c;
 }
 
@@ -162,11 +146,11 @@ static void execute(struct interp *in, struct http_request *rq, const json_t *bo
 	struct detail wrong;
 	struct wish w;
 
-	if (!read_wish(body, &w, &wrong)) {
+	if (!wish_to_execute(body, &w, &wrong)) {
 		detail_answer(rq, &wrong);
 		return;
 	}
-	if (w.context.len > 0 && w.language.len > 0) {
+	if (w.context.len > 0 && w.name.len > 0) {
 		answer_text(rq, 400, "Only one of context_id or language can be provided");
 		return;
 	}
@@ -175,7 +159,7 @@ static void execute(struct interp *in, struct http_request *rq, const json_t *bo
 		if (!c)
 			answer_no_context(rq, w.context);
 	} else {
-		c = default_of(in, rq, w.language);
+		c = default_of(in, rq, &w);
 	}
 	if (c)
 		context_execute(c, rq, json_text(w.code), json_incref(w.env));
@@ -186,26 +170,17 @@ static void execute(struct interp *in, struct http_request *rq, const json_t *bo
 
 static void create(struct interp *in, struct http_request *rq, const json_t *body)
 {
-	struct bytes name = { 0 }, cwd = bytes_str(in->options->cwd);
-	char language[KERNEL_NAME_MAX + 1];
-	struct detail wrong;
 	struct context *c;
-	struct err err;
+	struct detail wrong;
+	struct wish w;
 
-	if (!detail_string(body, "cwd", false, &cwd, &wrong) ||
-	    !detail_string(body, "language", false, &name, &wrong)) {
+	if (!wish_to_create(body, &w, &wrong)) {
 		detail_answer(rq, &wrong);
 		return;
 	}
-	if (cwd.len == 0)
-		cwd = bytes_str(in->options->cwd);
-	if (!language_normalize(name, language)) {
-		answer_no_kernel(rq, name);
-	} else if (context_new(&in->contexts, language, cwd, &c, &err) < 0) {
-		answer_failed(rq, name, &err);
-	} else {
+	c = begin(in, rq, &w);
+	if (c)
 		context_wait(c, rq);
-	}
 }
 
 static void list(struct interp *in, struct http_request *rq)
