@@ -1,5 +1,7 @@
 """Code in the JavaScript kernel: state, await, imports, TypeScript, errors, and loops that end."""
 import concurrent.futures
+import random
+import select
 import subprocess
 
 import pytest
@@ -134,3 +136,28 @@ def test_chance_is_its_own(js):
     code = "Math.random() + ',' + (Math.random() < 1)"
     seen = {js.run(code, context_id=js.context(language="js")["id"]).text for _ in range(3)}
     assert len(seen) == 3
+
+
+ENDLESS = [
+    "while (true) {}",
+    "await new Promise(() => {})",
+    "for (;;) console.log('x'.repeat(100))",
+    "setInterval(() => { for (let i = 0; i < 1e6; i++); }, 1); await new Promise(() => {})",
+    "import('fs').then(() => { for (;;); })",
+    "process.nextTick(() => { for (;;); }); await new Promise(() => {})",
+    "try { while (1); } finally { while (1); }",
+    "setImmediate(() => { throw new Error('x') }); while (1);",
+    "setTimeout(() => { for (;;) console.log('y'); }, 0); await new Promise(() => {})",
+]
+
+
+def test_whenever_it_is_interrupted_the_kernel_stays(js):
+    """In the middle of Node's own code as well as of the user's. Of 200 interrupts six once cost a kernel."""
+    kernels, chance = js.kernels_alive(), random.Random(7)
+    for turn in range(80):
+        connection, answer = js.open(chance.choice(ENDLESS), language="js")
+        select.select([], [], [], chance.choice([0, 0.02, 0.1, 0.3]) * chance.random())
+        answer.close()
+        connection.close()
+        assert js.run(f"1 + {turn}", 60, language="js").text == str(1 + turn)
+    assert js.kernels_alive() == kernels

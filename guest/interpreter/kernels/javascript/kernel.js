@@ -17,6 +17,7 @@ const {read} = require('./cell.js');
 
 const PIECE = 64 * 1024;         // characters of one message of output
 const QUICK_MS = 20;
+const WAIT_MS = 20;              // at a time: meanwhile nothing can be ended
 const WAITING = 4 * 1024 * 1024; // bytes that are published before somebody has to have taken them
 
 const taken = new Int32Array(new SharedArrayBuffer(4));
@@ -36,11 +37,9 @@ function say(type, content, size = 0) {
   const about = current || last;
   if (type !== 'stream') flush();
   if (about && about.silent && type !== 'status') return;
-  if (size) {
-    Atomics.add(taken, 0, size);
-    for (let now; (now = Atomics.load(taken, 0)) > WAITING;) Atomics.wait(taken, 0, now, 100);
-  }
+  for (let now; size && (now = Atomics.load(taken, 0)) > WAITING;) Atomics.wait(taken, 0, now, WAIT_MS);
   wire.postMessage({say: type, content, parent: about && about.header, size});
+  if (size) Atomics.add(taken, 0, size); // last: what is ended before it is said must not count for ever
 }
 
 let held = '', heldFor = 'stdout', sent = 0; // output that waits for more of its kind

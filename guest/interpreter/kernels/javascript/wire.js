@@ -96,7 +96,7 @@ function hear(peer, frames) {
 
 // --- interrupts -------------------------------------------------------------------------------------------------------
 
-let answered = true, tries = 0, timer = null;
+let answered = true, tries = 0, timer = null, debug = null;
 
 // The other thread is asked first: it may only be waiting for a promise. One that does not answer is in a loop.
 function interrupt() {
@@ -107,13 +107,19 @@ function interrupt() {
   timer = setTimeout(insist, UNANSWERED_MS);
 }
 
+// To leave is to take back what was not done yet: so not before the other thread has answered, and surely then.
+function leave() {
+  if (debug) debug.disconnect();
+  debug = null;
+}
+
 function insist() {
+  leave();
   if (answered || ++tries > 100) return;
   process.kill(0, 'SIGINT'); // the programs that it waits for; we have a handler
-  const debug = new inspector.Session();
+  debug = new inspector.Session();
   debug.connectToMainThread();
   debug.post('Runtime.terminateExecution', () => {});
-  setTimeout(() => debug.disconnect(), AGAIN_MS / 2);
   parentPort.postMessage({interrupt: true}); // the first may have been lost with what was ended
   timer = setTimeout(insist, AGAIN_MS);
 }
@@ -122,6 +128,7 @@ parentPort.on('message', (m) => {
   if (m.say) return say(m.say, m.content, m.parent, m.size);
   if (m.answered) {
     answered = true;
+    leave();
     return clearTimeout(timer);
   }
   const asked = waiting.get(m.reply);
