@@ -60,7 +60,7 @@ def test_many_at_once(own_interp):
 
 def test_contexts_are_limited(own_interp):
     interp = own_interp(eager=()).start()
-    body = {"language": "python", "cwd": "/nowhere"}
+    body = {"language": "python", "cwd": "/" + "x" * 5000}
     for _ in range(100):  # those that fail are not counted
         assert interp.get("/contexts", "POST", body)[0] == 500
     assert interp.run("1").text == "1"
