@@ -121,8 +121,8 @@ def test_a_table_is_html_and_data(boxes):
 
 ERRORS = {
     # language: code, name, value, and what the traceback has
-    "python": ("def divide():\n    return 1 / 0\ndivide()", "ZeroDivisionError", "division by zero", ["divide()", "return 1 / 0"]),
-    "javascript": ("function far() { throw new RangeError('too far') }\nfar()", "RangeError", "too far", ["far"]),
+    "python": ("def divide():\n    return 1 / 0\ndivide()", "ZeroDivisionError", "division by zero", ["ZeroDivisionError", "divide()", "return 1 / 0"]),
+    "javascript": ("function far() { throw new RangeError('too far') }\nfar()", "RangeError", "too far", ["RangeError", "at far"]),
     "bash": ("no-such-command", "ExitStatus", "127", []),
 }
 
@@ -133,7 +133,7 @@ def test_an_exception_has_a_traceback(boxes, language):
     for client, box in boxes.items():
         error = box.run(code, language=language).error
         assert (error["name"], error["value"]) == (name, value), (client, error)
-        assert all(part in error["traceback"] for part in [name, *parts]) and "\x1b" not in error["traceback"], (client, error)
+        assert all(part in error["traceback"] for part in parts) and "\x1b" not in error["traceback"], (client, error)
 
 
 def test_many_runs_in_a_row(boxes):
@@ -176,14 +176,16 @@ def test_a_kernel_that_is_killed_is_an_error_and_a_new_one_is_there(box, guest):
     print(error)
     assert error["name"] == "ContextRestarting" and "kernel" in error["value"], error
     assert box.run("kept").error["name"] == "NameError"
-    idle = guest.kernel()
-    guest.root(f"kill -9 {idle}")  # while nothing runs: nobody sees more than a fresh kernel
-    assert box.run("1 + 1").text == "2" and guest.kernel() != idle
+    if ALL:  # while nothing runs: nobody sees more than a fresh kernel
+        idle = guest.kernel()
+        guest.root(f"kill -9 {idle}")
+        assert box.run("1 + 1").text == "2" and guest.kernel() != idle
 
 
 def test_a_server_that_is_killed_is_an_error_and_starts_again(boxes, guest):
-    going = {name: box.begin("print('begun', flush=True)\nimport time; time.sleep(600)", language="python") for name, box in boxes.items()}
-    assert any(g.first() for g in list(going.values())[:1])
+    going = {"python": boxes["python"].begin("print('begun', flush=True)\nimport time; time.sleep(600)")}
+    assert going["python"].first() == "begun\n"
+    going["js"] = boxes["js"].begin("'waits for the other'")
     before = guest.server()
     guest.root(f"kill -9 {before}")
     for name, asked in going.items():
@@ -215,12 +217,13 @@ def test_a_loop_ends_when_its_client_is_gone(box, another):
 
 
 def test_a_loop_ends_by_restart(box):
-    going = box.begin(LOOP)
+    """Of JavaScript's kernel, which starts faster."""
+    going = box.begin("console.log('begun'); globalThis.kept = 'yes'; for (;;) {}", language="javascript")
     assert going.first() == "begun\n"
-    box.call("restart_code_context", context_of(box, "python"))
+    box.call("restart_code_context", context_of(box, "javascript"))
     error = going.wait().error
-    assert error["name"] == "ContextRestarting", error
-    assert box.run("kept").error["name"] == "NameError"
+    assert error["name"] == "UnexpectedEndOfExecution", error
+    assert box.run("kept", language="javascript").error["name"] == "ReferenceError"
 
 
 # --- what is large ---------------------------------------------------------------------------------------------------

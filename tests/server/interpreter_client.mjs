@@ -8,6 +8,7 @@ import { createInterface } from 'node:readline'
 
 const { Sandbox } = await import(`${process.argv[2]}/@e2b/code-interpreter/dist/index.mjs`)
 const LONG = 1 << 16 // a longer text is told by its size and its sum
+const NAMES = ['text', 'html', 'markdown', 'svg', 'png', 'jpeg', 'pdf', 'latex', 'json', 'javascript', 'data', 'chart']
 const boxes = new Map()
 
 const say = (what) => process.stdout.write(JSON.stringify(what) + '\n')
@@ -22,9 +23,9 @@ function told(texts) {
 
 function toldResult(result) {
   const kept = { main: result.isMainResult, extra: result.extra }
-  for (const name of result.formats()) {
+  for (const name of NAMES) {
     const value = result[name]
-    if (value !== undefined) kept[name] = typeof value === 'string' ? told([value]) : value
+    if (value) kept[name] = typeof value === 'string' ? told([value]) : value
   }
   return kept
 }

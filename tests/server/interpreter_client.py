@@ -12,6 +12,7 @@ import threading
 from e2b_code_interpreter import Context, Sandbox
 
 LONG = 1 << 16  # a longer text is told by its size and its sum
+NAMES = ("text", "html", "markdown", "svg", "png", "jpeg", "pdf", "latex", "json", "javascript", "data", "chart")
 boxes = {}
 writing = threading.Lock()
 
@@ -33,8 +34,8 @@ def told(texts):
 
 def told_result(result):
     """Only what it has."""
-    kept = {name: result[name] for name in result.formats() if name in vars(result)}
-    if result.chart:
+    kept = {name: value for name in NAMES if (value := getattr(result, name))}
+    if "chart" in kept:
         kept["chart"] = result.chart.to_dict()
     return {"main": result.is_main_result, "extra": result.extra,
             **{name: told([value]) if isinstance(value, str) else value for name, value in kept.items()}}

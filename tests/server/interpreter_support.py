@@ -175,9 +175,9 @@ class Guest:
     def server(self):
         return int(self.root("pgrep -x hotcell-interp"))
 
-    def kernel(self, part="ipykernel"):
-        """The process whose command line has this in it, of the kernels that the server started."""
-        return int(self.root(f"pgrep -P $(pgrep -x hotcell-interp) -f '{part}' | head -n1"))
+    def kernel(self, language="python"):
+        """The oldest that the server started."""
+        return int(self.root(f"pgrep -o -P $(pgrep -x hotcell-interp) -f kernels/{language}/"))
 
     def peak_mib(self, pid):
         return peak_of(self.root(f"cat /proc/{pid}/status"))
