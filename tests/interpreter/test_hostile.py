@@ -1,8 +1,10 @@
 """A kernel that forges, lies, floods or falls silent harms its own context, and no other."""
+import contextlib
 import json
 import os
 import pathlib
 import socket
+import subprocess
 import threading
 import time
 
@@ -130,3 +132,61 @@ def test_a_list_of_contexts_with_long_paths(own_interp, tmp_path):
     wait_for(lambda: len(json.loads(interp.get("/contexts")[1])) == 64, 30, "64 contexts")
     for each in wide:
         each.close()
+
+
+GREETING = b"\xff" + b"\0" * 8 + b"\x7f\x03\0NULL" + b"\0" * 48
+READY = b"\x04\x26\x05READY\x0bSocket-Type\0\0\0\x06DEALER"
+GARBAGE = [b"GET / HTTP/1.1\r\n\r\n", b"\xff" * 5000, GREETING + b"\x07" * 3000, GREETING + READY + b"\x02" + b"\xff" * 8,
+           GREETING + READY + b"\x01\x01x" * 20_000, GREETING + READY + b"\x00\x00" * 100]
+
+
+def test_garbage_at_the_sockets_of_kernels(own_interp):
+    """Only root gets there: each is in a folder that nobody else may enter."""
+    languages = {"python": "1 + 1", "javascript": "1 + 1", "bash": "echo 2"}
+    for language in languages:
+        need(language)
+    interp = own_interp(eager=tuple(languages)).start()
+    kernels, folders = interp.kernels_alive(), [*(interp.folder / "run").iterdir()]
+    assert len(folders) == 3 and all(folder.stat().st_mode & 0o077 == 0 for folder in folders)
+    for path in (path for folder in folders for path in folder.glob("k-*")):
+        for garbage in GARBAGE:
+            with socket.socket(socket.AF_UNIX) as sender, contextlib.suppress(OSError):
+                sender.settimeout(10)
+                sender.connect(str(path))
+                sender.sendall(garbage)
+    for language, code in languages.items():
+        ran = interp.run(code, 30, language=language)
+        assert (ran.text or ran.stdout.strip()) == "2"
+    assert interp.kernels_alive() == kernels
+
+
+def test_a_port_that_is_taken(own_interp):
+    """It ends and says so. Whoever supervises it starts it again, until the port is free."""
+    with socket.create_server(("127.0.0.1", 0)) as other:
+        program = own_interp().program
+        ended = subprocess.run([program, "--listen", "127.0.0.1", "--port", str(other.getsockname()[1]), "--eager", "python"],
+                               capture_output=True, text=True, timeout=30)
+    assert ended.returncode == 1 and "Address already in use" in ended.stderr, ended.stderr
+
+
+def test_no_room_for_a_connection_file(own_interp):
+    """/run is full: contexts cannot be made, and the server and what runs already stay."""
+    interp = own_interp()
+    small = interp.folder / "run"
+    small.mkdir()
+    subprocess.run(["mount", "-t", "tmpfs", "-o", "size=64k,mode=0700", "none", small], check=True)
+    try:
+        interp.start()
+        (small / "fill").write_bytes(b"x" * 4096)
+        with contextlib.suppress(OSError), open(small / "fill", "ab", buffering=0) as fill:
+            for _ in range(64):
+                fill.write(b"x" * 4096)
+        status, text = interp.get("/contexts", "POST", {})
+        assert status == 500 and "No space left" in text
+        assert interp.run("1 + 1").text == "2"
+        (small / "fill").unlink()
+        assert interp.context()["language"] == "python"
+        assert interp.stop() == 0
+        assert not [*small.iterdir()]
+    finally:
+        subprocess.run(["umount", "-l", small], check=True)
