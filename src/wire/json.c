@@ -71,7 +71,10 @@ int json_encode(const json_t *v, struct buf *out, struct err *err)
 	struct sink s = { out, &why };
 	size_t before = out->len;
 
-	if (json_dump_callback(v, sink_add, &s, JSON_COMPACT | JSON_ENCODE_ANY) == 0)
+	/* jansson does not look at what became of the names of members: so that is looked at here
+	 */
+	if (json_dump_callback(v, sink_add, &s, JSON_COMPACT | JSON_ENCODE_ANY) == 0 &&
+	    why.code == ERR_NONE)
 		return 0;
 	out->len = before;
 	if (why.code == ERR_NONE)

@@ -65,6 +65,23 @@ static void values_are_written_compact(void **state)
 	assert_string_equal(err.msg, "value has no JSON form");
 }
 
+/* However much room there is: what is short of it is not there at all. */
+static void a_value_is_written_whole_or_not_at_all(void **state)
+{
+	const struct bytes whole = BYTES_LIT("{\"a\":{\"b\":[]},\"a long name\":1}");
+	AUTO(json_decrefp) json_t *v = NULL;
+	struct err err;
+
+	(void)state;
+	assert_int_equal(json_decode(whole, 99, 4, &v, &err), 0);
+	for (size_t room = 0; room < whole.len + 2; room++) {
+		AUTO(buf_done) struct buf out = BUF_MAX(room);
+
+		assert_int_equal(json_encode(v, &out, &err), room < whole.len ? -1 : 0);
+		assert_int_equal(out.len, room < whole.len ? 0 : whole.len);
+	}
+}
+
 static json_t *sample(void)
 {
 	static const char text[] =
@@ -208,6 +225,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(text_is_checked),
 		cmocka_unit_test(values_are_written_compact),
+		cmocka_unit_test(a_value_is_written_whole_or_not_at_all),
 		cmocka_unit_test(strings_are_typed),
 		cmocka_unit_test(numbers_are_ranged),
 		cmocka_unit_test(flags_and_trees_are_typed),
