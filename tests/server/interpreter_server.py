@@ -77,9 +77,9 @@ class Kept:
 
     def path(self):
         """Where it is; made first if there is none."""
-        with open(cache_folder() / ".interpreter-template.lock", "w") as lock:
+        at = cache_folder() / f"interpreter-template-{self.key()}"
+        with open(at.with_name(f".{at.name}.lock"), "w") as lock:
             fcntl.flock(lock, fcntl.LOCK_EX)
-            at = cache_folder() / f"interpreter-template-{self.key()}"
             if not at.exists():
                 make(at)
             os.utime(at)  # for `tools/artefact gc`: in use
