@@ -59,14 +59,21 @@ static void tell_waiters(struct context *c, const char *why)
 
 static void fail(struct context *c, const char *why);
 
+void context_ready(struct context *c)
+{
+	c->ready = true;
+	c->cold = false;
+	c->starts = 0;
+	tell_waiters(c, NULL);
+	context_advance(c);
+}
+
 static void on_ready(struct kernel *k)
 {
 	struct context *c = CONTAINER_OF(k, struct context, kernel);
 
-	c->ready = true;
-	c->starts = 0;
-	tell_waiters(c, NULL);
-	context_advance(c);
+	if (!c->cold || !context_step_warm(c))
+		context_ready(c);
 }
 
 static void on_death(struct kernel *k, const struct err *why)
@@ -177,6 +184,11 @@ int context_new(struct contexts *all, const char *language, struct bytes cwd, st
 	}
 	*ret = c;
 	return 0;
+}
+
+void context_warm(struct context *c)
+{
+	c->cold = !c->ready;
 }
 
 void context_delete(struct context *c)

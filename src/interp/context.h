@@ -2,6 +2,8 @@
  *
  * One execution at a time. Around the user's code there may be code of ours, which nobody sees:
  *
+ *	warm     once, in kernels that are there from the start: what a first execution needs is in
+ *	         memory when a template is made of it
  *	envs     the agent is asked for the sandbox's variables: once in the life of a kernel
  *	before   these are set, the kernel becomes its own (language_own()), the variables of this
  *	         execution are set
@@ -45,7 +47,7 @@ struct context_waiter { /* a client that waits for the kernel to be ready */
 	struct context_waiter *next, **prev;
 };
 
-enum context_step { STEP_NONE, STEP_ENVS, STEP_BEFORE, STEP_MAIN, STEP_AFTER };
+enum context_step { STEP_NONE, STEP_WARM, STEP_ENVS, STEP_BEFORE, STEP_MAIN, STEP_AFTER };
 
 struct contexts;
 struct context {
@@ -56,6 +58,7 @@ struct context {
 	bool is_default; /* of its language */
 	struct kernel kernel;
 	bool ready, own;
+	bool cold;           /* is to be warmed before it is ready */
 	unsigned int starts; /* since it was last ready */
 	struct {
 		struct execution *first, **last;
@@ -93,6 +96,8 @@ struct context *context_default(struct contexts *all, const char *language); /* 
 /* Begins to start a kernel. ERR_EXHAUSTED: too many; ERR_NOT_FOUND: no such kernel. */
 int context_new(struct contexts *all, const char *language, struct bytes cwd, struct context **ret,
 		struct err *err) NODISCARD;
+/* As long as it was not told that its kernel is ready: code is run in that first. */
+void context_warm(struct context *c);
 void context_delete(struct context *c); /* whoever waits is told */
 
 /* These three take the request; code and env are taken, too. */

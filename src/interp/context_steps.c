@@ -53,6 +53,14 @@ static bool ask(struct context *c, struct bytes code, bool silent, enum context_
 	return false;
 }
 
+bool context_step_warm(struct context *c)
+{
+	if (ask(c, bytes_str(language_warm(c->language)), true, STEP_WARM))
+		return true;
+	c->step = STEP_NONE;
+	return false;
+}
+
 static void step_after(struct context *c)
 {
 	AUTO(buf_done) struct buf code = BUF_MAX(CONTEXT_CODE_MAX);
@@ -169,6 +177,11 @@ static void step_over(struct context *c)
 	if (was != STEP_MAIN && failed(c))
 		log_warn("context %s: code of ours failed", c->id);
 	switch (was) {
+	case STEP_WARM:
+		forget_step(c);
+		c->step = STEP_NONE;
+		context_ready(c);
+		return;
 	case STEP_BEFORE:
 		step_main(c);
 		return;

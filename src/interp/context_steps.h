@@ -14,4 +14,6 @@ void context_advance(struct context *c); /* begin with the next, if there is one
 void context_hear(struct context *c, enum kernel_channel from, const struct kernel_message *m);
 /* The kernel is closed. What runs in it ends with this error; what waits goes on waiting. */
 void context_stop(struct context *c, const char *name, const char *value, const char *why);
-void context_start(struct context *c); /* in context.c: a new kernel. May free the context. */
+bool context_step_warm(struct context *c); /* false: it cannot be asked */
+void context_ready(struct context *c);     /* in context.c: it is there for executions */
+void context_start(struct context *c);     /* in context.c: a new kernel. May free the context. */

@@ -31,8 +31,10 @@ static void start_eager(struct interp *in)
 	for (size_t i = 0; i < o->n_eager; i++)
 		if (context_new(&in->contexts, o->eager[i], bytes_str(o->cwd), &c, &err) < 0)
 			log_error("%s: %s", o->eager[i], err.msg);
-		else
+		else {
 			c->is_default = true;
+			context_warm(c);
+		}
 }
 
 static int open_door(struct interp *in, struct err *err)

@@ -16,6 +16,9 @@ int language_set_env(const char *language, const json_t *env, struct buf *out,
 int language_reset_env(const char *language, const json_t *env, const json_t *before,
 		       struct buf *out, struct err *err) NODISCARD;
 
+/* Code that goes once through what an execution needs, and leaves nothing that a user could see. */
+const char *language_warm(const char *language);
+
 /* Code for a kernel in which no code of the user's has run: from now on its random numbers are its
  * own, whatever it was copied from. "": none is needed. */
 const char *language_own(const char *language);

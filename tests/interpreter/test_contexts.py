@@ -300,6 +300,20 @@ def test_a_kernel_that_never_starts_is_an_error(own_interp, tmp_path):
     assert json.loads(interp.get("/contexts")[1]) == []
 
 
+def test_nothing_is_seen_of_what_warms_a_kernel(own_interp):
+    """Those that are there from the start have run code of ours; a later one has not, and looks the same."""
+    interp = own_interp().start()
+    code = "[(n, repr(globals()[n])) for n in sorted(globals()) if not n.startswith(('_i', 'In'))], dict(Out), len(In)"
+    made = interp.context()["id"]
+    first, later = interp.run(code), interp.run(code, context_id=made)
+    assert first.count == later.count == 1
+    assert hide(first.text) == hide(later.text)
+
+
+def hide(text):
+    return re.sub(r"0x[0-9a-f]+", "", text)
+
+
 def test_chance_is_every_kernels_own(own_interp):
     """Seeds that a snapshot would have copied: they are set anew before the first code of a user's, and only then."""
     interp = own_interp().start()

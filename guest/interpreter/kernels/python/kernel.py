@@ -230,6 +230,15 @@ OWN = {
 
 
 class Kernel(IPythonKernel):
+    def hotcell_warm(self):
+        """What a first result takes is loaded. Its message is heard by nobody, and no name is left of it."""
+        names = dict(self.shell.user_ns)
+        self.shell.run_cell("1 + 1", store_history=False)
+        self.shell.displayhook.flush()
+        for name in set(self.shell.user_ns) - set(names):
+            del self.shell.user_ns[name]
+        self.shell.user_ns.update(names)
+
     def hotcell_own(self):
         """Nobody's code has run yet. From now on chance is this kernel's own, whatever it is a copy of."""
         for name, renew in OWN.items():
