@@ -158,7 +158,8 @@ function describe(error) {
     return {ename: 'Error', evalue: text, traceback: [`Uncaught ${text}`]};
   }
   const lines = String(error.stack).split('\n').filter((line) => !OURS.some((our) => line.includes(our)));
-  return {ename: String(error.name), evalue: String(error.message), traceback: lines};
+  // one text: E2B's server joins several with nothing between them
+  return {ename: String(error.name), evalue: String(error.message), traceback: [lines.join('\n')]};
 }
 
 function finish(run, content) {
