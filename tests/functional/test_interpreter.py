@@ -178,7 +178,7 @@ def test_a_kernel_that_is_killed_is_an_error_and_a_new_one_is_there(box, guest):
     assert box.run("kept").error["name"] == "NameError"
     if ALL:  # while nothing runs: nobody sees more than a fresh kernel
         idle = guest.kernel()
-        guest.root(f"kill -9 {idle}")
+        guest.root(f"kill -9 {idle}; timeout 60 sh -c 'while kill -0 {idle}; do sleep 0.1; done'")  # the server has noticed
         assert box.run("1 + 1").text == "2" and guest.kernel() != idle
 
 
