@@ -84,7 +84,7 @@ static void messages_become_lines(void **state)
 		{ "an error with colours", "error",
 		  "{\"ename\":\"E\",\"evalue\":\"v\",\"traceback\":[\"\\u001b[31ma\\u001b[0m\","
 		  "\"b\\u001b[\"]}",
-		  "{\"type\":\"error\",\"name\":\"E\",\"value\":\"v\",\"traceback\":\"a\\nb\"}\n" },
+		  "{\"type\":\"error\",\"name\":\"E\",\"value\":\"v\",\"traceback\":\"ab\"}\n" },
 		{ "an error that says nothing", "error", "{\"ename\":5}",
 		  "{\"type\":\"error\",\"name\":\"Error\",\"value\":\"\",\"traceback\":\"\"}\n" },
 		{ "in ASCII", "error", "{\"ename\":\"\xc3\xa9\",\"evalue\":\"\xf0\x9f\x98\x80\"}",
