@@ -235,6 +235,8 @@ void context_hear(struct context *c, enum kernel_channel from, const struct kern
 		if (strcmp(m->type, "execute_reply") != 0 || c->reply)
 			return;
 		c->reply = json_incref(m->content);
+	} else if (c->idle) {
+		return; /* it said that there is no more */
 	} else if (is_idle(m)) {
 		c->idle = true;
 	} else {

@@ -8,6 +8,7 @@ import hashlib
 import hmac
 import json
 import sys
+import time
 import uuid
 
 import zmq
@@ -115,6 +116,10 @@ def execute(ids, parent, code):
     if code in BREAKS:
         BREAKS[code](parent)
     say("stream", text("done"), parent)
+    if code == "before":  # what is late comes between the two ends of the execution
+        say("status", {"execution_state": "idle"}, parent)
+        say("stream", text("late"), parent)
+        time.sleep(0.3)
     if code != "no reply":
         shell.send_multipart(frames(ids, "execute_reply", {"status": "ok", "execution_count": 1}, parent))
     if code != "no idle":

@@ -28,7 +28,7 @@ def interp(tmp_path_factory):
     assert made.stop() == 0
 
 
-BREAKS = ["decent", "forge", "lie", "garble", "odd", "after", "no reply", "no idle"]
+BREAKS = ["decent", "forge", "lie", "garble", "odd", "before", "after", "no reply", "no idle"]
 
 
 @pytest.mark.parametrize("how", BREAKS)
