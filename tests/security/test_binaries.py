@@ -23,7 +23,8 @@ PARSER_SYMBOLS = re.compile(r"^(SSL_|EVP_|json_|nghttp2_|curl_|sqlite3_|PQ|uv_|n
 
 
 def is_library(path):
-    return ".so" in path.suffixes
+    """Or a module that another program loads, such as Node."""
+    return ".so" in path.suffixes or path.suffix == ".node"
 
 
 def is_program(path):
@@ -45,10 +46,10 @@ def programs():
 
 
 def libraries():
-    """Every library of the build: what stands in for QEMU's own."""
+    """Every library of the build: what stands in for QEMU's own, and what Node loads."""
     if "HOTCELL_BUILD" not in os.environ:
         return []
-    found = (p for p in build_dir().rglob("*.so*") if p.is_file() and is_library(p) and not p.is_symlink())
+    found = (p for p in build_dir().rglob("*") if p.is_file() and is_library(p) and not p.is_symlink())
     return sorted(str(p.relative_to(build_dir())) for p in found if p.suffix != ".symbols")
 
 
