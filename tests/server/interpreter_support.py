@@ -13,11 +13,10 @@ goes on beside what it asked before. `Guest` looks at the processes of the inter
 """
 
 import json
-import os
 import pathlib
 import queue
-import subprocess
-import threading
+
+from sdk_process import SdkProcess
 
 HERE = pathlib.Path(__file__).resolve().parent
 ANSWER_SECONDS = 300
@@ -96,34 +95,21 @@ class Box:
         return self.client.send(lambda ids: [Box(self.client, i) for i in ids], do="fork", box=self.id, **options).wait()
 
 
-class InterpreterClient:
+class InterpreterClient(SdkProcess):
     def __init__(self, server, sdks, language="python", key=None):
-        """`server` has `url`, `key` and `base`; `sdks`: artefact("sdks")."""
+        """`sdks`: artefact("sdks")."""
+        super().__init__(server, self.words(sdks, language), key)
         self.language, self.last, self.asked = language, 0, {}
-        kept = {name: value for name, value in os.environ.items()
-                if not name.startswith(("E2B_", "PYTHON")) and "proxy" not in name.lower()}
-        self.env = {**kept, "E2B_API_URL": server.url, "E2B_SANDBOX_URL": server.url, "E2B_API_KEY": key or server.key,
-                    "PYTHONDONTWRITEBYTECODE": "1"}
-        self.command = self.words(sdks)
         # an emulated guest is slow; a package waits a minute unless told
         self.patience = {} if language == "python" else {"timeoutMs": ANSWER_SECONDS * 1000, "requestTimeoutMs": ANSWER_SECONDS * 1000}
-        self.log_path = pathlib.Path(server.base) / f"interpreter-client-{id(self)}.log"
-        self.process = None
 
-    def words(self, sdks):
-        if self.language == "python":
+    @staticmethod
+    def words(sdks, language):
+        if language == "python":
             return [sdks / "newest/python/bin/python", HERE / "interpreter_client.py"]
         modules = sdks / "newest/js/node_modules"
         own = modules / ".bin/node"
         return [own if own.exists() else "node", HERE / "interpreter_client.mjs", modules]
-
-    def __enter__(self):
-        with open(self.log_path, "wb") as log:
-            self.process = subprocess.Popen(self.command, env=self.env, stdin=subprocess.PIPE, stdout=subprocess.PIPE,
-                                            stderr=log, text=True)
-        self.reader = threading.Thread(target=self.read)
-        self.reader.start()
-        return self
 
     def __exit__(self, *exc):
         self.kill()
@@ -150,8 +136,7 @@ class InterpreterClient:
     def send(self, make, **question):
         self.last += 1
         asked = self.asked[self.last] = Asked(self, make)
-        self.process.stdin.write(json.dumps({"n": self.last, **question}) + "\n")
-        self.process.stdin.flush()
+        self.say({"n": self.last, **question})
         return asked
 
     def create(self, **options):

@@ -10,12 +10,12 @@ Run as a program it is the other half, in the package's own Python: a line of JS
 """
 
 import json
-import os
 import queue
 import subprocess
 import sys
-import threading
 import time
+
+from sdk_process import SdkProcess
 
 ANSWER_SECONDS = 300
 
@@ -38,23 +38,10 @@ class Built:
                 if text.startswith("[builder ")]
 
 
-class SdkClient:
+class SdkClient(SdkProcess):
     def __init__(self, server, sdks, key=None):
-        self.command = [sdks / "newest/python/bin/python", __file__]
-        kept = {name: value for name, value in os.environ.items()
-                if not name.startswith(("E2B_", "PYTHON")) and "proxy" not in name.lower()}
-        self.env = {**kept, "E2B_API_URL": server.url, "E2B_SANDBOX_URL": server.url, "E2B_API_KEY": key or server.key,
-                    "PYTHONDONTWRITEBYTECODE": "1"}
-        self.log_path = server.base / f"sdk-{id(self)}.log"
+        super().__init__(server, [sdks / "newest/python/bin/python", __file__], key)
         self.answers, self.lines, self.times = queue.Queue(), [], []
-
-    def __enter__(self):
-        with open(self.log_path, "wb") as log:
-            self.process = subprocess.Popen(self.command, env=self.env, stdin=subprocess.PIPE, stdout=subprocess.PIPE,
-                                            stderr=log, text=True)
-        self.reader = threading.Thread(target=self.read)
-        self.reader.start()
-        return self
 
     def __exit__(self, *exc):
         self.process.stdin.close()
@@ -77,8 +64,7 @@ class SdkClient:
 
     def send(self, **question):
         self.lines, self.times = [], []
-        self.process.stdin.write(json.dumps(question) + "\n")
-        self.process.stdin.flush()
+        self.say(question)
 
     def wait(self):
         try:
