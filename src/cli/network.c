@@ -16,6 +16,11 @@ static const struct column answer_columns[] = {
 	{ "TO", "question" }, { "ALLOWED", "allowed" }, { "TLS OPENED", "opened" }, { "WHY", "why" }
 };
 
+/* What its name led to, where addresses decide. */
+static const struct column address_columns[] = { { "ADDRESS", "address" },
+						 { "ALLOWED", "allowed" },
+						 { "WHY", "why" } };
+
 /* ["db.hotcell.internal:5432"] of what egress says about services. */
 static json_t *service_names(const json_t *services)
 {
@@ -66,11 +71,18 @@ static void say_rules(const json_t *told)
 static int say_told(const struct cli *c, const json_t *told)
 {
 	const json_t *answer = json_object_get(told, "answer");
+	const json_t *addresses = json_object_get(answer, "addresses");
+	int status;
 
-	if (answer)
-		return cli_show_one(c, answer, answer_columns, COUNT(answer_columns));
-	say_rules(told);
-	return CLI_FINE;
+	if (!answer) {
+		say_rules(told);
+		return CLI_FINE;
+	}
+	status = cli_show_one(c, answer, answer_columns, COUNT(answer_columns));
+	if (status != CLI_FINE || json_array_size(addresses) == 0)
+		return status;
+	putchar('\n');
+	return cli_show_rows(c, addresses, address_columns, COUNT(address_columns));
 }
 
 int explain_run(struct cli *c)

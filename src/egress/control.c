@@ -4,6 +4,7 @@
 
 #include <errno.h>
 
+#include "base/list.h"
 #include "base/memory_file.h"
 #include "egress/audit.h"
 #include "egress/doors.h"
@@ -12,10 +13,29 @@
 #include "base/fdmsg.h"
 #include "net/control_socket.h"
 
+enum {
+	EXPLAINING_MAX = 32, /* questions that wait for addresses */
+	EXPLAIN_MS =
+		5 * 1000, /* node gives up on who says nothing for longer (DAEMON_SILENCE_MS) */
+};
+
 struct control {
 	struct control_socket socket;
 	const struct house *house; /* borrowed */
 	struct doors *slots[EGRESS_SLOTS_MAX];
+	struct explaining *explaining;
+	size_t n_explaining;
+	struct asker asker; /* of these questions */
+};
+
+struct explaining { /* an answer that waits for the addresses of a name */
+	struct control *control;
+	struct control_client *client;
+	uint64_t tag;
+	struct explain explain;
+	struct lookup lookup;
+	struct timer late;
+	struct explaining *next, **prev;
 };
 
 /* A request with what came along; descriptors that nobody takes are closed. */
@@ -25,6 +45,8 @@ struct call {
 	size_t n_fds;
 	struct egress_reply reply;
 	int answer; /* a descriptor that goes back with the reply; -1: none */
+	struct control_client *client;
+	bool later; /* the reply comes when more is known */
 };
 
 /* --- the verbs ------------------------------------------------------------------------------ */
@@ -122,15 +144,96 @@ static int verb_known(struct control *c, struct call *call, struct err *err)
 	return answer_with(call, "known", &text, err);
 }
 
-static int verb_explain(struct control *c, struct call *call, struct err *err)
+static void explaining_free(struct explaining *x)
 {
-	AUTO(buf_done) struct buf in = BUF_MAX(EXPLAIN_IN_MAX);
+	lookup_cancel(&x->lookup);
+	timer_stop(&x->late);
+	explain_done(&x->explain);
+	list_remove(x);
+	x->control->n_explaining--;
+	free(x);
+}
+
+static int tell_explained(const struct explain *x, struct call *call, struct err *err)
+{
 	AUTO(buf_done) struct buf out = BUF_MAX(EXPLAIN_OUT_MAX);
 
+	return explain_tell(x, &out, err) < 0 ? -1 : answer_with(call, "explained", &out, err);
+}
+
+static bool answer(struct control_client *cl, const struct egress_reply *r, int fd);
+static void fill_error(struct egress_reply *r, const struct err *err);
+
+static void explained(struct explaining *x, enum dns_reading reading,
+		      const struct dns_addresses *found)
+{
+	struct call call = { .reply.tag = x->tag, .answer = -1, .client = x->client };
+	struct err err = { 0 };
+
+	explain_found(&x->explain, reading, found);
+	if (tell_explained(&x->explain, &call, &err) < 0)
+		fill_error(&call.reply, &err);
+	explaining_free(x);
+	(void)answer(call.client, &call.reply, call.answer);
+}
+
+static void on_addresses(struct lookup *l, enum dns_reading reading,
+			 const struct dns_addresses *found)
+{
+	explained(CONTAINER_OF(l, struct explaining, lookup), reading, found);
+}
+
+static void on_explain_late(struct timer *t)
+{
+	explained(CONTAINER_OF(t, struct explaining, late), DNS_FAILED,
+		  &(struct dns_addresses){ 0 });
+}
+
+static struct explaining *explaining_add(struct control *c, const struct call *call,
+					 struct err *err)
+{
+	struct explaining *x = c->n_explaining < EXPLAINING_MAX ? calloc(1, sizeof(*x)) : NULL;
+
+	if (!x) {
+		err_set(err, ERR_EXHAUSTED, 0, "%d questions wait for addresses; ask again",
+			EXPLAINING_MAX);
+		return NULL;
+	}
+	x->control = c;
+	x->client = call->client;
+	x->tag = call->rq.tag;
+	timer_init(&x->late, c->house->loop, on_explain_late);
+	list_add(&c->explaining, x);
+	c->n_explaining++;
+	return x;
+}
+
+static int begin_explaining(struct explaining *x, struct call *call, struct err *err)
+{
+	AUTO(buf_done) struct buf in = BUF_MAX(EXPLAIN_IN_MAX);
+	struct control *c = x->control;
+
 	if (memory_file_read(call->fds[0], &in, err) < 0 ||
-	    explain(c->house->ground, buf_view(&in), &out, err) < 0)
+	    explain_begin(&x->explain, c->house->ground, buf_view(&in), err) < 0)
 		return -1;
-	return answer_with(call, "explained", &out, err);
+	if (!x->explain.name[0])
+		return tell_explained(&x->explain, call, err);
+	if (resolver_ask(c->house->resolver, &x->lookup, &c->asker, x->explain.name, on_addresses,
+			 err) < 0)
+		return -1;
+	timer_start(&x->late, EXPLAIN_MS);
+	call->later = true;
+	return 0;
+}
+
+static int verb_explain(struct control *c, struct call *call, struct err *err)
+{
+	struct explaining *x = explaining_add(c, call, err);
+	int r = x ? begin_explaining(x, call, err) : -1;
+
+	if (x && !call->later)
+		explaining_free(x);
+	return r;
 }
 
 static int verb_reset(struct control *c, struct call *call, struct err *err)
@@ -170,10 +273,16 @@ static bool answer(struct control_client *cl, const struct egress_reply *r, int 
 	return false;
 }
 
+static void fill_error(struct egress_reply *r, const struct err *err)
+{
+	r->code = err->code;
+	snprintf(r->msg, sizeof(r->msg), "%.*s", (int)sizeof(r->msg) - 1, err->msg);
+}
+
 static bool on_request(struct control_client *cl)
 {
 	struct control *c = CONTAINER_OF(cl->of, struct control, socket);
-	struct call call = { .answer = -1 };
+	struct call call = { .answer = -1, .client = cl };
 	struct egress_reply *r = &call.reply;
 	struct err err = { 0 };
 
@@ -184,15 +293,22 @@ static bool on_request(struct control_client *cl)
 		return false;
 	}
 	r->tag = call.rq.tag;
-	if (handle(c, &call, &err) < 0) {
-		r->code = err.code;
-		snprintf(r->msg, sizeof(r->msg), "%.*s", (int)sizeof(r->msg) - 1, err.msg);
-	} else if (call.rq.verb == EGRESS_RESET) {
+	if (handle(c, &call, &err) < 0)
+		fill_error(r, &err);
+	else if (call.rq.verb == EGRESS_RESET)
 		control_alone(cl);
-	}
 	while (call.n_fds > 0)
 		close(call.fds[--call.n_fds]);
-	return answer(cl, r, call.answer);
+	return call.later || answer(cl, r, call.answer);
+}
+
+static void on_gone(struct control_client *cl)
+{
+	struct control *c = CONTAINER_OF(cl->of, struct control, socket);
+
+	list_each(struct explaining, x, c->explaining)
+		if (x->client == cl)
+			explaining_free(x);
 }
 
 /* --- open and close ------------------------------------------------------------------------- */
@@ -201,7 +317,7 @@ int control_open(struct control **ret, const struct house *house, const char *pa
 		 struct err *err)
 {
 	static const struct control_socket_ops ops = { EGRESS_VERSION_MIN, EGRESS_VERSION_MAX,
-						       on_request };
+						       on_request, on_gone };
 	AUTO(auto_free) struct control *c = calloc(1, sizeof(*c));
 
 	if (!c)
@@ -220,5 +336,6 @@ void control_close(struct control *c)
 	control_socket_close(&c->socket);
 	for (uint32_t i = 0; i < EGRESS_SLOTS_MAX; i++)
 		let_go(c, i);
+	resolver_leave(c->house->resolver, &c->asker);
 	free(c);
 }

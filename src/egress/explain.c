@@ -93,47 +93,99 @@ static struct policy_verdict by_name(const struct policy *p, const struct asked 
 	return v;
 }
 
-static json_t *answer(const struct policy *p, const struct known_names *k, const struct asked *q)
+static json_t *answer(const struct policy *p, const struct asked *q, const struct policy_verdict *v)
 {
-	struct policy_verdict v = q->name[0] ? by_name(p, q) : reach_address(p, k, q->ip, q->port);
-
-	return json_pack("{ss sb ss sb}", "question", q->text, "allowed", v.yes, "why", v.why,
-			 "opened", v.yes && q->name[0] && policy_opens(p, q->name));
+	return json_pack("{ss sb ss sb}", "question", q->text, "allowed", v->yes, "why", v->why,
+			 "opened", v->yes && q->name[0] && policy_opens(p, q->name));
 }
 
-/* --- both ----------------------------------------------------------------------------------- */
+/* Whether a name may be asked for is half of it: its addresses are the other half. */
+static bool needs_addresses(const struct policy *p, const struct asked *q)
+{
+	return q->name[0] && !policy_service(p, q->name) && !p->ground->proxy_resolves;
+}
 
-static int put_answer(json_t *all, const struct policy *p, const json_t *rules,
-		      struct bytes question, struct err *err)
+static int put_answer(struct explain *x, const json_t *rules, struct bytes question,
+		      struct err *err)
 {
 	AUTO(known_names_done) struct known_names known = { 0 };
 	struct asked q = { 0 };
+	struct policy_verdict v;
 
 	if (question.len == 0)
 		return 0;
 	if (known_names_read(&known, rules, err) < 0 || read_question(question, &q, err) < 0)
 		return -1;
-	if (json_object_set_new(all, "answer", answer(p, &known, &q)) < 0)
+	v = q.name[0] ? by_name(&x->policy, &q) : reach_address(&x->policy, &known, q.ip, q.port);
+	if (json_object_set_new(x->all, "answer", answer(&x->policy, &q, &v)) < 0)
 		return err_set(err, ERR_EXHAUSTED, ENOMEM, "explain");
+	if (v.yes && needs_addresses(&x->policy, &q))
+		memcpy(x->name, q.name, sizeof(x->name));
 	return 0;
 }
 
-int explain(const struct policy_ground *g, struct bytes in, struct buf *out, struct err *err)
+/* --- its addresses -------------------------------------------------------------------------- */
+
+static json_t *address(uint32_t ip, const struct policy_verdict *v)
+{
+	char text[IP4_TEXT_MAX];
+
+	ip4_text(ip, text);
+	return json_pack("{ss sb ss}", "address", text, "allowed", v->yes, "why", v->why);
+}
+
+/* As when a guest asks for it (names.c): the first that may be dialled decides. */
+void explain_found(struct explain *x, enum dns_reading reading, const struct dns_addresses *found)
+{
+	json_t *answer = json_object_get(x->all, "answer"), *all = json_array();
+	struct policy_verdict v = { .why = "the name has no address" }, one;
+
+	if (reading == DNS_FAILED)
+		snprintf(v.why, sizeof(v.why), "no resolver answers");
+	for (size_t i = 0; reading == DNS_ANSWERED && i < found->n; i++) {
+		one = policy_answer(&x->policy, x->name, found->ip[i]);
+		if (i == 0 || (one.yes && !v.yes))
+			v = one;
+		(void)json_array_append_new(all, address(found->ip[i], &one));
+	}
+	(void)json_object_set_new(answer, "addresses", all);
+	if (v.yes)
+		return; /* the rule that allows the name is said */
+	(void)json_object_set_new(answer, "allowed", json_false());
+	(void)json_object_set_new(answer, "opened", json_false());
+	(void)json_object_set_new(answer, "why",
+				  json_sprintf("%s; its rule would let it: %s", v.why,
+					       json_string_value(json_object_get(answer, "why"))));
+}
+
+/* --- all of it ------------------------------------------------------------------------------ */
+
+int explain_begin(struct explain *x, const struct policy_ground *g, struct bytes in,
+		  struct err *err)
 {
 	AUTO(json_decrefp) json_t *v = NULL;
-	AUTO(json_decrefp) json_t *all = NULL;
-	AUTO(policy_done) struct policy p = { .ground = g };
 	struct bytes question = { 0 };
 	json_t *rules = NULL;
 
+	*x = (struct explain){ .policy.ground = g };
 	if (json_decode(in, EXPLAIN_IN_MAX, DEPTH_MAX, &v, err) < 0 ||
 	    json_want_object(v, "rules", &rules, err) < 0 ||
-	    json_may_string(v, "question", &question, err) < 0 || policy_of(&p, g, rules, err) < 0)
+	    json_may_string(v, "question", &question, err) < 0 ||
+	    policy_of(&x->policy, g, rules, err) < 0)
 		return -1;
-	all = facts(&p);
-	if (!all)
+	x->all = facts(&x->policy);
+	if (!x->all)
 		return err_set(err, ERR_EXHAUSTED, ENOMEM, "explain");
-	if (put_answer(all, &p, rules, question, err) < 0)
-		return -1;
-	return json_encode(all, out, err);
+	return put_answer(x, rules, question, err);
+}
+
+int explain_tell(const struct explain *x, struct buf *out, struct err *err)
+{
+	return json_encode(x->all, out, err);
+}
+
+void explain_done(struct explain *x)
+{
+	policy_done(&x->policy);
+	json_decref(TAKE(x->all));
 }

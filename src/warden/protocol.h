@@ -87,7 +87,9 @@ struct warden_facts {
 	char vmm_version[128], cpu_model[128];
 	char accel[16];       /* "kvm" or "tcg" */
 	char arguments[1536]; /* of the machine, space separated, the accelerator left out */
-	uint32_t emulated;    /* 1: software emulation, no security boundary */
+	/* emulated, 1: software emulation, no security boundary. No snapshot depends on the others:
+	 * the uids of VMs on this host; 0: an older warden's */
+	uint32_t emulated, uid_base, uids;
 };
 
 enum warden_cell_state { WARDEN_STARTING, WARDEN_RUNNING, WARDEN_STOPPING, WARDEN_EXITED };

@@ -24,6 +24,8 @@ static int verb_facts(struct warden *w, const struct call *c, struct err *err)
 	snprintf(f->accel, sizeof(f->accel), "%s", w->vmm.accel == VMM_TCG ? "tcg" : "kvm");
 	if (vmm_machine_text(&w->vmm, &c->rq.sizes, f->arguments, sizeof(f->arguments), err) < 0)
 		return -1;
+	f->uid_base = (uint32_t)w->set[SET_UID_BASE].number;
+	f->uids = (uint32_t)w->set[SET_VMS_MAX].number;
 	clients_reply(w, &c->who, &r, NULL, 0);
 	return 0;
 }

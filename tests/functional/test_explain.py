@@ -56,7 +56,10 @@ def test_what_is_in_force(server):
 
 def test_why_not(server):
     box = server.create()
-    assert answer(server, box, "allowed.example:443")["allowed"] is True
+    unresolved = answer(server, box, "allowed.example:443")
+    assert unresolved["allowed"] is False and "no resolver answers" in unresolved["why"]
+    assert "allow allowed.example" in unresolved["why"], unresolved
+    assert answer(server, box, "198.51.100.7:443")["allowed"] is False, "special purpose, whatever a rule says"
     refused = answer(server, box, "other.example:443")
     assert refused["allowed"] is False and "not listed" in refused["why"]
     assert answer(server, box, "169.254.169.254")["allowed"] is False

@@ -334,7 +334,7 @@ static inline void mock_on_asked(struct door_user *u, struct door_asked *a,
 		mock_create(m, a, rq);
 	else if (rq->verb == NODE_ENDED)
 		mock_ended(m, a, rq);
-	else if (rq->verb == NODE_SNAPSHOTS)
+	else if (rq->verb == NODE_SNAPSHOTS || (rq->verb == NODE_EXPLAIN && !rq->id[0]))
 		door_answer(a, &(struct node_reply){ 0 }, bytes_str(m->record ? m->record : "[]"),
 			    NULL, 0);
 	else if (rq->verb == NODE_TEMPLATES)
@@ -352,7 +352,8 @@ static inline void mock_on_asked(struct door_user *u, struct door_asked *a,
 		door_answer(a, &(struct node_reply){ .count = 1 }, (struct bytes){ 0 }, NULL, 0);
 	else if (rq->verb == NODE_STATUS)
 		door_answer(a, &(struct node_reply){ 0 }, BYTES_LIT("{\"sandboxes\":3}"), NULL, 0);
-	else if (rq->verb != NODE_BUILD_START && node_verb_needs(rq->verb) & NODE_NEEDS_ID)
+	else if (rq->verb == NODE_EXPLAIN ||
+		 (rq->verb != NODE_BUILD_START && node_verb_needs(rq->verb) & NODE_NEEDS_ID))
 		mock_one(m, a, rq);
 	else
 		door_answer(a, &(struct node_reply){ 0 }, (struct bytes){ 0 }, NULL, 0);

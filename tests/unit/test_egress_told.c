@@ -229,9 +229,10 @@ static const struct policy_ground ground = {
 static json_t *explained(const struct policy_ground *g, const char *in)
 {
 	AUTO(buf_done) struct buf out = BUF_MAX(EXPLAIN_OUT_MAX);
+	AUTO(explain_done) struct explain x = { 0 };
 	struct err err = { 0 };
 
-	if (explain(g, bytes_str(in), &out, &err) < 0)
+	if (explain_begin(&x, g, bytes_str(in), &err) < 0 || explain_tell(&x, &out, &err) < 0)
 		fail_msg("%s", err.msg);
 	return decoded(&out);
 }
@@ -296,6 +297,60 @@ static void a_stand_in_is_explained_as_it_is_decided(void **state)
 	}
 }
 
+/* What a name leads to decides, as for a connection. */
+static void addresses_are_judged(void **state)
+{
+	static const struct {
+		const char *name, *why; /* the resolver's word, and what becomes of it */
+		enum dns_reading reading;
+		struct dns_addresses found;
+		bool yes;
+	} rows[] = {
+		{ "public", "allowOut a.com", DNS_ANSWERED, { { 0x08080808 }, 1 }, true },
+		{ "private",
+		  "the address is private; its rule would let it: allowOut a.com",
+		  DNS_ANSWERED,
+		  { { 0x0a000001 }, 1 } },
+		{ "mixed",
+		  "allowOut a.com",
+		  DNS_ANSWERED,
+		  { { 0x0a000001, 0x08080808 }, 2 },
+		  true },
+		{ "special",
+		  "the address is special purpose; its rule would let it: allowOut a.com",
+		  DNS_ANSWERED,
+		  { { 0xcb007150 }, 1 } },
+		{ "none", "the name has no address; its rule would let it: allowOut a.com",
+		  DNS_NO_NAME },
+		{ "nobody", "no resolver answers; its rule would let it: allowOut a.com",
+		  DNS_FAILED },
+	};
+
+	(void)state;
+	FOR_ROWS(row, rows) {
+		AUTO(buf_done) struct buf out = BUF_MAX(EXPLAIN_OUT_MAX);
+		AUTO(explain_done) struct explain x = { 0 };
+		AUTO(json_decrefp) json_t *v = NULL;
+		struct err err = { 0 };
+		const json_t *answer;
+
+		assert_int_equal(explain_begin(&x, &ground,
+					       BYTES_LIT(RULES ",\"question\":\"a.com:443\"}"),
+					       &err),
+				 0);
+		assert_string_equal(x.name, "a.com");
+		explain_found(&x, row->reading, &row->found);
+		assert_int_equal(explain_tell(&x, &out, &err), 0);
+		v = decoded(&out);
+		answer = json_object_get(v, "answer");
+		assert_string_equal(member(answer, "why"), row->why);
+		assert_int_equal(json_is_true(json_object_get(answer, "allowed")), row->yes);
+		assert_int_equal(json_is_true(json_object_get(answer, "opened")), row->yes);
+		assert_int_equal(json_array_size(json_object_get(answer, "addresses")),
+				 row->found.n);
+	}
+}
+
 static void without_a_question_all_that_holds_is_told(void **state)
 {
 	AUTO(policy_ground_done)
@@ -334,10 +389,10 @@ static void what_is_no_question_is_refused(void **state)
 
 	(void)state;
 	FOR_ROWS(row, rows) {
-		AUTO(buf_done) struct buf out = BUF_MAX(EXPLAIN_OUT_MAX);
+		AUTO(explain_done) struct explain x = { 0 };
 		struct err err = { 0 };
 
-		assert_int_equal(explain(&ground, bytes_str(row->name), &out, &err), -1);
+		assert_int_equal(explain_begin(&x, &ground, bytes_str(row->name), &err), -1);
 		assert_int_equal(err.code, ERR_INVALID);
 	}
 }
@@ -355,6 +410,7 @@ int main(void)
 		cmocka_unit_test(a_name_has_an_address_that_stands_for_it),
 		cmocka_unit_test(a_question_is_answered_with_the_rule),
 		cmocka_unit_test(a_stand_in_is_explained_as_it_is_decided),
+		cmocka_unit_test(addresses_are_judged),
 		cmocka_unit_test(without_a_question_all_that_holds_is_told),
 		cmocka_unit_test(what_is_no_question_is_refused),
 	};

@@ -280,6 +280,10 @@ static void an_operator_is_told(void **state)
 	assert_string_equal(m->last_text, "{\"question\":\"a.example:443\"}");
 	assert_int_equal(mock_ask(m, "GET", "/admin/sandboxes/i0000/explain", NULL, ""), 200);
 	assert_string_equal(m->last_text, "{}");
+	assert_int_equal(mock_ask(m, "GET", "/admin/explain?to=b.example", NULL, ""), 200);
+	assert_int_equal(m->last.verb, NODE_EXPLAIN);
+	assert_string_equal(m->last.id, "");
+	assert_string_equal(m->last_text, "{\"question\":\"b.example\"}");
 	m->record = "[{\"x\":1}]";
 	assert_int_equal(mock_ask(m, "GET", "/admin/sandboxes/i0000/egress", NULL, ""), 200);
 	assert_int_equal(m->last.verb, NODE_EGRESS_LOG);

@@ -55,14 +55,12 @@ static void on_told(struct api_call *c, struct node_answer *said)
 }
 
 /* `?to=example.com:443`; without it: what is in force. */
-static void admin_sandbox_explain(struct api_call *c)
+static void admin_explain(struct api_call *c)
 {
 	AUTO(buf_done) struct buf question = BUF_MAX(QUESTION_MAX);
 	AUTO(json_decrefp) json_t *text = NULL;
 	struct err err;
 
-	if (!sandbox_take_id(c))
-		return;
 	if (target_param(c->query, "to", &question, &err) < 0) {
 		api_fail(c, 400, "%s", err.msg);
 		return;
@@ -70,6 +68,12 @@ static void admin_sandbox_explain(struct api_call *c)
 	text = question.len > 0 ? json_pack("{s:o}", "question", json_text(buf_view(&question)))
 				: json_object();
 	ask_with(c, NODE_EXPLAIN, text, on_told);
+}
+
+static void admin_sandbox_explain(struct api_call *c)
+{
+	if (sandbox_take_id(c))
+		admin_explain(c);
 }
 
 static void admin_sandbox_egress(struct api_call *c)
@@ -81,6 +85,7 @@ static void admin_sandbox_egress(struct api_call *c)
 
 const struct route network_routes[] = {
 	{ "PUT", "/sandboxes/{sandboxID}/network", AUTH_KEY, sandbox_network, true },
+	{ "GET", "/admin/explain", AUTH_ADMIN, admin_explain }, /* of a sandbox without rules */
 	{ "GET", "/admin/sandboxes/{sandboxID}/explain", AUTH_ADMIN, admin_sandbox_explain },
 	{ "GET", "/admin/sandboxes/{sandboxID}/egress", AUTH_ADMIN, admin_sandbox_egress },
 	{ 0 },

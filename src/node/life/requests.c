@@ -382,6 +382,22 @@ static int add_builds(const struct node *n, json_t *status)
 	       template_use_describe(n, status);
 }
 
+/* Where things are on this host: for who looks for what is left over, or at the disks. */
+static int add_places(const struct node *n, json_t *status)
+{
+	const struct warden_facts *f = &n->warden.facts;
+	json_t *places = json_pack("{s:o, s:o, s:o}", "stateDir",
+				   json_text(bytes_str(n->set[SET_STATE_DIR].text)), "dataDir",
+				   json_text(bytes_str(n->set[SET_DATA_DIR].text)), "cgroup",
+				   json_text(bytes_str(n->set[SET_CGROUP].text)));
+	int failed = 0;
+
+	if (f->uids > 0) /* warden has said it, and is new enough to */
+		failed = add_number(places, "uidBase", f->uid_base) |
+			 add_number(places, "uids", f->uids);
+	return failed | json_object_set_new(status, "places", places);
+}
+
 static void verb_status(struct node *n, struct door_asked *a, const struct node_request *rq,
 			struct bytes text)
 {
@@ -392,7 +408,7 @@ static void verb_status(struct node *n, struct door_asked *a, const struct node_
 	(void)rq, (void)text;
 	lost_status(n, v);
 	if (!v || add_memory(n, v) != 0 || pools_describe(n, v) != 0 || add_versions(n, v) != 0 ||
-	    add_builds(n, v) != 0 || absence_describe(n, v) < 0)
+	    add_builds(n, v) != 0 || add_places(n, v) != 0 || absence_describe(n, v) < 0)
 		refuse_memory(a);
 	else if (json_encode(v, &out, &err) < 0)
 		door_refuse(a, &err);

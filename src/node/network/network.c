@@ -23,6 +23,16 @@ int network_rules(const struct sandbox *s, const char *text, struct buf *out, st
 	return network_text_rules(&from, out, err);
 }
 
+int network_rules_none(const struct node *n, struct buf *out, struct err *err)
+{
+	AUTO(json_decrefp) json_t *packages = base_packages(n);
+	const struct network_from from = { .packages = packages };
+
+	if (!packages)
+		return err_set(err, ERR_EXHAUSTED, ENOMEM, "the rules of a network");
+	return network_text_rules(&from, out, err);
+}
+
 int network_allow(const struct node *n, const char *text, struct err *err)
 {
 	AUTO(buf_done) struct buf opened = BUF_MAX(NETWORK_RULES_MAX);

@@ -45,6 +45,8 @@ void network_done(struct sandbox *s);
 /* Its rules as egress reads them, of that text of a create; appended. */
 int network_rules(const struct sandbox *s, const char *text, struct buf *out,
 		  struct err *err) NODISCARD;
+/* The same of a sandbox of `base` that has none of its own. */
+int network_rules_none(const struct node *n, struct buf *out, struct err *err) NODISCARD;
 /* ERR_INVALID: it has rules of headers, and there is no injector. */
 int network_allow(const struct node *n, const char *text, struct err *err) NODISCARD;
 

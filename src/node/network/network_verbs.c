@@ -250,7 +250,8 @@ static void on_said(struct link_call *c, const struct link_reply *r)
 }
 
 /* {"rules":{}, "question":""}: what was asked, with the rules put in. */
-static int with_rules(const struct sandbox *s, struct bytes asked, struct buf *out, struct err *err)
+static int with_rules(const struct node *n, const struct sandbox *s, struct bytes asked,
+		      struct buf *out, struct err *err)
 {
 	AUTO(buf_done) struct buf text = BUF_MAX(NETWORK_RULES_MAX);
 	AUTO(json_decrefp) json_t *all = NULL;
@@ -259,7 +260,7 @@ static int with_rules(const struct sandbox *s, struct bytes asked, struct buf *o
 	if (json_decode(asked.len ? asked : BYTES_LIT("{}"), NODE_TEXT_MAX, CREATE_TEXT_DEPTH, &all,
 			err) < 0)
 		return err_wrap(err, "a question about a network");
-	if (network_rules(s, s->text, &text, err) < 0 ||
+	if ((s ? network_rules(s, s->text, &text, err) : network_rules_none(n, &text, err)) < 0 ||
 	    json_decode(buf_view(&text), NETWORK_RULES_MAX, CREATE_TEXT_DEPTH, &rules, err) < 0)
 		return -1;
 	if (json_object_set_new(all, "rules", rules) < 0)
@@ -267,13 +268,14 @@ static int with_rules(const struct sandbox *s, struct bytes asked, struct buf *o
 	return json_encode(all, out, err);
 }
 
+/* `s` may be NULL: of none in particular. */
 static int ask_why(struct network_job *j, const struct sandbox *s, struct bytes asked,
 		   struct err *err)
 {
 	AUTO(buf_done) struct buf text = BUF_MAX(NETWORK_RULES_MAX + NODE_TEXT_MAX);
 	struct egress_asked what = { .verb = EGRESS_EXPLAIN, .n_fds = 1 };
 
-	if (with_rules(s, asked, &text, err) < 0)
+	if (with_rules(j->node, s, asked, &text, err) < 0)
 		return -1;
 	what.fds[0] = memory_file_make("question", buf_view(&text), err);
 	if (what.fds[0] < 0)
@@ -285,10 +287,10 @@ void network_explain_ask(struct node *n, struct door_asked *a, const struct node
 			 struct bytes text)
 {
 	struct err err;
-	const struct sandbox *s = requests_alive(n, rq, &err);
+	const struct sandbox *s = rq->id[0] ? requests_alive(n, rq, &err) : NULL;
 	struct network_job *j;
 
-	if (!s) {
+	if (!s && rq->id[0]) {
 		ended_refuse(n, a, rq, &err);
 		return;
 	}
