@@ -181,8 +181,6 @@ static int patch_limits(const struct cli *c, const char *path, const struct colu
 	return body ? patch(c, rq, columns, n) : CLI_USAGE;
 }
 
-static const char teams_usage[] = "teams [add NAME | rm TEAM | limits TEAM ...]";
-
 int teams_run(struct cli *c)
 {
 	const struct cli_request all = { .path = "/admin/teams" };
@@ -191,11 +189,11 @@ int teams_run(struct cli *c)
 		return cli_show(c, &all, team_columns, COUNT(team_columns));
 	if (cli_says(c, "add", 1, 1))
 		return add(c, all, c->words[1], "teamID");
-	if (cli_says(c, "rm", 1, 1))
+	if (cli_says(c, "rm", 1, INT_MAX))
 		return cli_each(c, 1, "removed", (struct cli_request){ "DELETE", "/admin/teams/" });
 	if (cli_says(c, "limits", 1, 1))
 		return patch_limits(c, "/admin/teams/", team_columns, COUNT(team_columns));
-	return cli_usage(teams_usage);
+	return cli_usage(c);
 }
 
 /* {"services":[]} of what was typed; without a name and without --none they stay as they are. */
@@ -222,9 +220,6 @@ static int key_services(const struct cli *c)
 	return patch(c, rq, key_columns, COUNT(key_columns));
 }
 
-static const char keys_usage[] =
-	"keys [TEAM | add TEAM [NAME] | rm KEY | rotate KEY | limits KEY ... | services KEY ...]";
-
 int keys_run(struct cli *c)
 {
 	if (cli_says(c, "add", 1, 2))
@@ -239,7 +234,7 @@ int keys_run(struct cli *c)
 		return key_services(c);
 	if (c->n_words <= 1)
 		return show_keys(c, c->n_words == 1 ? c->words[0] : NULL);
-	return cli_usage(keys_usage);
+	return cli_usage(c);
 }
 
 static void print_members(const json_t *object, int indent)

@@ -13,7 +13,13 @@ enum cli_exit { /* the program's exit status */
 
 enum cli_limit { LIMIT_SANDBOXES, LIMIT_VCPUS, LIMIT_MEMORY, LIMIT_DISK, LIMIT_PAUSED, CLI_LIMITS };
 
-enum { CLI_ENVS_MAX = 64 };
+enum { CLI_ENVS_MAX = 64, CLI_OPTIONS_MAX = 128 };
+
+/* where things are unless said otherwise */
+#define CLI_SOCKET        "/run/hotcell-gateway/admin.sock"
+#define CLI_TLS_DIR       "/etc/hotcell/tls"
+#define CLI_IMAGES_CONF   "/etc/hotcell/images.conf"
+#define CLI_CODE_TEMPLATE "code-interpreter-v1"
 
 struct cli_e2b { /* variables that clients of the API set; NULL: not set, or empty */
 	const char *key, *domain, *api_url, *sandbox_url;
@@ -21,9 +27,12 @@ struct cli_e2b { /* variables that clients of the API set; NULL: not set, or emp
 };
 
 struct cli {
-	char **words; /* behind the name of the command */
+	const char *command; /* its name; NULL: none was typed */
+	char **words;        /* behind that */
 	int n_words;
-	const char *socket; /* of the gateway's admin door */
+	int n_behind;                /* of these: behind `--` */
+	bool given[CLI_OPTIONS_MAX]; /* by rows of the table: the first of that name */
+	const char *socket;          /* of the gateway's admin door */
 	bool json, help, version;
 	bool all;                        /* of ps: paused ones too */
 	bool none;                       /* of keys services: no service */

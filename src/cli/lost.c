@@ -25,5 +25,5 @@ int lost_run(struct cli *c)
 			(struct cli_request){ "POST", "/admin/lost/", .suffix = "/restore" });
 	if (cli_says(c, "drop", 1, INT_MAX))
 		return cli_each(c, 1, "dropped", (struct cli_request){ "DELETE", "/admin/lost/" });
-	return cli_usage("lost [list | restore ID|FOLDER... | drop ID|FOLDER...]");
+	return cli_usage(c);
 }

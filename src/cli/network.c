@@ -105,6 +105,6 @@ int egress_run(struct cli *c)
 					.suffix = "/egress" };
 
 	if (!cli_says(c, "log", 1, 1))
-		return cli_usage("egress log SANDBOX");
+		return cli_usage(c);
 	return cli_show(c, &rq, log_columns, COUNT(log_columns));
 }

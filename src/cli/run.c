@@ -270,6 +270,10 @@ int run_run(struct cli *c)
 	struct err err = { 0 };
 	int status;
 
+	if ((c->lang && c->context) || (c->sandbox && (c->template || c->keep)) ||
+	    (c->context && !c->sandbox))
+		return cli_usage(c);
+	c->template = c->template ?: CLI_CODE_TEMPLATE;
 	if (!language && !c->context) {
 		fprintf(stderr,
 			"hotcell: no language has this ending: %s\n  fix: --lang LANGUAGE\n", file);
@@ -290,6 +294,8 @@ int exec_run(struct cli *c)
 	struct err err = { 0 };
 	int status;
 
+	if (c->lang && c->context)
+		return cli_usage(c);
 	c->sandbox = c->words[0];
 	if ((input ? read_code("-", &code, &err) : buf_add(&code, bytes_str(c->words[1]), &err)) <
 		    0 ||

@@ -2,6 +2,7 @@
 #include "cli/say.h"
 
 #include "cli/cli.h"
+#include "cli/commands.h"
 
 /* What a person can do about it. */
 static const char *fix_of(const struct err *err)
@@ -68,9 +69,10 @@ int cli_fail(const struct cli *c, const struct err *err)
 	return cli_fail_fix(c, err, fix_of(err));
 }
 
-int cli_usage(const char *usage)
+int cli_usage(const struct cli *c)
 {
-	fprintf(stderr, "usage: hotcell %s\n  more: hotcell --help\n", usage);
+	help_usage(stderr, c->command, c->n_words > 0 ? c->words[0] : "");
+	fprintf(stderr, "  more: hotcell %s --help\n", c->command);
 	return CLI_USAGE;
 }
 

@@ -6,7 +6,7 @@
 
 int cli_fail(const struct cli *c, const struct err *err); /* says it; the exit status for it */
 int cli_fail_fix(const struct cli *c, const struct err *err, const char *fix); /* with this fix */
-int cli_usage(const char *usage);
+int cli_usage(const struct cli *c); /* of what was typed: how it is written */
 /* Was this the first word, with so many behind it? */
 bool cli_says(const struct cli *c, const char *word, int min, int max);
 int cli_print_json(const json_t *v); /* an exit status, for nothing can be said if it fails */

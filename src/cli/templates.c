@@ -11,11 +11,6 @@
 
 enum { LOG_PAGES_MAX = 1000 }; /* more than a log can have */
 
-static const char usage[] =
-	"templates [show TEMPLATE | logs BUILD | cancel BUILD... | delete TEMPLATE... | "
-	"import FILE NAME [--team TEAM] [--public] [--cpus N] [--memory MIB] "
-	"[--start-command COMMAND] [--ready-command COMMAND] [--tag TAG]]";
-
 static const struct column build_columns[] = { { "BUILD", "buildID" },
 					       { "TEMPLATE", "templateID" },
 					       { "STATE", "status" },
@@ -166,5 +161,5 @@ int templates_run(struct cli *c)
 				(struct cli_request){ "DELETE", "/admin/builds/" });
 	if (cli_says(c, "delete", 1, c->n_words))
 		return delete_all(c);
-	return cli_usage(usage);
+	return cli_usage(c);
 }

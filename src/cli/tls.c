@@ -19,9 +19,6 @@ enum {
 	RENEW_PART = 3, /* when less than a third of its life is left */
 };
 
-static const char usage[] = "tls init [DOMAIN[:PORT]] | tls renew | "
-			    "tls install NAME FULLCHAIN PRIVKEY | tls status";
-
 struct init {
 	const struct cli *cli;
 	struct tls_files *files;
@@ -360,5 +357,5 @@ int tls_run(struct cli *c)
 		tls_files_close(&files);
 		return status;
 	}
-	return cli_usage(usage);
+	return cli_usage(c);
 }

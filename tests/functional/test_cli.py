@@ -518,11 +518,7 @@ def test_wrong_usage(words):
     assert r.returncode == 2 and "hotcell" in r.stderr and r.stdout == ""
 
 
-def test_help_names_every_command():
-    text = hotcell(None, "--help").stdout
-    for word in ("teams", "keys", "limits", "rotate", "ps", "kill", "pause", "resume", "fork", "run", "exec", "--sandbox", "snapshots", "lost", "ended", "why", "explain", "egress", "services", "templates", "templates show", "templates logs", "templates cancel", "status", "confirm-lost",
-                 "tls init", "tls renew", "tls install", "tls status", "doctor", "--leaks", "--json"):
-        assert word in text
+def test_version():
     assert re.fullmatch(r"hotcell \d+\.\d+\.\d+\n", hotcell(None, "--version").stdout)
 
 
