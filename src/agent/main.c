@@ -1,8 +1,9 @@
-/* main.c - hotcell-agent: init of the guest, or the server in it. */
+/* main.c - hotcell-agent: init of the guest, or the server in it; or hotcell-why. */
 #include <malloc.h>
 #include <sys/mman.h>
 
 #include "agent/agent.h"
+#include "agent/why.h"
 
 enum { KEPT_FREE = 2 * 1024 * 1024, NEVER_ALONE = 1024 * 1024, GROWN_BY = 256 * 1024 };
 
@@ -18,6 +19,8 @@ static void keep_the_heap(void)
 
 int main(int argc, char **argv)
 {
+	if (why_is_meant(argv[0]))
+		return why_main(argc, argv);
 	keep_the_heap();
 	/* Its pages stay where they are, whatever the user's programs do to the memory; and a copy
 	 * of this machine has no page fault of ours to go through again. */

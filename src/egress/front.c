@@ -9,6 +9,7 @@
 #include "egress/front_pass.h"
 #include "egress/front_state.h"
 #include "egress/refusal.h"
+#include "egress/why.h"
 
 void front_free(struct front *f)
 {
@@ -94,15 +95,20 @@ static void part(struct front *f)
 	timer_start(&f->late, FRONT_PART_MS);
 }
 
-void front_refuse(struct front *f, unsigned int status, const char *why)
+static void refuse(struct front *f, unsigned int status, const char *why, const char *fix)
 {
 	struct err err;
 
 	if (f->kind == SANDBOX_EGRESS_HTTP && f->guest &&
-	    refusal_write(f->guest, status, why, &err) == 0)
+	    refusal_write(f->guest, status, why, fix, &err) == 0)
 		part(f);
 	else
 		front_free(f);
+}
+
+void front_refuse(struct front *f, unsigned int status, const char *why)
+{
+	refuse(f, status, why, NULL);
 }
 
 void front_audit(struct front *f, enum audit_verdict verdict, uint32_t ip, const char *why)
@@ -114,9 +120,15 @@ void front_audit(struct front *f, enum audit_verdict verdict, uint32_t ip, const
 
 void front_turn_away(struct front *f, const struct policy_verdict *v)
 {
+	char host[DOMAIN_SIZE], fix[DNS_LINE_MAX + 1];
+
 	f->sandbox_egress->counts.tcp_refused++;
 	front_audit(f, v->yes ? AUDIT_ALLOWED : AUDIT_REFUSED, f->ip, v->why);
-	front_refuse(f, 403, v->why);
+	if (f->name[0])
+		memcpy(host, f->name, sizeof(host));
+	else
+		ip4_text(f->ip, host);
+	refuse(f, 403, v->why, !v->yes && why_fix(v->cause, host, fix) ? fix : NULL);
 }
 
 /* --- peeking ------------------------------------------------------------------------------ */

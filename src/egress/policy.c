@@ -188,11 +188,23 @@ void policy_done(struct policy *p)
 
 /* --- decisions ---------------------------------------------------------------------------- */
 
-static struct policy_verdict say(bool yes, const char *fmt, ...) PRINTF(2, 3);
+static struct policy_verdict yes(const char *fmt, ...) PRINTF(1, 2);
+static struct policy_verdict no(enum policy_cause cause, const char *fmt, ...) PRINTF(2, 3);
 
-static struct policy_verdict say(bool yes, const char *fmt, ...)
+static struct policy_verdict yes(const char *fmt, ...)
 {
-	struct policy_verdict v = { .yes = yes };
+	struct policy_verdict v = { .yes = true };
+	va_list ap;
+
+	va_start(ap, fmt);
+	(void)vsnprintf(v.why, sizeof(v.why), fmt, ap);
+	va_end(ap);
+	return v;
+}
+
+static struct policy_verdict no(enum policy_cause cause, const char *fmt, ...)
+{
+	struct policy_verdict v = { .cause = cause };
 	va_list ap;
 
 	va_start(ap, fmt);
@@ -220,13 +232,14 @@ static struct policy_verdict on_ground(const struct policy *p, const char *name,
 
 	switch (p->ground->mode) {
 	case POLICY_OPEN:
-		return say(true, "operator: open");
+		return yes("operator: open");
 	case POLICY_ALLOWLIST:
 		r = ground_rule(p, name, ip);
-		return r ? say(true, "operator: %s", r->text) : say(false, "operator: not listed");
+		return r ? yes("operator: %s", r->text)
+			 : no(POLICY_NOT_LISTED, "operator: not listed");
 	case POLICY_NONE:
 	default:
-		return say(false, "operator: no network");
+		return no(POLICY_NO_NETWORK, "operator: no network");
 	}
 }
 
@@ -238,9 +251,9 @@ static struct policy_verdict own_address(const struct policy *p, uint32_t ip,
 	const struct rule *r = rule_list_ip(&p->allow, ip);
 
 	if (r)
-		return say(true, "allowOut %s", r->text);
+		return yes("allowOut %s", r->text);
 	r = rule_list_ip(&p->deny, ip);
-	return r ? say(false, "denyOut %s", r->text) : ground;
+	return r ? no(POLICY_DENIED, "denyOut %s", r->text) : ground;
 }
 
 static enum ip4_kind kind_of(const struct policy *p, uint32_t ip)
@@ -267,16 +280,16 @@ struct policy_verdict policy_name(const struct policy *p, const char *name)
 	const struct rule *r;
 
 	if (service_suffix(name))
-		return policy_service(p, name) ? say(true, "service %s", name)
-					       : say(false, "no service of that name");
+		return policy_service(p, name) ? yes("service %s", name)
+					       : no(POLICY_NO_SERVICE, "no service of that name");
 	ground = on_ground(p, name, 0);
 	if (!ground.yes)
 		return ground;
 	r = rule_list_name(&p->allow, name);
 	if (r)
-		return say(true, "allowOut %s", r->text);
+		return yes("allowOut %s", r->text);
 	/* with everything denied a name must be allowed by name: asking for it tells somebody */
-	return rule_list_has_all(&p->deny) ? say(false, "denyOut 0.0.0.0/0") : ground;
+	return rule_list_has_all(&p->deny) ? no(POLICY_DENIED, "denyOut 0.0.0.0/0") : ground;
 }
 
 struct policy_verdict policy_answer(const struct policy *p, const char *name, uint32_t ip)
@@ -288,7 +301,7 @@ struct policy_verdict policy_answer(const struct policy *p, const char *name, ui
 	if (!v.yes || (s && s->ip == ip) || (p->ground->proxy_resolves && is_fake_ip(ip)))
 		return v;
 	if (kind != IP4_PUBLIC)
-		return say(false, "the address is %s", ip4_kind_name(kind));
+		return no(POLICY_NOT_PUBLIC, "the address is %s", ip4_kind_name(kind));
 	return rule_list_name(&p->allow, name) ? v : own_address(p, ip, v);
 }
 
@@ -298,9 +311,16 @@ struct policy_verdict policy_address(const struct policy *p, uint32_t ip)
 	struct policy_verdict v;
 
 	if (kind != IP4_PUBLIC)
-		return say(false, "the address is %s", ip4_kind_name(kind));
+		return no(POLICY_NOT_PUBLIC, "the address is %s", ip4_kind_name(kind));
 	v = on_ground(p, NULL, ip);
 	return v.yes ? own_address(p, ip, v) : v;
+}
+
+bool policy_denies(const struct policy *p, const char *name, uint32_t ip)
+{
+	if (name)
+		return rule_list_has_all(&p->deny) && !rule_list_name(&p->allow, name);
+	return rule_list_ip(&p->deny, ip) && !rule_list_ip(&p->allow, ip);
 }
 
 /* --- services, opened hosts --------------------------------------------------------------- */

@@ -65,9 +65,19 @@ int policy_of(struct policy *ret, const struct policy_ground *g, const json_t *r
 	      struct err *err) NODISCARD;
 void policy_done(struct policy *p);
 
+enum policy_cause {                    /* of a refusal: who could change it */
+		    POLICY_NO_CAUSE,   /* none, or one that no rule changes */
+		    POLICY_NO_NETWORK, /* the operator: network = none */
+		    POLICY_NOT_LISTED, /* the operator's list */
+		    POLICY_DENIED,     /* the sandbox's own rules */
+		    POLICY_NO_SERVICE, /* the operator, and the services of a key */
+		    POLICY_NOT_PUBLIC, /* an address that only a service has */
+};
+
 struct policy_verdict {
 	bool yes;
 	char why[POLICY_WHY_MAX]; /* whose rule, and which: for the log and for people */
+	enum policy_cause cause;
 };
 
 /* May a name be asked for, and dialled if its address is fit? A service is. */
@@ -80,6 +90,9 @@ struct policy_verdict policy_address(const struct policy *p, uint32_t ip);
 /* The service of that name, or at that address, if it may be reached. NULL: none. */
 const struct policy_service *policy_service(const struct policy *p, const char *name);
 const struct policy_service *policy_service_at(const struct policy *p, uint32_t ip, uint16_t port);
+
+/* Do the sandbox's own rules keep it from a name or, without one, from an address? */
+bool policy_denies(const struct policy *p, const char *name, uint32_t ip);
 
 /* Is it names that tell the allowed from the rest? Then nobody may hide one. */
 bool policy_minds_names(const struct policy *p);

@@ -12,6 +12,7 @@
 #include "unpack/path.h"
 
 #define AGENT "/usr/lib/hotcell/agent"
+#define WHY   "/usr/bin/hotcell-why" /* agent/why.h */
 
 enum { COPY_AT_ONCE = 256 * 1024 };
 
@@ -146,7 +147,10 @@ static int add_agent(struct image *im, int fd, struct furnished *f, struct err *
 		return -1;
 	note(f, AGENT);
 	note(f, "/sbin/init");
-	return add_link(im, "/sbin/init", AGENT, err);
+	note(f, WHY);
+	if (add_link(im, "/sbin/init", AGENT, err) < 0)
+		return -1;
+	return add_link(im, WHY, AGENT, err);
 }
 
 /* A regular file that somebody may run. */

@@ -64,6 +64,8 @@ def test_why_not(server):
     assert refused["allowed"] is False and "not listed" in refused["why"]
     assert answer(server, box, "169.254.169.254")["allowed"] is False
     assert "gaierror" in resolved(server, box, "other.example")
+    told = server.run(box, "hotcell-why other.example || echo exits with $?")
+    assert "why: operator: not listed\n  fix: the operator adds other.example to allow in " in told and "exits with 1" in told
     wait_for(lambda: ("name", "refused") in logged(server, box, "other.example"), "its refusal is in the log", 30)
     server.delete(box)
 

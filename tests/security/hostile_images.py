@@ -441,12 +441,14 @@ def _(disk):
 
 
 @harmless("agent_is_not_followed", tar(file("etc/passwd", b"root:"), symlink("usr/lib/hotcell/agent", "/etc/passwd"),
-                                       symlink("sbin", "usr/sbin"), symlink("usr/sbin/init", "/bin/bash")))
+                                       symlink("sbin", "usr/sbin"), symlink("usr/sbin/init", "/bin/bash"),
+                                       symlink("usr/bin/hotcell-why", "/etc/passwd")))
 def _(disk):
     is_file(disk, "/usr/lib/hotcell/agent", b"agent")
     is_file(disk, "/etc/passwd", b"root:")
     is_file(disk, "/bin/bash", elf())
     assert disk.stat("/usr/sbin/init")["target"] == "/usr/lib/hotcell/agent"
+    assert disk.stat("/usr/bin/hotcell-why")["target"] == "/usr/lib/hotcell/agent"
 
 
 @harmless("bash_elsewhere", tar(file("usr/local/bin/bash", elf("/lib/ld-musl-x86_64.so.1"), mode=0o755),
