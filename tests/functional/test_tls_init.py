@@ -497,7 +497,7 @@ def test_chromium_s_list_takes_the_authority(tls, tmp_path):
 
 def blocks(page, section):
     text = page.partition(f"\n## {section}\n")[2].partition("\n## ")[0]
-    return re.findall(r"```(?:sh)?\n(.*?)```", text, re.S)
+    return re.findall(r"```(?:sh|ini gateway\.conf|text)?\n(.*?)```", text, re.S)
 
 
 def test_the_page_says_what_the_command_says(tls):

@@ -5,6 +5,8 @@ A real egress answers: its doors are in a network that looks as a guest's does, 
 
 import ctypes
 import os
+import pathlib
+import re
 import socket
 import subprocess
 import threading
@@ -112,6 +114,13 @@ def test_whoever_asks_is_told(world, hotcell_why, asked, status, says):
     assert done.returncode == status, done
     if says is not None:
         assert done.stdout.splitlines() == says and bool(done.stderr) == (status == 2)
+
+
+def test_the_page_shows_what_is_printed(world, hotcell_why):
+    """docs/network.md, What a sandbox reaches."""
+    page = (pathlib.Path(__file__).resolve().parents[2] / "docs/network.md").read_text()
+    shown, = re.findall(r"^```text\n\$ hotcell-why (\S+)\n(.*?)^```$", page, re.M | re.S)
+    assert world.run(hotcell_why, shown[0]).stdout == shown[1]
 
 
 def test_its_own_rules_are_told_and_that_it_asked_is_no_attempt(world, hotcell_why):
