@@ -51,8 +51,8 @@ const struct config_param settings_table[SETTINGS] = {
 			.help = "seconds that one may take" },
 	[SET_SKOPEO] = { "skopeo", CONFIG_PATH, "/usr/bin/skopeo",
 			 .help = "the program that talks to registries" },
-	[SET_UNPACK] = { "unpack", CONFIG_PATH, "/usr/local/libexec/hotcell/hotcell-unpack",
+	[SET_UNPACK] = { "unpack", CONFIG_PATH, HOTCELL_LIBEXECDIR "/hotcell-unpack",
 			 .help = "the program that makes a disk of layers" },
-	[SET_AGENT] = { "agent", CONFIG_PATH, "/usr/local/share/hotcell/agent",
+	[SET_AGENT] = { "agent", CONFIG_PATH, HOTCELL_LIBDIR "/hotcell-agent",
 			.help = "the agent that every disk gets" },
 };

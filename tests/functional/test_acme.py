@@ -96,7 +96,7 @@ class Acme:
                     if line.startswith("ExecStartPost=+"))
         words = line.removeprefix("ExecStartPost=+").replace("${ACME_DOMAIN}", DOMAIN) \
             .replace("/var/lib/hotcell-acme", str(self.state)).split()
-        assert words[0] == "/usr/local/bin/hotcell"
+        assert words[0] == "@bindir@/hotcell"
         return run([build_dir() / "src/cli/hotcell", *words[1:], "--tls-dir", self.tls, "--owner", self.owner, "--json"])
 
     def leaf(self):
