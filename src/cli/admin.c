@@ -7,17 +7,18 @@
 #include "cli/cli.h"
 #include "cli/say.h"
 #include "cli/table.h"
+#include "cli/teams.h"
 
-#define LIMIT_COLUMNS                                                          \
-	{ "SANDBOXES", "limits.sandboxes" }, { "CPUS", "limits.vcpus" },       \
-		{ "MIB", "limits.memoryMB" }, { "DISK MIB", "limits.diskMB" }, \
-		{ "PAUSED", "limits.paused" }
+#define LIMIT_COLUMNS                                                    \
+	{ "SANDBOXES", "limits.sandboxes" }, { "CPUS", "limits.vcpus" }, \
+		{ "MEMORY", "limits.memoryMB", .kind = COLUMN_MIB },     \
+		{ "DISK", "limits.diskMB", .kind = COLUMN_MIB }, { "PAUSED", "limits.paused" }
 
 static const struct column team_columns[] = {
 	{ "TEAM", "teamID" }, { "NAME", "name" }, { "CREATED", "createdAt" }, LIMIT_COLUMNS
 };
 static const struct column key_columns[] = { { "KEY", "id" },
-					     { "TEAM", "teamID" },
+					     { "TEAM", "team", 14 },
 					     { "NAME", "name" },
 					     { "BEGINS", "mask.maskedValuePrefix" },
 					     { "ENDS", "mask.maskedValueSuffix" },
@@ -27,9 +28,10 @@ static const struct column key_columns[] = { { "KEY", "id" },
 					     LIMIT_COLUMNS,
 					     { "SERVICES", "services" } };
 static const struct column pool_columns[] = {
-	{ "POOL OF", "name" },    { "ID", "templateID" },     { "TEAM", "teamID" },
-	{ "READY", "ready" },     { "STARTING", "starting" }, { "WANTED", "wanted" },
-	{ "ALLOWED", "allowed" }, { "MIB", "memoryMB" },
+	{ "POOL OF", "name" },      { "ID", "templateID" },
+	{ "TEAM", "team", 14 },     { "READY", "ready" },
+	{ "STARTING", "starting" }, { "WANTED", "wanted" },
+	{ "ALLOWED", "allowed" },   { "MEMORY", "memoryMB", .kind = COLUMN_MIB },
 };
 
 /* POST, and show one member of what was made: all a script wants. */
@@ -105,6 +107,8 @@ static int show_keys(const struct cli *c, const char *team)
 
 	if ((team ? keys_of(c, team, all, &err) : all_keys(c, all, &err)) < 0)
 		return cli_fail(c, &err);
+	if (!c->json)
+		teams_name(c, all);
 	return cli_show_rows(c, all, key_columns, COUNT(key_columns));
 }
 
@@ -267,6 +271,7 @@ static int say_status(const struct cli *c, const json_t *status)
 	if (!pools)
 		return CLI_FINE;
 	printf("\n");
+	teams_name(c, pools);
 	return cli_show_rows(c, pools, pool_columns, COUNT(pool_columns));
 }
 

@@ -6,9 +6,10 @@
 
 enum cli_exit { /* the program's exit status */
 		CLI_FINE,
-		CLI_FAILED,      /* asked, and refused; a check failed; something is left */
-		CLI_USAGE,       /* what was typed makes no sense */
-		CLI_UNREACHABLE, /* no answer: nothing is known */
+		CLI_FAILED,       /* asked, and refused; a check failed; something is left */
+		CLI_USAGE,        /* what was typed makes no sense */
+		CLI_UNREACHABLE,  /* no answer: nothing is known */
+		CLI_CLOSED = 141, /* who read it is gone: as by SIGPIPE */
 };
 
 enum cli_limit { LIMIT_SANDBOXES, LIMIT_VCPUS, LIMIT_MEMORY, LIMIT_DISK, LIMIT_PAUSED, CLI_LIMITS };
@@ -35,6 +36,9 @@ struct cli {
 	const char *socket;          /* of the gateway's admin door */
 	bool json, help, version;
 	bool all;                        /* of ps: paused ones too */
+	bool usage;                      /* of ps: what each uses */
+	const char *sort;                /* of that and of top; NULL: by memory */
+	bool follow;                     /* of logs: what comes, too */
 	bool none;                       /* of keys services: no service */
 	bool boot;                       /* of resume: from the disk alone */
 	const char *team, *cpus;         /* of templates import; NULL: not given */

@@ -6,6 +6,7 @@
 #include "base/bytes.h"
 #include "cli/admin.h"
 #include "cli/doctor.h"
+#include "cli/logs.h"
 #include "cli/lost.h"
 #include "cli/network.h"
 #include "cli/run.h"
@@ -14,6 +15,7 @@
 #include "cli/snapshots.h"
 #include "cli/templates.h"
 #include "cli/tls.h"
+#include "cli/usage.h"
 
 #define MANY INT_MAX
 

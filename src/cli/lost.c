@@ -9,8 +9,12 @@
 #include "cli/table.h"
 
 static const struct column columns[] = {
-	{ "ID", "id" },         { "KIND", "kind" },   { "SINCE", "since" },
-	{ "UNTIL", "until" },   { "BYTES", "bytes" }, { "RESTORABLE", "described" },
+	{ "ID", "id" },
+	{ "KIND", "kind" },
+	{ "SINCE", "since" },
+	{ "UNTIL", "until" },
+	{ "SIZE", "bytes", .kind = COLUMN_BYTES },
+	{ "RESTORABLE", "described" },
 	{ "FOLDER", "folder" },
 };
 

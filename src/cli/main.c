@@ -5,6 +5,7 @@
 #include "base/log.h"
 #include "cli/cli.h"
 #include "cli/commands.h"
+#include "cli/say.h"
 
 static const char *variable(const char *name)
 {
@@ -56,5 +57,5 @@ int main(int argc, char **argv)
 	if (!c.socket || !*c.socket)
 		c.socket = CLI_SOCKET;
 	c.tls_dir = c.tls_dir ?: CLI_TLS_DIR;
-	return commands_run(&c);
+	return cli_written(commands_run(&c));
 }

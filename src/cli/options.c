@@ -61,6 +61,17 @@ static bool is_first(size_t row) /* of its name */
 	return true;
 }
 
+/* The few that have a letter, too. */
+static const char letters[] = "-f"; /* "-": words come in their places */
+
+static size_t row_of(const char *name)
+{
+	for (size_t i = 0; i < n_option_rows; i++)
+		if (strcmp(option_rows[i].name, name) == 0)
+			return i;
+	abort();
+}
+
 static void make_known(struct option known[static CLI_OPTIONS_MAX + 1])
 {
 	size_t n = 0;
@@ -81,11 +92,13 @@ int options_take(struct cli *c, int argc, char **argv)
 
 	make_known(known);
 	/* Words are gathered at the front of argv: none is written before it was read. */
-	while ((i = getopt_long(argc, argv, "-", known, NULL)) >= 0) {
+	while ((i = getopt_long(argc, argv, letters, known, NULL)) >= 0) {
 		if (i == WORD) {
 			argv[n++] = optarg;
 			continue;
 		}
+		if (i == 'f')
+			i = OPTION_FIRST + (int)row_of("follow");
 		if (i < OPTION_FIRST) {
 			fprintf(stderr, "  more: hotcell --help\n");
 			return CLI_USAGE;

@@ -5,29 +5,81 @@
 #include "cli/cli.h"
 #include "cli/say.h"
 #include "cli/table.h"
+#include "cli/teams.h"
+#include "cli/usage.h"
 
 static const struct column sandbox_columns[] = {
-	{ "SANDBOX", "sandboxID" }, { "TEAM", "teamID" },   { "TEMPLATE", "templateID" },
-	{ "STATE", "state" },       { "CPUS", "cpuCount" }, { "MIB", "memoryMB" },
-	{ "STARTED", "startedAt" }, { "ENDS", "endAt" },    { "STALLED", "stalled" }
+	{ "SANDBOX", "sandboxID" },
+	{ "TEAM", "team", 14 },
+	{ "TEMPLATE", "template", 18 },
+	{ "STATE", "state" },
+	{ "CPUS", "cpuCount" },
+	{ "MEMORY", "memoryMB", .kind = COLUMN_MIB },
+	{ "STARTED", "startedAt", .kind = COLUMN_WHEN },
+	{ "ENDS", "ends", .kind = COLUMN_WHEN },
 };
 static const struct column ended_columns[] = {
-	{ "SANDBOX", "sandboxID" }, { "TEAM", "teamID" },   { "TEMPLATE", "templateID" },
-	{ "STARTED", "startedAt" }, { "ENDED", "endedAt" }, { "WHY", "reason" }
+	{ "SANDBOX", "sandboxID" },
+	{ "TEAM", "team", 14 },
+	{ "TEMPLATE", "templateID", 18 },
+	{ "STARTED", "startedAt", .kind = COLUMN_WHEN },
+	{ "ENDED", "endedAt", .kind = COLUMN_WHEN },
+	{ "WHY", "reason" },
 };
+
+static void set_text(json_t *row, const char *name, const char *text)
+{
+	json_object_set_new(row, name, json_text(bytes_str(text)));
+}
+
+/* One that is paused has no end: what the API calls that is when it was paused. */
+void sandboxes_for_people(const struct cli *c, json_t *rows)
+{
+	json_t *row;
+	size_t i;
+
+	teams_name(c, rows);
+	json_array_foreach(rows, i, row)
+	{
+		const json_t *alias = json_object_get(row, "alias");
+		const char *state = json_string_value(json_object_get(row, "state"));
+		const char *stalled = json_string_value(json_object_get(row, "stalled"));
+		bool paused = state && strcmp(state, "paused") == 0;
+
+		json_object_set(row, "template",
+				json_is_string(alias) ? json_object_get(row, "alias")
+						      : json_object_get(row, "templateID"));
+		if (paused)
+			set_text(row, "ends", "when killed");
+		else
+			json_object_set(row, "ends", json_object_get(row, "endAt"));
+		if (stalled)
+			json_object_set_new(row, "state", json_sprintf("stalled: %s", stalled));
+	}
+}
 
 int ps_run(struct cli *c)
 {
 	const struct cli_request rq = { .path = c->all ? "/admin/sandboxes"
 						       : "/admin/sandboxes?state=running" };
+	AUTO(json_decrefp) json_t *rows = NULL;
+	struct err err = { 0 };
 
-	return cli_show(c, &rq, sandbox_columns, COUNT(sandbox_columns));
+	if (c->usage)
+		return usage_run(c);
+	if (c->sort)
+		return cli_usage(c);
+	if (cli_list(c, &rq, &rows, &err) < 0)
+		return cli_fail(c, &err);
+	if (!c->json)
+		sandboxes_for_people(c, rows);
+	return cli_show_rows(c, rows, sandbox_columns, COUNT(sandbox_columns));
 }
 
 int ended_run(struct cli *c)
 {
-	return cli_show(c, &(struct cli_request){ .path = "/admin/ended" }, ended_columns,
-			COUNT(ended_columns));
+	return teams_show(c, &(struct cli_request){ .path = "/admin/ended" }, ended_columns,
+			  COUNT(ended_columns));
 }
 
 int kill_run(struct cli *c)

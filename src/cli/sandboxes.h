@@ -2,6 +2,10 @@
 #pragma once
 
 #include "cli/cli.h"
+#include "wire/json.h"
+
+/* What tables show of them: names of teams and templates, ends that come. */
+void sandboxes_for_people(const struct cli *c, json_t *rows);
 
 int ps_run(struct cli *c);
 int kill_run(struct cli *c);

@@ -1,6 +1,8 @@
 /* say.c - how a failure, a usage and JSON are printed. */
 #include "cli/say.h"
 
+#include <errno.h>
+
 #include "cli/cli.h"
 #include "cli/commands.h"
 
@@ -81,14 +83,22 @@ bool cli_says(const struct cli *c, const char *word, int min, int max)
 	return c->n_words > min && c->n_words - 1 <= max && strcmp(c->words[0], word) == 0;
 }
 
+int cli_written(int status)
+{
+	errno = 0;
+	if (fflush(stdout) == 0 && !ferror(stdout))
+		return status;
+	if (errno == EPIPE || errno == 0) /* 0: it was told when that came */
+		return CLI_CLOSED;
+	fprintf(stderr, "hotcell: could not write: %s\n", strerror(errno));
+	return CLI_FAILED;
+}
+
 int cli_print_json(const json_t *v)
 {
-	if (json_dumpf(v, stdout, JSON_INDENT(2)) < 0 || putchar('\n') == EOF ||
-	    fflush(stdout) != 0) {
-		fprintf(stderr, "hotcell: could not write\n");
-		return CLI_FAILED;
-	}
-	return CLI_FINE;
+	if (json_dumpf(v, stdout, JSON_INDENT(2)) < 0 || putchar('\n') == EOF)
+		return cli_written(CLI_FAILED);
+	return cli_written(CLI_FINE);
 }
 
 static json_t *ids_json(int n, char **ids)

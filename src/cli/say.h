@@ -9,6 +9,9 @@ int cli_fail_fix(const struct cli *c, const struct err *err, const char *fix); /
 int cli_usage(const struct cli *c); /* of what was typed: how it is written */
 /* Was this the first word, with so many behind it? */
 bool cli_says(const struct cli *c, const char *word, int min, int max);
+/* Is all on its way? Nothing is said of a reader that went (`| head`): CLI_CLOSED. Else `status`.
+ */
+int cli_written(int status);
 int cli_print_json(const json_t *v); /* an exit status, for nothing can be said if it fails */
 
 /* Asks; a failure is said at once. The exit status. */

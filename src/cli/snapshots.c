@@ -6,14 +6,21 @@
 #include "cli/cli.h"
 #include "cli/say.h"
 #include "cli/table.h"
+#include "cli/teams.h"
 
 static const struct column snapshot_columns[] = {
-	{ "SNAPSHOT", "snapshotID" }, { "TEAM", "teamID" },
-	{ "NAME", "name" },           { "TAG", "tag" },
-	{ "OF", "sandboxID" },        { "FROM", "parentID" },
-	{ "CREATED", "createdAt" },   { "MEMORY", "memoryBytes" },
-	{ "DISK", "diskBytes" },      { "SANDBOXES", "sandboxes" },
-	{ "HIDDEN", "hidden" },       { "POOL", "poolReady" },
+	{ "SNAPSHOT", "snapshotID" },
+	{ "TEAM", "team", 14 },
+	{ "NAME", "name" },
+	{ "TAG", "tag" },
+	{ "OF", "sandboxID" },
+	{ "FROM", "parentID" },
+	{ "CREATED", "createdAt", .kind = COLUMN_WHEN },
+	{ "MEMORY", "memoryBytes", .kind = COLUMN_BYTES },
+	{ "DISK", "diskBytes", .kind = COLUMN_BYTES },
+	{ "SANDBOXES", "sandboxes" },
+	{ "HIDDEN", "hidden" },
+	{ "POOL", "poolReady" },
 	{ "WANTED", "poolWanted" },
 };
 
@@ -47,8 +54,8 @@ int snapshots_run(struct cli *c)
 {
 	if (c->n_words == 1)
 		return say_why(c, c->words[0]);
-	return cli_show(c, &(struct cli_request){ .path = "/admin/snapshots" }, snapshot_columns,
-			COUNT(snapshot_columns));
+	return teams_show(c, &(struct cli_request){ .path = "/admin/snapshots" }, snapshot_columns,
+			  COUNT(snapshot_columns));
 }
 
 /* The id of a copy alone on a line, or why there is none. */

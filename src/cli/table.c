@@ -2,6 +2,7 @@
 #include "cli/table.h"
 
 #include "cli/cli.h"
+#include "cli/people.h"
 #include "cli/say.h"
 
 enum { CELL_MAX = 4200, COLUMNS_MAX = 16 }; /* a line of a log has 4096 bytes */
@@ -89,12 +90,32 @@ static void cut(char *text, size_t max)
 	text[max + 1] = '\0';
 }
 
+/* Sizes, times and parts. False: it is none of these. */
+static bool special(char ret[static CELL_MAX], const json_t *v, enum column_kind kind)
+{
+	uint64_t n = json_is_integer(v) && json_integer_value(v) > 0
+			     ? (uint64_t)json_integer_value(v)
+			     : 0;
+
+	if ((kind == COLUMN_BYTES || kind == COLUMN_MIB) && json_is_integer(v))
+		people_size(kind == COLUMN_MIB && n < UINT64_MAX >> 20 ? n << 20 : n, ret);
+	else if (kind == COLUMN_WHEN && json_is_string(v))
+		people_when(json_string_value(v), ret, CELL_MAX);
+	else if (kind == COLUMN_PERCENT && json_is_number(v))
+		snprintf(ret, CELL_MAX, "%.1f%%", json_number_value(v));
+	else
+		return false;
+	return true;
+}
+
 static void cell(char ret[static CELL_MAX], const json_t *row, const struct column *column)
 {
 	const json_t *v = member(row, column->member);
 
 	snprintf(ret, CELL_MAX, "-");
-	if (json_is_string(v) && json_string_length(v))
+	if (special(ret, v, column->kind))
+		;
+	else if (json_is_string(v) && json_string_length(v))
 		snprintf(ret, CELL_MAX, "%s", json_string_value(v));
 	else if (json_is_integer(v))
 		snprintf(ret, CELL_MAX, "%lld", (long long)json_integer_value(v));
@@ -108,6 +129,11 @@ static void cell(char ret[static CELL_MAX], const json_t *row, const struct colu
 	cut(ret, column->max);
 }
 
+static bool is_number(enum column_kind kind)
+{
+	return kind == COLUMN_BYTES || kind == COLUMN_MIB || kind == COLUMN_PERCENT;
+}
+
 static void print_line(FILE *out, const json_t *row, const struct column *columns, size_t n,
 		       const size_t *width)
 {
@@ -118,10 +144,22 @@ static void print_line(FILE *out, const json_t *row, const struct column *column
 			cell(text, row, &columns[i]);
 		else
 			snprintf(text, sizeof(text), "%s", columns[i].title);
-		if (i + 1 < n)
+		if (is_number(columns[i].kind))
+			fprintf(out, "%*s%s", (int)width[i], text, i + 1 < n ? "  " : "\n");
+		else if (i + 1 < n)
 			fprintf(out, "%-*s  ", (int)width[i], text);
 		else
 			fprintf(out, "%s\n", text);
+	}
+}
+
+void table_cells(FILE *out, const json_t *row, const struct column *columns, size_t n)
+{
+	char text[CELL_MAX];
+
+	for (size_t i = 0; i < n; i++) {
+		cell(text, row, &columns[i]);
+		fprintf(out, "%-5s  ", text);
 	}
 }
 

@@ -5,9 +5,18 @@
 
 #include "wire/json.h"
 
+enum column_kind {
+	COLUMN_PLAIN,
+	COLUMN_BYTES,   /* a size: "1.5 GiB" */
+	COLUMN_MIB,     /* the same, of MiB */
+	COLUMN_WHEN,    /* a time: "5m 3s ago", "in 2h 4m" */
+	COLUMN_PERCENT, /* "12.3%" */
+};
+
 struct column {
 	const char *title, *member; /* "a.b": member b of a */
 	size_t max; /* bytes: what is longer is cut, and ends with '~'; 0: as it is */
+	enum column_kind kind;
 };
 
 /* Bytes that could steer a terminal become '?'. */
@@ -17,6 +26,8 @@ void table_wrap(FILE *out, const char *text, size_t indent, size_t width);
 /* Objects without a member show "-". All is cleaned. */
 void table_print(FILE *out, const json_t *rows, const struct column *columns, size_t n);
 
+/* The cells of one row, each with two spaces behind it; no end of the line. */
+void table_cells(FILE *out, const json_t *row, const struct column *columns, size_t n);
 void table_line(FILE *out, const json_t *row, const char *member); /* of one column, no title */
 
 struct cli;

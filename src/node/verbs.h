@@ -48,6 +48,7 @@ enum node_flags {
 	NODE_AGAIN = 1u << 13,   /* it was sent before, and the connection ended */
 	NODE_BUILDER = 1u << 14, /* of a sandbox: node's own, for a build; no client knows of it */
 	NODE_FOR_IMAGES = 1u << 15, /* NODE_SEAL_KEY: for what only the images daemon may read */
+	NODE_USAGE = 1u << 16, /* NODE_LIST: the text of each is its newest metric, if it has one */
 	NODE_STALLED = 1u << 9, /* of a sandbox: it wrote, the host's disk is full, and it stands
 				    still until there is room */
 	NODE_ABSENT = 1u << 12, /* of a sandbox: warden's list does not show its VM; it waits until

@@ -205,7 +205,7 @@ def test_a_writer_stands_still_says_so_and_goes_on(server, boxes):
     wait_stalled(server, writer)
     name = writer["sandboxID"]
     row = next(line for line in server.hotcell("ps").splitlines() if name in line)
-    assert row.endswith("disk_full") and "disk is full" in server.hotcell("why", name)
+    assert "stalled: disk_full" in row and "disk is full" in server.hotcell("why", name)
     logs = server.must("GET", f"/v2/sandboxes/{name}/logs")["logs"]
     assert any("disk is full" in entry["message"] for entry in logs), logs
     assert info(server, writer)["state"] == "running"

@@ -8,7 +8,9 @@ import datetime
 import http.server
 import json
 import os
+import pty
 import re
+import signal
 import socket
 import socketserver
 import subprocess
@@ -100,7 +102,7 @@ def test_teams_are_a_table_with_aligned_columns(gateway):
     r = hotcell(gateway, "teams")
     assert r.returncode == 0, r.stderr
     lines = r.stdout.splitlines()
-    assert lines[0].split() == ["TEAM", "NAME", "CREATED", "SANDBOXES", "CPUS", "MIB", "DISK", "MIB", "PAUSED"]
+    assert lines[0].split() == ["TEAM", "NAME", "CREATED", "SANDBOXES", "CPUS", "MEMORY", "DISK", "PAUSED"]
     assert len({line.index("2026") for line in lines[1:]} | {lines[0].index("CREATED")}) == 1
 
 
@@ -192,7 +194,7 @@ def test_what_is_lost_is_shown_restored_and_dropped(gateway):
            "described": True, "folder": "20260102t030405z-sandbox-i1"}
     gateway("GET", "/admin/lost", 200, [row])
     for command in (["lost"], ["lost", "list"]):
-        assert re.search(r"i1 +sandbox +2026-01-02.* 2026-01-09.* 5 +yes", hotcell(gateway, *command).stdout)
+        assert re.search(r"i1 +sandbox +2026-01-02.* 2026-01-09.* 5 B +yes", hotcell(gateway, *command).stdout)
     assert json.loads(hotcell(gateway, "--json", "lost").stdout) == [row]
     gateway("POST", "/admin/lost/i1/restore", 204)
     gateway("DELETE", "/admin/lost/i1", 204)
@@ -255,7 +257,7 @@ def test_snapshots_and_what_keeps_them(gateway):
            "createdAt": "2026-01-02T03:04:05Z", "memoryBytes": 5, "diskBytes": 6, "sandboxes": 2, "hidden": False,
            "keptBy": ["i1", "i2"]}
     gateway("GET", "/admin/snapshots", 200, [row])
-    assert re.search(r"abc +t +work +v1 +i0 +base-1 .*2026.* 5 +6 +2", hotcell(gateway, "snapshots").stdout)
+    assert re.search(r"abc +t +work +v1 +i0 +base-1 +\d+d \d+h ago +5 B +6 B +2", hotcell(gateway, "snapshots").stdout)
     assert json.loads(hotcell(gateway, "snapshots", "--json").stdout) == [row]
     gateway("GET", "/admin/snapshots?name=abc", 200, [{**row, "why": ["sandbox i1, made of it, runs", "a\x1b[2J"]}])
     assert hotcell(gateway, "snapshots", "abc").stdout.splitlines()[1:] == ["sandbox i1, made of it, runs", "a?[2J"]
@@ -266,7 +268,7 @@ def test_snapshots_and_what_keeps_them(gateway):
 
 def test_what_ended_and_why(gateway):
     gateway("GET", "/admin/ended", 200, [ENDED])
-    assert re.search(r"a1 .*03:09:05Z +oom_guest", hotcell(gateway, "ended").stdout)
+    assert re.search(r"a1 .*\d+d \d+h ago +oom_guest", hotcell(gateway, "ended").stdout)
     assert json.loads(hotcell(gateway, "ended", "--json").stdout) == [ENDED]
     gateway("GET", "/admin/sandboxes/a1/why", 200, {**ENDED, "state": "ended"})
     gateway("GET", "/admin/sandboxes/a2/why", 200, {"sandboxID": "a2", "state": "paused", "pausedAt": "2026-01-02"})
@@ -287,7 +289,7 @@ def test_limits_of_a_key(gateway):
     assert r.returncode == 0, r.stderr
     assert gateway.asked == [("PATCH", "/admin/keys/k-1/limits",
                               {"sandboxes": 3, "vcpus": 0, "memoryMB": 512, "paused": 9})]
-    assert r.stdout.splitlines()[1].split()[-6:] == ["3", "-", "512", "-", "9", "-"]
+    assert r.stdout.splitlines()[1].split()[-7:] == ["3", "-", "512", "MiB", "-", "9", "-"]
     assert json.loads(hotcell(gateway, "keys", "limits", "k-1", "--json").stdout)["limits"] == limits
     assert gateway.asked[-1][2] == {}
 
@@ -298,10 +300,10 @@ def test_limits_of_a_team(gateway):
     r = hotcell(gateway, "teams", "limits", "acme", "--sandboxes", "3", "--disk", "512", "--paused", "0")
     assert r.returncode == 0, r.stderr
     assert gateway.asked == [("PATCH", "/admin/teams/acme/limits", {"sandboxes": 3, "diskMB": 512, "paused": 0})]
-    assert r.stdout.splitlines()[1].split()[-5:] == ["3", "-", "-", "512", "-"]
+    assert r.stdout.splitlines()[1].split()[-6:] == ["3", "-", "-", "512", "MiB", "-"]
     assert json.loads(hotcell(gateway, "teams", "limits", "acme", "--json").stdout)["limits"] == limits
     gateway("GET", "/admin/teams", 200, [{**TEAM, "limits": limits}])
-    assert hotcell(gateway, "teams").stdout.splitlines()[1].split()[-5:] == ["3", "-", "-", "512", "-"]
+    assert hotcell(gateway, "teams").stdout.splitlines()[1].split()[-6:] == ["3", "-", "-", "512", "MiB", "-"]
     r = hotcell(gateway, "teams", "limits", "nobody")
     assert r.returncode == 1 and r.stdout == ""
 
@@ -503,7 +505,93 @@ def test_no_server_names_component_cause_and_fix():
     assert "fix:" in r.stderr and "--socket" in r.stderr
 
 
-@pytest.mark.parametrize("words", [[], ["nope"], ["kill"], ["ps", "x"], ["teams", "add"], ["templates", "logs"], ["templates", "show"], ["templates", "delete"], ["templates", "logs", "a", "b"], ["templates", "x"],
+# --- what is shown to people -----------------------------------------------------------------
+
+def used(name, cpu, memory, disk, **more):
+    return {**sandbox(name), "alias": "base", "usage": {"cpuCount": 2, "cpuUsedPct": cpu, "memUsed": memory << 20, "memTotal": 512 << 20,
+                                                       "memCache": 0, "diskUsed": disk << 20, "diskTotal": 10 << 30}, **more}
+
+
+GREEDY = [used("lazy", 0.5, 30, 700), used("full", 1.0, 480, 20), used("busy", 99.25, 40, 10), sandbox("new")]
+
+
+@pytest.mark.parametrize("words, order", [
+    (["ps", "--usage"], ["full", "busy", "lazy", "new"]), (["ps", "--usage", "--sort", "memory"], ["full", "busy", "lazy", "new"]),
+    (["ps", "--usage", "--sort", "cpu"], ["busy", "full", "lazy", "new"]), (["top", "--sort", "disk"], ["lazy", "full", "busy", "new"])])
+def test_who_uses_most(gateway, words, order):
+    gateway("GET", "/admin/sandboxes?usage=true&state=running", 200, GREEDY)
+    gateway("GET", "/admin/teams", 200, [TEAM])
+    r = hotcell(gateway, *words)
+    assert r.returncode == 0, r.stderr
+    lines = r.stdout.splitlines()
+    assert lines[0].split() == ["SANDBOX", "TEAM", "TEMPLATE", "STATE", "CPU", "MEMORY", "OF", "DISK"]
+    assert [line.split()[0] for line in lines[1:]] == order and max(map(len, lines)) <= 100
+    assert re.search(r"^busy +acme +base +running +198\.5% +40 MiB +512 MiB +10 MiB$", r.stdout, re.M)
+    assert re.search(r"^new +acme +base +running +- +- +- +-$", r.stdout, re.M)
+    assert len(gateway.asked) == 2  # one for all sandboxes, one for the names of teams
+    assert [row["sandboxID"] for row in json.loads(hotcell(gateway, *words, "--json").stdout)] == order
+
+
+def test_paused_sandboxes_have_no_end_and_teams_have_names(gateway):
+    soon = (datetime.datetime.now(datetime.timezone.utc) + datetime.timedelta(minutes=5)).isoformat()
+    gateway("GET", "/admin/sandboxes", 200, [{**sandbox("runs"), "endAt": soon}, {**sandbox("rests"), "state": "paused"},
+                                             {**sandbox("stuck"), "stalled": "disk_full", "teamID": "other"}])
+    gateway("GET", "/admin/teams", 200, [TEAM])
+    text = hotcell(gateway, "ps", "--all").stdout
+    assert re.search(r"^runs +acme +base +running +1 +512 MiB +\d+d \d+h ago +in [45]m \d+s$", text, re.M), text
+    assert re.search(r"^rests +acme +base +paused .* when killed$", text, re.M) and re.search(r"^stuck +other +base +stalled: disk_full ", text, re.M)
+    assert max(map(len, text.splitlines())) <= 100
+
+
+def test_top_draws_again_and_leaves_the_terminal_as_it_was(gateway):
+    gateway("GET", "/admin/sandboxes?usage=true&state=running", 200, GREEDY)
+    pid, fd = pty.fork()
+    if pid == 0:
+        os.environ.update(HOTCELL_ADMIN_SOCKET=str(gateway.socket_path), TERM="xterm")
+        os.environ.pop("NO_COLOR", None)
+        os.execv(build_dir() / "src/cli/hotcell", ["hotcell", "top"])
+    seen, end, keys = b"", time.monotonic() + 30, [(rb"by memory;.*\r\nfull", b"c"), (rb"by cpu;.*\r\nbusy", b"q")]
+    while time.monotonic() < end:
+        if keys and re.search(keys[0][0], seen, re.S):
+            os.write(fd, keys.pop(0)[1])
+        try:
+            seen += os.read(fd, 65536)
+        except OSError:
+            break
+    assert os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) == 0 and not keys, seen
+    os.close(fd)
+    assert seen.startswith(b"\x1b[?1049h") and seen.endswith(b"\x1b[?25h\x1b[?1049l") and b"\x1b[1mhotcell top" in seen
+
+
+def event(second, message, **more):
+    return {"timestamp": f"2026-01-02T03:04:{second:02d}.500000Z", "level": "info", "message": message, "fields": {}, **more}
+
+
+def test_logs_are_printed_and_followed_to_the_end(gateway):
+    first = "/admin/sandboxes/i1/logs?direction=forward&cursor=0"
+    gateway("GET", first, 200, {"logs": [event(5, "Sandbox created"), event(6, "bad \x1b[2J")]})
+    r = hotcell(gateway, "logs", "i1")
+    assert r.stdout == "2026-01-02T03:04:05.500000Z  info   Sandbox created\n2026-01-02T03:04:06.500000Z  info   bad ?[2J\n"
+    assert [json.loads(line)["message"] for line in hotcell(gateway, "logs", "i1", "--json").stdout.splitlines()][0] == "Sandbox created"
+    gateway("GET", first.replace("cursor=0", "cursor=1767323046500"), 200, {"logs": [event(6, "bad \x1b[2J"), event(7, "Sandbox paused")]})
+    r = hotcell(gateway, "logs", "-f", "i1")  # then it is gone: 404
+    assert [line.split(None, 2)[2] for line in r.stdout.splitlines()] == ["Sandbox created", "bad ?[2J", "Sandbox paused"]
+    assert r.returncode == 0 and "no more" in r.stderr
+
+
+@pytest.mark.parametrize("words", [["ended"], ["ended", "--json"], ["--help"], ["ps", "--usage", "--all"]])
+def test_a_reader_that_goes_hears_no_complaint(gateway, words):
+    many = [{**used(f"i{n:020d}", 1, 2, 3), "endedAt": TEAM["createdAt"], "reason": "killed"} for n in range(2000)]
+    for path in ("/admin/ended", "/admin/sandboxes?usage=true"):
+        gateway("GET", path, 200, many)
+    p = subprocess.Popen([build_dir() / "src/cli/hotcell", *words], stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+                         env={**os.environ, "HOTCELL_ADMIN_SOCKET": str(gateway.socket_path)})
+    p.stdout.close()
+    assert p.stderr.read() == b"" and p.wait(60) in (0, 141, -signal.SIGPIPE)
+    p.stderr.close()
+
+
+@pytest.mark.parametrize("words", [[], ["nope"], ["kill"], ["ps", "--sort", "cpu"], ["ps", "--usage", "--sort", "age"], ["top", "x"], ["logs"], ["ps", "-f"], ["ps", "x"], ["teams", "add"], ["templates", "logs"], ["templates", "show"], ["templates", "delete"], ["templates", "logs", "a", "b"], ["templates", "x"],
                                    ["--nope"], ["ps", "--leaks"], ["pause"], ["resume"], ["why"], ["ended", "x"], ["fork"],
                                    ["fork", "i", "--count", "x"], ["ps", "--count", "2"], ["snapshots", "x", "y"], ["lost", "find"], ["lost", "drop"],
                                    ["kill", "--all", "a"], ["ps", "--sandboxes", "1"], ["keys", "--disk", "1"],

@@ -91,6 +91,7 @@ ROUTES = {
     ("POST", "/admin/sandboxes/{sandboxID}/pause"): (204, None),
     ("POST", "/admin/sandboxes/{sandboxID}/resume"): (201, {"timeout": 600}),
     ("GET", "/admin/sandboxes/{sandboxID}/why"): (200, None),
+    ("GET", "/admin/sandboxes/{sandboxID}/logs"): (200, None),
     ("GET", "/admin/sandboxes/{sandboxID}/explain"): (200, None),
     ("GET", "/admin/sandboxes/{sandboxID}/egress"): (200, None),
     ("POST", "/admin/sandboxes/{sandboxID}/fork"): (201, {"timeout": 600}),

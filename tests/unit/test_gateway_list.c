@@ -155,6 +155,31 @@ static void paused_ones_are_among_the_others(void **state)
 	assert_int_equal(json_array_size(m->json), 5);
 }
 
+/* What node tells of each in place of its text is its usage; clients are not told. */
+static void an_operator_sees_what_each_uses(void **state)
+{
+	struct mock *m = *state;
+	const json_t *first;
+
+	mock_add(m, m->team[0], "{\"memUsed\":5}");
+	mock_add(m, m->team[1], "");
+	assert_int_equal(mock_ask(m, "GET", "/admin/sandboxes?usage=true", NULL, ""), 200);
+	assert_int_equal(m->last.flags, NODE_USAGE);
+	assert_null(json_object_get(json_array_get(m->json, 0), "usage"));
+	first = json_array_get(m->json, 1);
+	assert_int_equal(
+		json_integer_value(json_object_get(json_object_get(first, "usage"), "memUsed")), 5);
+	assert_int_equal(json_object_size(json_object_get(first, "metadata")), 0);
+	assert_int_equal(mock_ask(m, "GET", "/admin/sandboxes?usage=false", NULL, ""), 200);
+	assert_int_equal(m->last.flags, 0);
+	mock_ask(m, "GET", "/admin/sandboxes?usage=much", NULL, "");
+	mock_expect_error(m, 400);
+	mock_ask(m, "GET", "/admin/sandboxes?usage=true&metadata=a%3Db", NULL, "");
+	mock_expect_error(m, 400);
+	mock_ask(m, "GET", "/v2/sandboxes?usage=true", m->key[0], "");
+	mock_expect_error(m, 400);
+}
+
 static void nonsense_is_refused(void **state)
 {
 	static const struct {
@@ -220,6 +245,7 @@ int main(void)
 		T(pages_go_both_ways),
 		T(filters),
 		T(paused_ones_are_among_the_others),
+		T(an_operator_sees_what_each_uses),
 		T(nonsense_is_refused),
 		T(large_metadata),
 	};

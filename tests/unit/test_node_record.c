@@ -127,6 +127,20 @@ static void percent_is_of_all_processors(void **state)
 	}
 }
 
+static void the_newest_point(void **state)
+{
+	struct history h = { 0 };
+	struct history_point p = { 0 };
+
+	(void)state;
+	assert_false(history_latest(&h, &p));
+	for (uint32_t i = 1; i <= 2 * HISTORY_FINE_MAX; i++)
+		history_add(&h, &(struct history_point){ .time_s = i * 5, .disk_kib = i });
+	assert_true(history_latest(&h, &p));
+	assert_int_equal(p.disk_kib, 2 * HISTORY_FINE_MAX);
+	history_done(&h);
+}
+
 static void a_point_is_json(void **state)
 {
 	const struct node_sandbox info = { .vcpus = UINT32_MAX,
@@ -266,6 +280,7 @@ int main(void)
 		cmocka_unit_test(a_day_is_thin_and_an_hour_is_dense),
 		cmocka_unit_test(a_long_answer_is_thinned),
 		cmocka_unit_test(percent_is_of_all_processors),
+		cmocka_unit_test(the_newest_point),
 		cmocka_unit_test(a_point_is_json),
 		cmocka_unit_test(the_last_events_are_kept_in_order),
 		cmocka_unit_test(events_are_read_on_in_both_directions),

@@ -96,12 +96,13 @@ static int look_at(struct list_job *j, const struct node_sandbox *s, struct byte
 	return list_query_follows(&j->q, s) ? keep(j, s, text, err) : 0;
 }
 
-static json_t *entry_json(const struct kept *k, bool admin)
+static json_t *entry_json(const struct kept *k, bool admin, bool usage)
 {
 	AUTO(json_decrefp) json_t *text = sandbox_text(buf_view(&k->text));
-	json_t *o = sandbox_listed_json(&k->sandbox, text);
+	json_t *o = sandbox_listed_json(&k->sandbox, usage ? NULL : text);
 
-	if (admin && json_object_set_new(o, "teamID", json_string(k->sandbox.team)) < 0) {
+	if ((admin && json_object_set_new(o, "teamID", json_string(k->sandbox.team)) < 0) ||
+	    (usage && text && json_object_set(o, "usage", text) < 0)) {
 		json_decref(o);
 		return NULL;
 	}
@@ -116,7 +117,7 @@ static json_t *page_json(struct list_job *j, bool admin, const struct node_sandb
 	for (size_t i = 0; i < j->n; i++) {
 		struct kept *k = kept_at(j, j->q.ascending ? i : j->n - 1 - i);
 
-		if (json_array_append_new(page, entry_json(k, admin)) < 0) {
+		if (json_array_append_new(page, entry_json(k, admin, j->q.usage)) < 0) {
 			json_decref(page);
 			return NULL;
 		}
@@ -195,6 +196,10 @@ static void sandbox_list(struct api_call *c)
 		api_fail_err(c, &err);
 		return;
 	}
+	if (j->q.usage && (!api_is_admin(c) || j->q.n_pairs > 0)) {
+		api_fail(c, 400, "usage is an operator's, and cannot be joined with metadata");
+		return;
+	}
 	j->q.paused &= !only_running;
 	j->q.running |= only_running;
 	j->ring = calloc(j->q.limit, sizeof(*j->ring));
@@ -202,7 +207,9 @@ static void sandbox_list(struct api_call *c)
 		api_fail(c, 503, "no memory for the list");
 		return;
 	}
-	j->rq = (struct node_request){ .verb = NODE_LIST, .after_ns = j->q.started_after_ns };
+	j->rq = (struct node_request){ .verb = NODE_LIST,
+				       .after_ns = j->q.started_after_ns,
+				       .flags = j->q.usage ? NODE_USAGE : 0 };
 	snprintf(j->rq.team, sizeof(j->rq.team), "%s", c->team.id);
 	ask_part(c);
 }

@@ -271,5 +271,6 @@ const struct route sandbox_record_routes[] = {
 	{ "GET", "/sandboxes/{sandboxID}/metrics", AUTH_KEY, sandbox_metrics },
 	{ "GET", "/sandboxes/{sandboxID}/logs", AUTH_KEY, sandbox_logs },
 	{ "GET", "/v2/sandboxes/{sandboxID}/logs", AUTH_KEY, sandbox_logs, .v2 = true },
+	{ "GET", "/admin/sandboxes/{sandboxID}/logs", AUTH_ADMIN, sandbox_logs, .v2 = true },
 	{ 0 },
 };

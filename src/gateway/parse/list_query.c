@@ -155,6 +155,14 @@ static int parse_started(struct bytes in, struct list_query *ret, struct err *er
 	return 0;
 }
 
+static int parse_usage(struct bytes in, struct list_query *ret, struct err *err)
+{
+	ret->usage = bytes_eq(in, BYTES_LIT("true"));
+	if (in.len > 0 && !ret->usage && !bytes_eq(in, BYTES_LIT("false")))
+		return err_set(err, ERR_INVALID, 0, "usage must be true or false");
+	return 0;
+}
+
 static int parse_all(struct bytes query, uint32_t limit, struct list_query *ret, struct err *err)
 {
 	AUTO(buf_done) struct buf v = BUF_MAX(PARAM_MAX);
@@ -167,6 +175,8 @@ static int parse_all(struct bytes query, uint32_t limit, struct list_query *ret,
 	    parse_template(buf_view(&v), ret, err) < 0 ||
 	    target_param(query, "startedAfter", &v, err) < 0 ||
 	    parse_started(buf_view(&v), ret, err) < 0 ||
+	    target_param(query, "usage", &v, err) < 0 ||
+	    parse_usage(buf_view(&v), ret, err) < 0 ||
 	    target_param(query, "nextToken", &v, err) < 0 ||
 	    parse_cursor(buf_view(&v), ret, err) < 0)
 		return -1;

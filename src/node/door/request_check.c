@@ -6,7 +6,7 @@
 	 (uint32_t)NODE_AUTO_RESUME | (uint32_t)NODE_NO_MEMORY | (uint32_t)NODE_NEWEST | \
 	 (uint32_t)NODE_TO_AGENT | (uint32_t)NODE_ALSO_PAUSED | (uint32_t)NODE_BOOT |    \
 	 (uint32_t)NODE_PRIVATE | (uint32_t)NODE_INGRESS | (uint32_t)NODE_AGAIN |        \
-	 (uint32_t)NODE_FOR_IMAGES)
+	 (uint32_t)NODE_FOR_IMAGES | (uint32_t)NODE_USAGE)
 
 static int check_string(const char *s, size_t size, bool needed, const char *name, struct err *err)
 {

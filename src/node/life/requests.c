@@ -235,15 +235,21 @@ static void verb_connect(struct node *n, struct door_asked *a, const struct node
 
 /* --- lists -------------------------------------------------------------------------------- */
 
-static bool add_entry(struct buf *out, const struct sandbox *s)
+static bool add_entry(struct buf *out, const struct sandbox *s, bool usage)
 {
-	struct node_entry e = { .sandbox = sandbox_told(s), .text_len = (uint32_t)text_of(s).len };
+	AUTO(buf_done) struct buf point = BUF_MAX(METRICS_POINT_TEXT);
+	struct bytes text = text_of(s);
+	struct node_entry e = { .sandbox = sandbox_told(s) };
 	struct err err;
 
+	if (usage)
+		text = metrics_put_latest(s, &point, &err) == 0 ? buf_view(&point)
+								: (struct bytes){ 0 };
+	e.text_len = (uint32_t)text.len;
 	if (out->len + sizeof(e) + e.text_len > out->max)
 		return false;
 	return buf_add(out, (struct bytes){ (const uint8_t *)&e, sizeof(e) }, &err) == 0 &&
-	       buf_add(out, text_of(s), &err) == 0;
+	       buf_add(out, text, &err) == 0;
 }
 
 static void verb_list(struct node *n, struct door_asked *a, const struct node_request *rq,
@@ -255,7 +261,8 @@ static void verb_list(struct node *n, struct door_asked *a, const struct node_re
 	struct sandbox *const *s = table_after(&n->table, rq->team, rq->after_ns, rq->id, &all);
 
 	(void)text;
-	while (r.count < all && r.count < LIST_ENTRIES_MAX && add_entry(&out, s[r.count]))
+	while (r.count < all && r.count < LIST_ENTRIES_MAX &&
+	       add_entry(&out, s[r.count], rq->flags & NODE_USAGE))
 		r.count++;
 	door_answer(a, &r, buf_view(&out), NULL, 0);
 }

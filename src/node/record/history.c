@@ -70,6 +70,14 @@ void history_add(struct history *h, const struct history_point *p)
 	ring_add(&h->fine, p, HISTORY_FINE_MAX);
 }
 
+bool history_latest(const struct history *h, struct history_point *ret)
+{
+	if (h->fine.n == 0)
+		return false;
+	*ret = *ring_at(&h->fine, h->fine.n - 1);
+	return true;
+}
+
 void history_done(struct history *h)
 {
 	free(h->fine.at);

@@ -43,6 +43,9 @@ struct history { /* all zero: empty */
 void history_add(struct history *h, const struct history_point *p);
 void history_done(struct history *h);
 
+/* False: there is none. */
+bool history_latest(const struct history *h, struct history_point *ret);
+
 /* Those of [after_s, until_s] in order, thinned to at most `max`: each is then the mean of several.
  * Returns how many. */
 size_t history_get(const struct history *h, uint32_t after_s, uint32_t until_s,

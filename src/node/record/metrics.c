@@ -121,6 +121,20 @@ int metrics_put(const struct history_point *p, const struct node_sandbox *info, 
 			  p->disk_kib * kib, info->disk_mib * mib);
 }
 
+int metrics_put_latest(const struct sandbox *s, struct buf *out, struct err *err)
+{
+	uint64_t now_s = clock_wall_ns() / NSEC_PER_SEC;
+	struct history_point p;
+
+	if (!history_latest(&s->record.metrics.history, &p))
+		return 0;
+	if (s->state != SANDBOX_RUNNING)
+		p.cpu_percent = p.memory_kib = p.cache_kib = 0;
+	else if (p.time_s + METRICS_LATEST_S < now_s)
+		return 0;
+	return metrics_put(&p, &s->info, out, err);
+}
+
 static int put_all(const struct sandbox *s, const struct node_request *rq, struct buf *out,
 		   struct err *err)
 {
