@@ -46,6 +46,14 @@ BAD = [
 ]
 
 
+def test_commands_in_the_text_are_looked_at(tmp_path, monkeypatch):
+    page = tmp_path / "page.md"
+    page.write_text("Try `hotcell --version`, `hotcell egress log ID` and\n`sudo hotcell egres log ID`, not `hotcell --vers`.\n")
+    monkeypatch.setattr(check, "TOP", tmp_path)
+    assert list(check.quoted_complaints(page, build_dir())) == ["page.md:2: hotcell has no command egres",
+                                                               "page.md:2: hotcell has no option --vers"]
+
+
 def found(info, text):
     block = check.Block(TOP / "docs/x.md", 1, "", info, text)
     return list(check.complaints(block, build_dir()))
