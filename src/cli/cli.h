@@ -19,7 +19,7 @@ enum { CLI_ENVS_MAX = 64, CLI_OPTIONS_MAX = 128 };
 /* where things are unless said otherwise */
 #define CLI_SOCKET        "/run/hotcell-gateway/admin.sock"
 #define CLI_TLS_DIR       "/etc/hotcell/tls"
-#define CLI_IMAGES_CONF   "/etc/hotcell/images.conf"
+#define CLI_CONF_DIR      "/etc/hotcell"
 #define CLI_CODE_TEMPLATE "code-interpreter-v1"
 
 struct cli_e2b { /* variables that clients of the API set; NULL: not set, or empty */
@@ -56,7 +56,9 @@ struct cli {
 	bool keep;
 	struct cli_e2b e2b;
 	/* what doctor looks at */
-	bool leaks;
+	bool leaks, before;
+	const char *conf_dir;
+	/* NULL, 0: what the daemons say, or their files (places.h) */
 	const char *state_dir, *data_dir, *cgroup, *qemu, *images_conf;
 	uint64_t uid_base, uids;
 };

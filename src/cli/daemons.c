@@ -12,22 +12,41 @@ static const char *who_is_missing(const json_t *node)
 	return json_is_false(json_object_get(node, "egress")) ? "egress" : NULL;
 }
 
+/* Of a gateway that cannot be asked: what to do. */
+static const char *server_fix(const char *why)
+{
+	if (strstr(why, "ermission denied"))
+		return "run it as root (sudo), or as the gateway's admin_uid";
+	if (strstr(why, "onnection refused"))
+		return "the gateway does not run: systemctl start hotcell.target, and read its log "
+		       "(journalctl -u 'hotcell-gateway@*')";
+	return "start the daemons (systemctl start hotcell.target), or name the gateway's socket "
+	       "with --socket or HOTCELL_ADMIN_SOCKET; to look at the host alone: --before";
+}
+
 static void look_server(const struct told *t, struct finding *f)
 {
 	const char *mismatch = json_string_value(json_array_get(t->mismatches, 0));
 	const char *missing = who_is_missing(t->node);
 
-	if (t->why)
-		finding_set(f, VERDICT_WARN,
-			    "start the daemons, or name the gateway's socket with --socket", "%s",
+	if (t->before)
+		finding_set(f, VERDICT_OK, NULL, "%s",
+			    t->cli->before ? "not asked: the host alone was looked at (--before)"
+					   : "Hotcell is not installed here: the host alone was "
+					     "looked at");
+	else if (t->why)
+		finding_set(f, VERDICT_FAIL, server_fix(t->why), "it does not answer: %.512s",
 			    t->why);
 	else if (mismatch)
 		finding_set(f, VERDICT_WARN, "hotcell status says which build each one is", "%s",
 			    mismatch);
-	else if (missing)
-		finding_set(f, VERDICT_WARN, "start it, and read its log", "%s does not answer",
-			    missing);
-	else
+	else if (missing) {
+		finding_set(f, VERDICT_FAIL, "", "%s does not answer", missing);
+		finding_fix(f,
+			    "systemctl start hotcell-%s, and read its log (journalctl -u "
+			    "hotcell-%s): it says what it lacks",
+			    missing, missing);
+	} else
 		finding_set(f, VERDICT_OK, NULL, "all daemons answer");
 }
 
@@ -336,15 +355,15 @@ static void look_tls(const struct told *t, struct finding *f)
 		finding_set(f, VERDICT_OK, NULL, "%zu certificates are served", seen.served);
 }
 
-const struct told_check daemon_checks[] = {
-	{ "server", look_server, false },
-	{ "names", look_names, false },
-	{ "tls", look_tls, false },
-	{ "journal", look_journal, true },
-	{ "vms", look_vms, true },
-	{ "saved", look_saved, true },
-	{ "templates", look_templates, true },
-	{ "images", look_images, true },
-	{ "builds", look_builds, true },
+static const struct check checks[] = {
+	{ "server", look_server, CHECK_ALWAYS },
+	{ "names", look_names, CHECK_INSTALLED },
+	{ "tls", look_tls, CHECK_INSTALLED },
+	{ "journal", look_journal, CHECK_NODE },
+	{ "vms", look_vms, CHECK_NODE },
+	{ "saved", look_saved, CHECK_NODE },
+	{ "templates", look_templates, CHECK_NODE },
+	{ "images", look_images, CHECK_NODE },
+	{ "builds", look_builds, CHECK_NODE },
 };
-const size_t n_daemon_checks = COUNT(daemon_checks);
+const struct checks daemon_checks = { checks, COUNT(checks) };

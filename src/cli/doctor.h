@@ -2,29 +2,21 @@
 #pragma once
 
 #include "cli/cli.h"
+#include "cli/places.h"
 #include "wire/json.h"
 
 enum verdict { VERDICT_OK, VERDICT_WARN, VERDICT_FAIL };
 
 struct finding {
-	const struct cli *cli; /* of a check of the host: what was asked for */
 	enum verdict verdict;
 	char what[1024];
-	const char *fix; /* a literal; shown unless all is well */
+	char fix[512]; /* shown unless all is well */
 };
 
-struct check {
-	const char *name;
-	void (*look)(struct finding *ret);
-};
-
-extern const struct check host_checks[];
-extern const size_t n_host_checks;
-extern const struct check image_checks[]; /* images.c */
-extern const size_t n_image_checks;
-
-struct told { /* the daemons' answers, asked for once */
+struct told { /* what all checks know: where things are, and the daemons' answers, asked for once */
 	const struct cli *cli;
+	struct places places;
+	bool before;              /* nothing is installed: no daemon was asked */
 	const json_t *gateway;    /* its status; NULL: it cannot be asked */
 	const json_t *node;       /* the same of node */
 	const json_t *versions;   /* the build of each daemon */
@@ -33,19 +25,42 @@ struct told { /* the daemons' answers, asked for once */
 	const char *why;          /* not even the gateway can; NULL: it can */
 };
 
-struct told_check {
-	const char *name;
-	void (*look)(const struct told *t, struct finding *ret);
-	bool needs_node; /* it is looked at only if node can be asked */
+enum check_when {
+	CHECK_ALWAYS,
+	CHECK_INSTALLED, /* not before an installation: there is nothing to look at */
+	CHECK_NODE,      /* the same, and only if node can be asked */
 };
 
-extern const struct told_check daemon_checks[];
-extern const size_t n_daemon_checks;
+struct check {
+	const char *name;
+	void (*look)(const struct told *t, struct finding *ret);
+	enum check_when when;
+};
+
+struct checks {
+	const struct check *all;
+	size_t n;
+};
+
+/* In the order in which they are said. */
+extern const struct checks host_checks;    /* host.c: kernel and programs */
+extern const struct checks machine_checks; /* machine.c: memory, processors, limits, time */
+extern const struct checks folder_checks;  /* folders.c: disks and folders */
+extern const struct checks way_checks;     /* ways.c: ports, names, proxies, certificates */
+extern const struct checks image_checks;   /* images.c */
+extern const struct checks daemon_checks;  /* daemons.c */
 
 void finding_set(struct finding *f, enum verdict v, const char *fix, const char *fmt, ...)
+	PRINTF(4, 5);
+/* Another fix, for what a literal cannot say. */
+void finding_fix(struct finding *f, const char *fmt, ...) PRINTF(2, 3);
+/* Behind what is said already, after "; ": the worst verdict stays, with the fix of the first. */
+void finding_add(struct finding *f, enum verdict v, const char *fix, const char *fmt, ...)
 	PRINTF(4, 5);
 
 /* What a program prints, at most size - 1 bytes of it. It has ten seconds. False: nothing. */
 bool program_output(const char *const *argv, char *ret, size_t size);
+/* The same; it is started in a network of its own, which only root can make. */
+bool program_output_apart(const char *const *argv, char *ret, size_t size);
 
 int doctor_run(struct cli *c);

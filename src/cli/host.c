@@ -1,12 +1,14 @@
-/* host.c - what a host must have to run sandboxes, one function each. */
+/* host.c - what the kernel and its programs must be able to do, one function each. What can be
+ * tried is tried. */
 #include <errno.h>
 #include <fcntl.h>
+#include <linux/if.h>
+#include <linux/if_tun.h>
 #include <linux/seccomp.h>
 #include <poll.h>
+#include <sched.h>
 #include <signal.h>
-#include <spawn.h>
-#include <sys/resource.h>
-#include <sys/statvfs.h>
+#include <sys/ioctl.h>
 #include <sys/syscall.h>
 #include <sys/utsname.h>
 #include <sys/wait.h>
@@ -21,65 +23,102 @@ enum {
 	KERNEL_MINOR = 12, /* mount_setattr */
 	QEMU_MAJOR = 8,
 	QEMU_MINOR = 2,
-	PROGRAM_MS = 10 * 1000, /* a program that is only asked for its version */
-	DESCRIPTORS = 65536,    /* 10,000 streams need two each, and VMs a few more */
-	DESCRIPTORS_LEAST = 4096,
-	DISK_GIB = 20,
-	DISK_GIB_LEAST = 2,
-	MEMORY_MIB = 2048,
+	QEMU_MICRO_UNRELEASED = 50, /* development; release candidates are 90 and up */
+	PROGRAM_MS = 10 * 1000,     /* a program that is only asked for its version */
 	LANDLOCK_VERSION_FLAG = 1,
-	PATH_TEXT_MAX = 4096,
+	CPUINFO_MAX = 16384,
 };
 
-static void look_accelerator(struct finding *f)
+/* --- KVM ------------------------------------------------------------------------------------ */
+
+static bool is_a_vm(void)
 {
+	char text[CPUINFO_MAX];
+
+	return read_text(AT_FDCWD, "/proc/cpuinfo", text, sizeof(text)) >= 0 &&
+	       strstr(text, " hypervisor ");
+}
+
+static const char *kvm_fix(const struct err *err)
+{
+	if (access("/dev/kvm", F_OK) == 0 && (err->sys == EACCES || err->sys == EPERM))
+		return "run it as root; hotcell-warden does. If that is refused, too: the owner of "
+		       "/dev/kvm is root and its group kvm, mode 0660 (udev's rule of "
+		       "qemu-system-x86 or systemd); in a container let the device in";
+	if (err->sys == ENOENT)
+		return "modprobe kvm_intel or kvm_amd; in a virtual machine switch nested "
+		       "virtualization on in the hypervisor above; with allow_emulation = yes "
+		       "of warden.conf it runs slowly, without a security boundary";
+	return "use a machine with VT-x or AMD-V, switch it on in the firmware (in a virtual "
+	       "machine: nested virtualization, in the hypervisor above), and load kvm_intel or "
+	       "kvm_amd; with allow_emulation = yes of warden.conf it runs slowly, without a "
+	       "security boundary";
+}
+
+static void look_accelerator(const struct told *t, struct finding *f)
+{
+	/* where it is installed and emulation is not accepted, warden does not start */
+	bool fatal =
+		!t->before && t->places.folders[FOLDER_STATE].configured && !t->places.emulation;
 	struct err err = { 0 };
 
-	if (kvm_probe(&err) == 0)
-		finding_set(f, VERDICT_OK, NULL, "KVM ran a test guest");
+	if (kvm_probe(&err) < 0)
+		finding_set(f, fatal ? VERDICT_FAIL : VERDICT_WARN, kvm_fix(&err), "no KVM: %s",
+			    err.msg);
+	else if (is_a_vm())
+		finding_set(f, VERDICT_OK, NULL,
+			    "KVM ran a test guest; this host is itself a virtual machine (nested)");
 	else
-		finding_set(f, VERDICT_WARN,
-			    "use a machine with VT-x or AMD-V and load kvm_intel or kvm_amd; with "
-			    "allow_emulation = yes it runs slowly, without a security boundary",
-			    "no KVM: %s", err.msg);
+		finding_set(f, VERDICT_OK, NULL, "KVM ran a test guest");
 }
 
-/* "6.12.3-amd64": the two numbers in front. */
-static bool two_numbers(const char *text, unsigned long *ret_major, unsigned long *ret_minor)
+/* --- the kernel ----------------------------------------------------------------------------- */
+
+/* "6.12.3-amd64": the numbers in front. How many there are. */
+static size_t numbers(const char *text, unsigned long ret[static 3])
 {
+	size_t n = 0;
 	char *end;
 
-	*ret_major = strtoul(text, &end, 10);
-	if (end == text || *end != '.')
-		return false;
-	text = end + 1;
-	*ret_minor = strtoul(text, &end, 10);
-	return end != text;
+	while (n < 3) {
+		ret[n] = strtoul(text, &end, 10);
+		if (end == text)
+			return n;
+		n++;
+		if (*end != '.')
+			break;
+		text = end + 1;
+	}
+	return n;
 }
 
-static bool at_least(unsigned long major, unsigned long minor, unsigned long want_major,
-		     unsigned long want_minor)
+static bool at_least(const unsigned long v[static 2], unsigned long major, unsigned long minor)
 {
-	return major > want_major || (major == want_major && minor >= want_minor);
+	return v[0] > major || (v[0] == major && v[1] >= minor);
 }
 
-static void look_kernel(struct finding *f)
+static void look_kernel(const struct told *t, struct finding *f)
 {
 	struct utsname u;
-	unsigned long major, minor;
-	bool known = uname(&u) == 0 && two_numbers(u.release, &major, &minor);
+	unsigned long v[3] = { 0 };
+	bool known = uname(&u) == 0 && numbers(u.release, v) >= 2;
 
-	if (known && at_least(major, minor, KERNEL_MAJOR, KERNEL_MINOR))
+	(void)t;
+	if (known && strcmp(u.machine, "x86_64") != 0)
+		finding_set(f, VERDICT_FAIL, "use a machine with an x86-64 processor",
+			    "%s; x86_64 is needed", u.machine);
+	else if (known && at_least(v, KERNEL_MAJOR, KERNEL_MINOR))
 		finding_set(f, VERDICT_OK, NULL, "Linux %s", u.release);
 	else
 		finding_set(f, VERDICT_FAIL, "install a newer kernel",
 			    "Linux %s; 5.12 or newer is needed", known ? u.release : "?");
 }
 
-static void look_namespaces(struct finding *f)
+static void look_namespaces(const struct told *t, struct finding *f)
 {
 	static const char *const kinds[] = { "net", "pid", "mnt", "ipc", "uts" };
 
+	(void)t;
 	for (size_t i = 0; i < COUNT(kinds); i++) {
 		char path[64];
 
@@ -93,10 +132,42 @@ static void look_namespaces(struct finding *f)
 	finding_set(f, VERDICT_OK, NULL, "net, pid, mnt, ipc, uts");
 }
 
-static void look_seccomp(struct finding *f)
+/* Asked for something that makes no sense, one that is there says so. */
+static void look_calls(const struct told *t, struct finding *f)
+{
+	static const struct {
+		const char *name;
+		long number;
+	} calls[] = {
+		{ "mount_setattr", SYS_mount_setattr },
+		{ "open_tree", SYS_open_tree },
+		{ "move_mount", SYS_move_mount },
+		{ "pidfd_open", SYS_pidfd_open },
+		{ "pidfd_send_signal", SYS_pidfd_send_signal },
+		{ "clone3", SYS_clone3 },
+		{ "openat2", SYS_openat2 },
+		{ "memfd_create", SYS_memfd_create },
+	};
+	static const char fix[] = "use a kernel that has them; in a container, let its filter of "
+				  "system calls pass them (Docker: --security-opt "
+				  "seccomp=unconfined), or better run Hotcell on the host";
+
+	(void)t;
+	for (size_t i = 0; i < COUNT(calls); i++) {
+		if (syscall(calls[i].number, -1, NULL, 0, 0, 0, 0) >= 0 ||
+		    (errno != ENOSYS && (errno != EPERM || geteuid() != 0)))
+			continue;
+		finding_add(f, VERDICT_FAIL, fix, "%s: %s", calls[i].name, strerror(errno));
+	}
+	if (f->verdict == VERDICT_OK)
+		finding_set(f, VERDICT_OK, NULL, "all that warden needs");
+}
+
+static void look_seccomp(const struct told *t, struct finding *f)
 {
 	uint32_t action = SECCOMP_RET_USER_NOTIF;
 
+	(void)t;
 	if (syscall(SYS_seccomp, SECCOMP_GET_ACTION_AVAIL, 0, &action) == 0)
 		finding_set(f, VERDICT_OK, NULL, "filters and notification");
 	else
@@ -105,10 +176,11 @@ static void look_seccomp(struct finding *f)
 			    "no seccomp notification: %s", strerror(errno));
 }
 
-static void look_landlock(struct finding *f)
+static void look_landlock(const struct told *t, struct finding *f)
 {
 	long version = syscall(SYS_landlock_create_ruleset, NULL, 0, LANDLOCK_VERSION_FLAG);
 
+	(void)t;
 	if (version >= 1)
 		finding_set(f, VERDICT_OK, NULL, "version %ld", version);
 	else
@@ -117,114 +189,37 @@ static void look_landlock(struct finding *f)
 			    "not there: daemons are confined without it");
 }
 
-static void look_tun(struct finding *f)
+static const char *tun_fix(int error)
 {
-	if (access("/dev/net/tun", F_OK) == 0)
-		finding_set(f, VERDICT_OK, NULL, "/dev/net/tun");
-	else
-		finding_set(f, VERDICT_FAIL, "modprobe tun", "/dev/net/tun: %s", strerror(errno));
+	if (error == ENOENT || error == ENODEV || error == ENXIO)
+		return "modprobe tun (and a line `tun` in /etc/modules-load.d/tun.conf); in a "
+		       "container let the device in";
+	return "run it as root; /dev/net/tun is a character device 10:200 that root may read and "
+	       "write";
 }
 
-/* Is `word` one of the words of `text`? */
-static bool has_word(const char *text, const char *word)
+static void look_tun(const struct told *t, struct finding *f)
 {
-	size_t n = strlen(word);
+	AUTO(auto_close) int fd = open("/dev/net/tun", O_RDWR | O_CLOEXEC);
+	int error = errno;
+	unsigned int features = 0;
 
-	for (const char *p = text; (p = strstr(p, word)); p += n)
-		if ((p == text || p[-1] == ' ') && (!p[n] || p[n] == ' ' || p[n] == '\n'))
-			return true;
-	return false;
-}
+	(void)t;
+	if (fd < 0) {
+		bool unknown = error == EACCES && geteuid() != 0;
 
-static void look_cgroups(struct finding *f)
-{
-	static const char *const need[] = { "memory", "cpu", "pids" };
-	static const char fix[] = "boot with the controllers memory, cpu and pids; "
-				  "best is cgroup v2 alone, as systemd does it";
-	char controllers[512], path[64];
-	bool v2 = read_text(AT_FDCWD, "/sys/fs/cgroup/cgroup.controllers", controllers,
-			    sizeof(controllers)) >= 0;
-
-	for (size_t i = 0; i < COUNT(need); i++) {
-		snprintf(path, sizeof(path), "/sys/fs/cgroup/%s", need[i]);
-		if (v2 ? has_word(controllers, need[i]) : access(path, F_OK) == 0)
-			continue;
-		finding_set(f, VERDICT_FAIL, fix, "no controller %s (%s)", need[i],
-			    v2 ? "v2" : "v1");
+		finding_set(f, unknown ? VERDICT_WARN : VERDICT_FAIL, tun_fix(error),
+			    "/dev/net/tun: %s", strerror(error));
 		return;
 	}
-	finding_set(f, VERDICT_OK, NULL, "%s with memory, cpu, pids", v2 ? "v2" : "v1");
-}
-
-static void look_descriptors(struct finding *f)
-{
-	static const char fix[] = "raise the hard limit: LimitNOFILE=1048576 in the units, "
-				  "or ulimit -Hn";
-	struct rlimit limit = { 0 };
-	unsigned long long most;
-
-	if (getrlimit(RLIMIT_NOFILE, &limit) < 0)
-		limit.rlim_max = 0;
-	most = (unsigned long long)limit.rlim_max;
-	if (most >= DESCRIPTORS)
-		finding_set(f, VERDICT_OK, NULL, "%llu per process", most);
+	if (ioctl(fd, TUNGETFEATURES, &features) < 0 || !(features & IFF_TAP))
+		finding_set(f, VERDICT_FAIL, tun_fix(ENODEV),
+			    "/dev/net/tun is not the kernel's: it makes no interfaces");
 	else
-		finding_set(f, most >= DESCRIPTORS_LEAST ? VERDICT_WARN : VERDICT_FAIL, fix,
-			    "%llu per process; 65536 or more are wanted", most);
+		finding_set(f, VERDICT_OK, NULL, "/dev/net/tun makes interfaces");
 }
 
-/* The folder, or what there is above it: it may not have been made yet. */
-static bool free_bytes(const char *folder, unsigned long long *ret)
-{
-	char path[PATH_TEXT_MAX];
-	struct statvfs v;
-
-	snprintf(path, sizeof(path), "%s", folder);
-	while (statvfs(path, &v) < 0) {
-		char *slash = strrchr(path, '/');
-
-		if (errno != ENOENT || !slash || !path[1])
-			return false;
-		slash[slash == path ? 1 : 0] = '\0';
-	}
-	*ret = (unsigned long long)v.f_bavail * v.f_frsize;
-	return true;
-}
-
-static void look_disk(struct finding *f)
-{
-	static const char fix[] = "give state_dir a larger disk";
-	unsigned long long free_gib = 0;
-
-	if (!free_bytes(f->cli->state_dir, &free_gib)) {
-		finding_set(f, VERDICT_FAIL, "name it with --state", "%.128s: %s",
-			    f->cli->state_dir, strerror(errno));
-		return;
-	}
-	free_gib >>= 30;
-	if (free_gib >= DISK_GIB)
-		finding_set(f, VERDICT_OK, NULL, "%llu GiB free for %.128s", free_gib,
-			    f->cli->state_dir);
-	else
-		finding_set(f, free_gib >= DISK_GIB_LEAST ? VERDICT_WARN : VERDICT_FAIL, fix,
-			    "%llu GiB free for %.128s; 20 or more are wanted", free_gib,
-			    f->cli->state_dir);
-}
-
-static void look_memory(struct finding *f)
-{
-	char text[4096];
-	const char *line;
-	unsigned long mib = 0;
-
-	if (read_text(AT_FDCWD, "/proc/meminfo", text, sizeof(text)) >= 0) {
-		line = strstr(text, "MemAvailable:");
-		mib = line ? strtoul(line + strlen("MemAvailable:"), NULL, 10) >> 10 : 0;
-	}
-	finding_set(f, mib >= MEMORY_MIB ? VERDICT_OK : VERDICT_WARN,
-		    "a sandbox needs about 20 MiB when idle and all of its memory when busy",
-		    "%lu MiB available", mib);
-}
+/* --- programs ------------------------------------------------------------------------------- */
 
 /* Until it is said, there is no room, or the time is over. How much was said. */
 static size_t read_said(int fd, char *ret, size_t size)
@@ -244,24 +239,31 @@ static size_t read_said(int fd, char *ret, size_t size)
 	return len;
 }
 
-bool program_output(const char *const *argv, char *ret, size_t size)
+static _Noreturn void become(const char *const *argv, int out, bool apart)
 {
-	posix_spawn_file_actions_t actions;
+	int null = open("/dev/null", O_RDWR | O_CLOEXEC);
+
+	if ((apart && unshare(CLONE_NEWNET) < 0) || dup2(null, STDIN_FILENO) < 0 ||
+	    dup2(out, STDOUT_FILENO) < 0 || dup2(apart ? out : null, STDERR_FILENO) < 0)
+		_exit(126);
+	execv(argv[0], (char *const *)(uintptr_t)argv);
+	_exit(127);
+}
+
+static bool output(const char *const *argv, bool apart, char *ret, size_t size)
+{
 	int ends[2];
 	pid_t pid;
-	bool began;
 	size_t n = 0;
 
+	ret[0] = '\0';
 	if (pipe2(ends, O_CLOEXEC) < 0)
 		return false;
-	posix_spawn_file_actions_init(&actions);
-	posix_spawn_file_actions_adddup2(&actions, ends[1], STDOUT_FILENO);
-	posix_spawn_file_actions_addopen(&actions, STDIN_FILENO, "/dev/null", O_RDONLY, 0);
-	began = posix_spawn(&pid, argv[0], &actions, NULL, (char *const *)(uintptr_t)argv,
-			    environ) == 0;
-	posix_spawn_file_actions_destroy(&actions);
+	pid = fork();
+	if (pid == 0)
+		become(argv, ends[1], apart);
 	close(ends[1]);
-	if (began) {
+	if (pid > 0) {
 		n = read_said(ends[0], ret, size - 1);
 		kill(pid, SIGKILL); /* it said what we wanted, or never will */
 		waitpid(pid, NULL, 0);
@@ -271,53 +273,94 @@ bool program_output(const char *const *argv, char *ret, size_t size)
 	return n > 0;
 }
 
-static void look_qemu(struct finding *f)
+bool program_output(const char *const *argv, char *ret, size_t size)
+{
+	return output(argv, false, ret, size);
+}
+
+bool program_output_apart(const char *const *argv, char *ret, size_t size)
+{
+	return output(argv, true, ret, size);
+}
+
+/* Versions that work and should not be used. */
+static const char *bad_qemu(const unsigned long v[static 3])
+{
+	return v[2] >= QEMU_MICRO_UNRELEASED ? "was never released: a state of development, or a "
+					       "release candidate"
+					     : NULL;
+}
+
+static void look_qemu(const struct told *t, struct finding *f)
 {
 	static const char fix[] = "install qemu-system-x86 8.2 or newer: Debian 13, Ubuntu 24.04, "
-				  "or Debian 12 with backports";
-	const char *const argv[] = { f->cli->qemu, "--version", NULL };
-	unsigned long major, minor;
+				  "or Debian 12 with backports; or name another with qemu of "
+				  "warden.conf";
+	const char *const argv[] = { t->places.qemu, "--version", NULL };
+	unsigned long v[3] = { 0 };
 	char text[512];
 	const char *version;
 
 	if (!program_output(argv, text, sizeof(text))) {
-		finding_set(f, VERDICT_FAIL, fix, "%.128s does not run", f->cli->qemu);
+		finding_set(f, VERDICT_FAIL, fix, "%.128s does not run", t->places.qemu);
 		return;
 	}
 	text[strcspn(text, "\n")] = '\0';
 	version = strstr(text, "version ");
-	if (version && two_numbers(version + strlen("version "), &major, &minor) &&
-	    at_least(major, minor, QEMU_MAJOR, QEMU_MINOR))
-		finding_set(f, VERDICT_OK, NULL, "%.200s", text);
-	else
+	if (!version || numbers(version + strlen("version "), v) < 2 ||
+	    !at_least(v, QEMU_MAJOR, QEMU_MINOR))
 		finding_set(f, VERDICT_FAIL, fix, "%.200s; 8.2 or newer is needed", text);
-}
-
-static void look_nft(struct finding *f)
-{
-	static const char *const argv[] = { "/usr/sbin/nft", "--version", NULL };
-	char text[256];
-
-	if (program_output(argv, text, sizeof(text))) {
-		text[strcspn(text, "\n")] = '\0';
+	else if (bad_qemu(v))
+		finding_set(f, VERDICT_WARN, "install a release of the distribution's", "%.200s %s",
+			    text, bad_qemu(v));
+	else
 		finding_set(f, VERDICT_OK, NULL, "%.200s", text);
-	} else {
-		finding_set(f, VERDICT_FAIL, "install nftables", "%s does not run", argv[0]);
-	}
 }
 
-const struct check host_checks[] = {
-	{ "accelerator", look_accelerator },
-	{ "kernel", look_kernel },
-	{ "namespaces", look_namespaces },
-	{ "seccomp", look_seccomp },
-	{ "landlock", look_landlock },
-	{ "tun", look_tun },
-	{ "cgroups", look_cgroups },
-	{ "descriptors", look_descriptors },
-	{ "disk", look_disk },
-	{ "memory", look_memory },
-	{ "qemu", look_qemu },
-	{ "nft", look_nft },
+/* Rules of the kinds that a sandbox's network has, in a network that ends with the program. */
+#define NFT_TRY                                                                          \
+	"add table inet hotcell_try; "                                                   \
+	"add chain inet hotcell_try doors { type nat hook prerouting priority -100; }; " \
+	"add rule inet hotcell_try doors meta l4proto tcp redirect to :1"
+
+static void look_nft(const struct told *t, struct finding *f)
+{
+	static const char *const version[] = { "/usr/sbin/nft", "--version", NULL };
+	static const char *const try[] = { "/usr/sbin/nft", "-e", NFT_TRY, NULL };
+	char text[256], said[512];
+
+	(void)t;
+	if (!program_output(version, text, sizeof(text))) {
+		finding_set(f, VERDICT_FAIL, "install nftables", "%s does not run", version[0]);
+		return;
+	}
+	text[strcspn(text, "\n")] = '\0';
+	if (geteuid() != 0) {
+		finding_set(f, VERDICT_WARN, "run it as root", "%.200s; only root can load rules",
+			    text);
+		return;
+	}
+	if (program_output_apart(try, said, sizeof(said)) && strstr(said, "redirect")) {
+		finding_set(f, VERDICT_OK, NULL, "%.200s loads rules", text);
+		return;
+	}
+	said[strcspn(said, "\n")] = '\0';
+	finding_set(f, VERDICT_FAIL,
+		    "use a kernel with nftables (modprobe nf_tables nft_redir nft_chain_nat); in a "
+		    "container it needs CAP_NET_ADMIN",
+		    "%.200s loads no rules in a network of its own: %.200s", text,
+		    said[0] ? said : "such a network cannot be made");
+}
+
+static const struct check checks[] = {
+	{ "accelerator", look_accelerator, CHECK_ALWAYS },
+	{ "kernel", look_kernel, CHECK_ALWAYS },
+	{ "namespaces", look_namespaces, CHECK_ALWAYS },
+	{ "calls", look_calls, CHECK_ALWAYS },
+	{ "seccomp", look_seccomp, CHECK_ALWAYS },
+	{ "landlock", look_landlock, CHECK_ALWAYS },
+	{ "tun", look_tun, CHECK_ALWAYS },
+	{ "qemu", look_qemu, CHECK_ALWAYS },
+	{ "nft", look_nft, CHECK_ALWAYS },
 };
-const size_t n_host_checks = COUNT(host_checks);
+const struct checks host_checks = { checks, COUNT(checks) };

@@ -12,11 +12,10 @@
 #include <sys/wait.h>
 
 #include "base/read_all.h"
+#include "cli/conf.h"
 #include "cli/doctor.h"
 
 enum {
-	CONF_MAX = 64 * 1024,
-	VALUE_MAX = 4096,
 	REGISTRIES_MAX = 8, /* that are looked at */
 	REGISTRY_S = 3,     /* all at once */
 	HOST_MAX = 256,
@@ -24,64 +23,24 @@ enum {
 	CHAIN_MAX = 2048,
 };
 
-struct conf {
-	char text[CONF_MAX];
-	bool there;
-};
-
-static void conf_read(const struct finding *f, struct conf *ret)
-{
-	ret->there = read_text(AT_FDCWD, f->cli->images_conf, ret->text, sizeof(ret->text)) >= 0;
-}
-
-/* The last line of it wins, as in the daemon; "": there is none. */
-static void conf_value(const struct conf *c, const char *name, char ret[static VALUE_MAX])
-{
-	struct bytes rest = bytes_str(c->text), line, key;
-
-	ret[0] = '\0';
-	while (bytes_next(&rest, '\n', &line)) {
-		if (!bytes_next(&line, '=', &key) || !bytes_eq(bytes_trim(key), bytes_str(name)))
-			continue;
-		(void)bytes_to_str(bytes_trim(line), ret, VALUE_MAX);
-	}
-}
-
-static uint64_t conf_number(const struct conf *c, const char *name, uint64_t otherwise)
-{
-	char text[VALUE_MAX];
-	uint64_t n;
-
-	conf_value(c, name, text);
-	return bytes_to_u64(bytes_str(text), &n) ? n : otherwise;
-}
-
-static void conf_text(const struct conf *c, const char *name, const char *otherwise,
-		      char ret[static VALUE_MAX])
-{
-	conf_value(c, name, ret);
-	if (!ret[0])
-		snprintf(ret, VALUE_MAX, "%s", otherwise);
-}
-
 /* False: images are not fetched on this host, which is said. */
-static bool wanted(struct finding *f, struct conf *c)
+static bool wanted(const struct told *t, struct finding *f, struct conf *c)
 {
-	conf_read(f, c);
+	conf_read(c, t->places.images_conf);
 	if (!c->there)
 		finding_set(f, VERDICT_OK, NULL, "not wanted: there is no %.128s",
-			    f->cli->images_conf);
+			    t->places.images_conf);
 	return c->there;
 }
 
 /* --- skopeo, the store ----------------------------------------------------------------------- */
 
-static void look_skopeo(struct finding *f)
+static void look_skopeo(const struct told *t, struct finding *f)
 {
 	struct conf c;
-	char program[VALUE_MAX], text[256];
+	char program[CONF_VALUE_MAX], text[256];
 
-	if (!wanted(f, &c))
+	if (!wanted(t, f, &c))
 		return;
 	conf_text(&c, "skopeo", "/usr/bin/skopeo", program);
 	const char *const argv[] = { program, "--version", NULL };
@@ -96,16 +55,16 @@ static void look_skopeo(struct finding *f)
 }
 
 /* Room for one image more, which may push older layers out. */
-static void look_store(struct finding *f)
+static void look_store(const struct told *t, struct finding *f)
 {
 	static const char fix[] = "give data_dir of images.conf a larger disk, or lower its "
 				  "store_mib, image_mib or reserve_mib";
 	struct conf c;
-	char folder[VALUE_MAX];
+	char folder[CONF_VALUE_MAX];
 	struct statvfs v;
 	uint64_t free_mib, need_mib;
 
-	if (!wanted(f, &c))
+	if (!wanted(t, f, &c))
 		return;
 	conf_text(&c, "data_dir", "/var/lib/hotcell-images", folder);
 	if (statvfs(folder, &v) < 0) {
@@ -122,17 +81,17 @@ static void look_store(struct finding *f)
 
 /* --- its user, and the kernel's rules for it -------------------------------------------------- */
 
-static void look_rules(struct finding *f)
+static void look_rules(const struct told *t, struct finding *f)
 {
 	static const char fix[] = "restart hotcell-images: its unit loads them (hotcell-images "
 				  "--nft prints them)";
 	static const char *const argv[] = { "/usr/sbin/nft",  "list", "chain", "inet",
 					    "hotcell_images", "out",  NULL };
 	struct conf c;
-	char user[VALUE_MAX], text[CHAIN_MAX], rule[64];
+	char user[CONF_VALUE_MAX], text[CHAIN_MAX], rule[64];
 	const struct passwd *who;
 
-	if (!wanted(f, &c))
+	if (!wanted(t, f, &c))
 		return;
 	conf_value(&c, "user", user);
 	who = user[0] ? getpwnam(user) : NULL;
@@ -197,7 +156,7 @@ static size_t add(struct registry all[static REGISTRIES_MAX], size_t n, struct b
 static size_t add_right(const struct conf *c, const char *name,
 			struct registry all[static REGISTRIES_MAX], size_t n)
 {
-	char text[VALUE_MAX];
+	char text[CONF_VALUE_MAX];
 	struct bytes rest, word, left;
 
 	conf_value(c, name, text);
@@ -211,7 +170,7 @@ static size_t add_right(const struct conf *c, const char *name,
 /* With a proxy that one alone is asked. */
 static size_t find_all(const struct conf *c, struct registry all[static REGISTRIES_MAX])
 {
-	char text[VALUE_MAX];
+	char text[CONF_VALUE_MAX];
 	size_t n;
 
 	conf_value(c, "proxy", text);
@@ -287,16 +246,16 @@ static size_t reach_all(struct registry *all, size_t n, const struct passwd *who
 	return failed;
 }
 
-static void look_registries(struct finding *f)
+static void look_registries(const struct told *t, struct finding *f)
 {
 	static const char fix[] = "look at the name and the port, and at networks in images.conf: "
 				  "private addresses are closed unless they are named there";
 	struct registry all[REGISTRIES_MAX] = { 0 };
-	char user[VALUE_MAX], text[768] = "";
+	char user[CONF_VALUE_MAX], text[768] = "";
 	struct conf c;
 	size_t n, failed;
 
-	if (!wanted(f, &c))
+	if (!wanted(t, f, &c))
 		return;
 	n = find_all(&c, all);
 	conf_value(&c, "user", user);
@@ -310,10 +269,10 @@ static void look_registries(struct finding *f)
 			    text);
 }
 
-const struct check image_checks[] = {
-	{ "skopeo", look_skopeo },
-	{ "image-store", look_store },
-	{ "image-rules", look_rules },
-	{ "registries", look_registries },
+static const struct check checks[] = {
+	{ "skopeo", look_skopeo, CHECK_INSTALLED },
+	{ "image-store", look_store, CHECK_INSTALLED },
+	{ "image-rules", look_rules, CHECK_INSTALLED },
+	{ "registries", look_registries, CHECK_INSTALLED },
 };
-const size_t n_image_checks = COUNT(image_checks);
+const struct checks image_checks = { checks, COUNT(checks) };

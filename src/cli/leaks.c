@@ -14,10 +14,11 @@
 
 #include "base/read_all.h"
 #include "cli/ask.h"
+#include "cli/places.h"
 #include "cli/say.h"
 #include "cli/table.h"
 
-enum { LEAKS_PATH_MAX = 4096 };
+enum { LEAKS_PATH_MAX = 2 * CONF_VALUE_MAX };
 
 struct sight {             /* one look; sets of ids are JSON objects */
 	json_t *listed;    /* by node: those that run, the pool's, and its own */
@@ -82,15 +83,15 @@ static void names_in(const char *path, const char * not, json_t *set)
 		closedir(d);
 }
 
-static void look_folders(const struct cli *c, struct sight *s)
+static void look_folders(const struct places *c, struct sight *s)
 {
 	char path[LEAKS_PATH_MAX];
 
-	snprintf(path, sizeof(path), "%s/vms", c->state_dir);
+	snprintf(path, sizeof(path), "%s/vms", c->folders[FOLDER_STATE].path);
 	names_in(path, "", s->folders);
 }
 
-static void look_groups(const struct cli *c, struct sight *s)
+static void look_groups(const struct places *c, struct sight *s)
 {
 	static const char *const trees[] = { "", "/memory", "/cpu", "/pids", "/unified" };
 	char path[LEAKS_PATH_MAX];
@@ -102,7 +103,7 @@ static void look_groups(const struct cli *c, struct sight *s)
 }
 
 /* Which VM's group is it in? /proc/PID/cgroup has lines `N:controllers:/PARENT/ID`. */
-static bool vm_of(const struct cli *c, const char *pid, char ret[static ID_TEXT_MAX])
+static bool vm_of(const struct places *c, const char *pid, char ret[static ID_TEXT_MAX])
 {
 	char path[64], text[SMALL_FILE], want[256];
 	const char *p;
@@ -129,7 +130,7 @@ static uint64_t uid_of(const char *pid)
 	return strtoull(line + strlen("\nUid:"), NULL, 10);
 }
 
-static void look_process(const struct cli *c, struct sight *s, const char *pid)
+static void look_process(const struct places *c, struct sight *s, const char *pid)
 {
 	char id[ID_TEXT_MAX], what[64];
 	uint64_t uid = uid_of(pid);
@@ -144,7 +145,7 @@ static void look_process(const struct cli *c, struct sight *s, const char *pid)
 	sight_wrong(s, "process", what, "its uid is a sandbox's, and it is in no sandbox's group");
 }
 
-static void look_processes(const struct cli *c, struct sight *s)
+static void look_processes(const struct places *c, struct sight *s)
 {
 	DIR *d = opendir("/proc");
 	const struct dirent *e;
@@ -286,7 +287,7 @@ static const char *snapshot_fault(const struct sight *s, const char *folder, con
 	return "no file of a snapshot has this name";
 }
 
-static const struct place {
+static const struct kept_in {
 	const char *name, *stranger; /* below data_dir; what one without a row is called */
 	known_fn *is_known;
 	fault_fn *fault;
@@ -295,7 +296,7 @@ static const struct place {
 	{ "snapshots", "no snapshot has this folder", is_snapshot, snapshot_fault },
 };
 
-static void look_inside(struct sight *s, const struct place *p, const char *path, const char *id)
+static void look_inside(struct sight *s, const struct kept_in *p, const char *path, const char *id)
 {
 	DIR *d = opendir(path);
 	const struct dirent *e;
@@ -314,7 +315,7 @@ static void look_inside(struct sight *s, const struct place *p, const char *path
 		closedir(d);
 }
 
-static void look_one(struct sight *s, const struct place *p, const char *folder, const char *name)
+static void look_one(struct sight *s, const struct kept_in *p, const char *folder, const char *name)
 {
 	char path[LEAKS_PATH_MAX], what[LEAKS_PATH_MAX];
 
@@ -329,14 +330,14 @@ static void look_one(struct sight *s, const struct place *p, const char *folder,
 	sight_wrong(s, "folder", what, p->stranger);
 }
 
-static void look_files(const struct cli *c, struct sight *s)
+static void look_files(const struct places *c, struct sight *s)
 {
 	for (size_t i = 0; i < COUNT(places); i++) {
 		char path[LEAKS_PATH_MAX];
 		const struct dirent *e;
 		DIR *d;
 
-		snprintf(path, sizeof(path), "%s/%s", c->data_dir, places[i].name);
+		snprintf(path, sizeof(path), "%s/%s", c->folders[FOLDER_DATA].path, places[i].name);
 		d = opendir(path);
 		if (!d)
 			sight_wrong(s, "folder", path,
@@ -351,17 +352,17 @@ static void look_files(const struct cli *c, struct sight *s)
 /* --- two looks, and what both saw ---------------------------------------------------------- */
 
 /* Node is asked in between: what was there before and after must be known to it. */
-static int look(const struct cli *c, struct sight *s, struct err *err)
+static int look(const struct cli *c, const struct places *at, struct sight *s, struct err *err)
 {
 	if (!sight_init(s))
 		return err_set(err, ERR_INTERNAL, ENOMEM, "out of memory");
-	look_folders(c, s);
-	look_groups(c, s);
-	look_processes(c, s);
+	look_folders(at, s);
+	look_groups(at, s);
+	look_processes(at, s);
 	if (look_list(c, s, err) < 0)
 		return -1;
 	compare(s);
-	look_files(c, s);
+	look_files(at, s);
 	return 0;
 }
 
@@ -401,19 +402,23 @@ static int report(const struct cli *c, const struct sight *s, const json_t *leak
 int leaks_run(struct cli *c)
 {
 	AUTO(sight_done) struct sight first = { 0 }, second = { 0 };
-	AUTO(json_decrefp) json_t *leaks = NULL;
+	AUTO(json_decrefp) json_t *leaks = NULL, *status = NULL;
+	struct places at;
 	struct err err = { 0 };
 
 	if (geteuid() != 0) {
 		err_set(&err, ERR_DENIED, 0, "doctor --leaks: only root sees everything");
 		return cli_fail(c, &err);
 	}
-	if (look(c, &first, &err) < 0)
+	if (cli_ask(c, &(struct cli_request){ .path = "/admin/status" }, &status, &err) < 0)
+		return cli_fail(c, &err);
+	places_find(&at, c, json_object_get(status, "node"));
+	if (look(c, &at, &first, &err) < 0)
 		return cli_fail(c, &err);
 	if (json_array_size(first.leaks) == 0)
 		return report(c, &first, first.leaks);
 	poll(NULL, 0, BETWEEN_MS);
-	if (look(c, &second, &err) < 0)
+	if (look(c, &at, &second, &err) < 0)
 		return cli_fail(c, &err);
 	leaks = lasting(first.leaks, second.leaks);
 	return report(c, &second, leaks);

@@ -28,13 +28,7 @@ static int help(const struct cli *c)
 int main(int argc, char **argv)
 {
 	struct cli c = { .socket = variable("HOTCELL_ADMIN_SOCKET"),
-			 .state_dir = "/var/lib/hotcell",
-			 .data_dir = "/var/lib/hotcell-node",
-			 .cgroup = "hotcell",
-			 .qemu = "/usr/bin/qemu-system-x86_64",
-			 .images_conf = CLI_IMAGES_CONF,
-			 .uid_base = 786432,
-			 .uids = 1024,
+			 .conf_dir = CLI_CONF_DIR,
 			 .e2b = { variable("E2B_API_KEY"), variable("E2B_DOMAIN"),
 				  variable("E2B_API_URL"), variable("E2B_SANDBOX_URL"),
 				  variable("SSL_CERT_FILE") } };

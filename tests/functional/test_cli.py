@@ -600,7 +600,7 @@ def test_a_reader_that_goes_hears_no_complaint(gateway, words):
                                    ["keys", "rotate", "k", "more"], ["keys", "rotate", "k", "--disk", "1"], ["explain"], ["explain", "a", "b", "c"], ["tls"], ["ps", "--tls-dir", "/x"],
                                    ["egress"], ["egress", "a"], ["confirm-lost", "x"], ["keys", "--none"], ["run"], ["run", "a.py", "b.py"], ["exec", "i"], ["ps", "--lang", "r"], ["ps", "--keep"], ["exec", "i", "1", "--keep"], ["exec", "i", "1", "--sandbox", "j"],
                                    ["exec", "i", "1", "--lang", "r", "--context", "c"], ["run", "a.py", "--env", "=x"], ["run", "a.py", "--env", "x"], ["run", "a.py", "--timeout", "soon"],
-                                   ["run", "a.py", "--sandbox", "i", "--keep"], ["run", "a.py", "--context", "c"], ["keys", "services", "k", "db", "--none"], ["doctor", "--uids", "x"]])
+                                   ["run", "a.py", "--sandbox", "i", "--keep"], ["run", "a.py", "--context", "c"], ["keys", "services", "k", "db", "--none"], ["doctor", "--uids", "x"], ["doctor", "--before", "--leaks"], ["ps", "--before"]])
 def test_wrong_usage(words):
     r = hotcell(None, *words)
     assert r.returncode == 2 and "hotcell" in r.stderr and r.stdout == ""
@@ -612,9 +612,42 @@ def test_version():
 
 def test_doctor_has_a_verdict_and_a_fix_for_every_check():
     checks = {c["check"]: c for c in json.loads(hotcell(None, "doctor", "--json").stdout)}
-    assert {"accelerator", "kernel", "cgroups", "descriptors", "disk", "qemu", "nft"} <= set(checks)
+    assert {"accelerator", "kernel", "cgroups", "descriptors", "disk", "qemu", "nft", "clock", "dns", "ports", "limits", "folders", "users"} <= set(checks)
     assert all(c["verdict"] == "ok" or c["fix"] for c in checks.values())
-    assert checks["server"]["verdict"] == "warn"
+
+
+def test_doctor_fails_when_the_server_does_not_answer(tmp_path):
+    """Somebody said where it is, or it is installed; the exit status is that of every command."""
+    r = hotcell(None, "doctor")
+    assert r.returncode == 3 and re.search("^FAIL  server .*does not answer.*No such file", r.stdout, re.M), r.stdout
+    (tmp_path / "node.conf").write_text("")
+    r = subprocess.run([build_dir() / "src/cli/hotcell", "doctor", "--conf", str(tmp_path), "--json"], capture_output=True, text=True, check=False,
+                       env={k: v for k, v in os.environ.items() if k != "HOTCELL_ADMIN_SOCKET"}, timeout=60)
+    assert r.returncode == 3
+    server = {c["check"]: c for c in json.loads(r.stdout)}["server"]
+    assert server["verdict"] == "FAIL" and "systemctl start hotcell.target" in server["fix"], server
+
+
+@pytest.mark.parametrize("words", [["--before"], []])
+def test_doctor_before_an_installation_looks_at_the_host_alone(words, tmp_path):
+    env = {k: v for k, v in os.environ.items() if k != "HOTCELL_ADMIN_SOCKET"}
+    r = subprocess.run([build_dir() / "src/cli/hotcell", "doctor", "--json", "--conf", str(tmp_path / "none"), *words], capture_output=True, text=True, check=False,
+                       env=env, timeout=60)
+    found = {c["check"]: c for c in json.loads(r.stdout)}
+    assert found["server"]["verdict"] == "ok" and "the host alone" in found["server"]["found"]
+    assert {"kernel", "disk", "clock", "ports"} <= set(found) and not {"journal", "users", "tls", "registries"} & set(found)
+    assert r.returncode == (1 if any(c["verdict"] == "FAIL" for c in found.values()) else 0)
+
+
+def test_doctor_judges_package_hosts_as_egress_does(gateway):
+    gateway("GET", "/admin/status", 200, {"gateway": {}, "node": {"warden": True, "egress": True}})
+    gateway("GET", "/admin/explain", 200, {"packages": ["a.example", "b.example"]})
+    gateway("GET", "/admin/explain?to=a.example", 200, {"answer": {"allowed": True, "why": "packages"}})
+    gateway("GET", "/admin/explain?to=b.example", 200, {"answer": {"allowed": False, "why": "the address is private"}})
+    found = {c["check"]: c for c in json.loads(hotcell(gateway, "doctor", "--json").stdout)}["dns"]
+    assert found["verdict"] == "warn" and found["found"] == "b.example: the address is private" and "resolvers" in found["fix"], found
+    gateway("GET", "/admin/explain?to=b.example", 200, {"answer": {"allowed": True, "why": "packages"}})
+    assert re.search("^ok    dns .*their 2 package hosts", hotcell(gateway, "doctor").stdout, re.M)
 
 
 @pytest.mark.parametrize("node, said", [
@@ -623,7 +656,7 @@ def test_doctor_has_a_verdict_and_a_fix_for_every_check():
 def test_doctor_says_which_daemon_is_gone(gateway, node, said):
     gateway("GET", "/admin/status", 200, {"gateway": {}, "node": node})
     found = {c["check"]: c for c in json.loads(hotcell(gateway, "doctor", "--json").stdout)}["server"]
-    assert found["verdict"] == ("ok" if "all" in said else "warn")
+    assert found["verdict"] == ("ok" if "all" in said else "FAIL")
     assert said in json.dumps(found)
 
 
@@ -768,8 +801,10 @@ def test_doctor_fails_on_an_old_qemu(tmp_path):
     old.write_text("#!/bin/sh\necho 'QEMU emulator version 7.2.11 (Debian)'\n")
     old.chmod(0o755)
     r = hotcell(None, "doctor", "--qemu", str(old))
-    assert r.returncode == 1
+    assert r.returncode == 3, "nor does a server answer"
     assert re.search(r"^FAIL  qemu .*7\.2\.11.*8\.2 or newer", r.stdout, re.M)
+    old.write_text("#!/bin/sh\necho 'QEMU emulator version 10.1.91 (v10.2.0-rc1)'\n")
+    assert re.search(r"^warn  qemu .*never released", hotcell(None, "doctor", "--qemu", str(old)).stdout, re.M)
     old.write_text("#!/bin/sh\necho 'QEMU emulator version 10.0.2 (Debian)'\n")
     assert re.search(r"^ok    qemu", hotcell(None, "doctor", "--qemu", str(old)).stdout, re.M)
 
@@ -795,6 +830,28 @@ def test_leaks_are_what_node_does_not_know_or_what_is_not_whole(gateway, state):
     assert {(kind, what) for kind, what, why in found if "know" in why} == {("folder", "forgotten")}
     assert ("sandbox", "vanished") in {(kind, what) for kind, what, _ in found}
     assert {what for _, what, why in found if "no process" in why} == {"listed", "forgotten", "pooled"}
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root sees everything")
+def test_leaks_are_looked_for_where_the_daemons_say(gateway, state, tmp_path):
+    """Folders, group and uids are node's word; without it those of the files; a flag decides."""
+    places = {"stateDir": str(tmp_path / "state"), "dataDir": str(tmp_path / "data"), "cgroup": state[5], "uidBase": 1900000000, "uids": 4}
+    gateway("GET", "/admin/sandboxes", 200, [])
+    gateway("GET", "/admin/snapshots", 200, [])
+    gateway("GET", "/admin/status", 200, {"node": {"places": places}})
+    r = hotcell(gateway, "doctor", "--leaks", "--json")
+    assert {leak["what"] for leak in json.loads(r.stdout)} == {"listed", "forgotten", "pooled"}, r.stdout
+    gateway("GET", "/admin/status", 200, {"node": {}})
+    (tmp_path / "conf").mkdir()
+    (tmp_path / "conf/warden.conf").write_text(f"state_dir = {tmp_path}/state\ncgroup = {state[5]}\nuid_base = 1900000000\nvms_max = 4\n")
+    (tmp_path / "conf/node.conf").write_text(f"data_dir = {tmp_path}/data\n")
+    r = hotcell(gateway, "doctor", "--leaks", "--json", "--conf", str(tmp_path / "conf"))
+    assert {leak["what"] for leak in json.loads(r.stdout)} == {"listed", "forgotten", "pooled"}, r.stdout
+    for name in ("listed", "forgotten", "pooled"):
+        (tmp_path / "state/vms" / name).rmdir()
+    gateway("GET", "/admin/status", 200, {"node": {"places": {**places, "stateDir": "/nonexistent"}}})
+    r = hotcell(gateway, "doctor", "--leaks", "--state", str(tmp_path / "state"))
+    assert r.returncode == 0, r.stdout
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root sees everything")

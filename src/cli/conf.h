@@ -1,0 +1,27 @@
+/* conf.h - what is said in a daemon's configuration file, as far as `hotcell` wants to know it.
+ *
+ * The daemon itself is strict (base/config.h). Here what is not there, or cannot be read, is as if
+ * it was not set.
+ */
+#pragma once
+
+#include <stdbool.h>
+#include <stdint.h>
+
+enum { CONF_TEXT_MAX = 64 * 1024, CONF_VALUE_MAX = 4096 };
+
+struct conf {
+	char text[CONF_TEXT_MAX];
+	bool there; /* the file can be read */
+};
+
+/* FOLDER/DAEMON.conf, or the file at `path`. */
+void conf_read_daemon(struct conf *ret, const char *folder, const char *daemon);
+void conf_read(struct conf *ret, const char *path);
+
+/* The last line of it wins, as in the daemon; "": there is none. */
+void conf_value(const struct conf *c, const char *name, char ret[static CONF_VALUE_MAX]);
+void conf_text(const struct conf *c, const char *name, const char *otherwise,
+	       char ret[static CONF_VALUE_MAX]);
+uint64_t conf_number(const struct conf *c, const char *name, uint64_t otherwise);
+bool conf_says(const struct conf *c, const char *name, const char *value);
