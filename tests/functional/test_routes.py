@@ -174,6 +174,15 @@ def test_the_page_has_every_route_of_the_admin_door():
     assert {(method, re.sub("{.*?}", "{}", path)) for method, path, who in ALL if who == "admin"} == named
 
 
+def test_the_page_for_newcomers_has_what_is_not_built():
+    """docs/moving-from-e2b.md, What is not there: all that answers 501, and nothing else."""
+    text = (TOP / "docs/moving-from-e2b.md").read_text().partition("## What is not there\n")[2].partition("\n## ")[0]
+    named = re.findall(r"`(/[^`]*)`", text)
+    unbuilt = {path for (_, path), (status, _) in ROUTES.items() if status == 501}
+    assert named and all(any(path.startswith(name) for name in named) for path in unbuilt), unbuilt
+    assert all(any(path.startswith(name) for path in unbuilt) for name in named), named
+
+
 @pytest.mark.parametrize("route", PUBLIC, ids=ids)
 def test_no_key(server, route):
     method, path, who = route
