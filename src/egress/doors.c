@@ -204,7 +204,7 @@ static void say_counts(const struct doors *d)
 	const struct egress_counts *c = &d->sandbox_egress.counts;
 
 	if (c->tcp_refused + c->names_refused + c->tcp_allowed > 0)
-		log_info("sandbox %s: %lu connections let out, %lu and %lu names refused",
+		log_info("sandbox %s: connections: %lu allowed, %lu refused; names: %lu refused",
 			 d->sandbox_egress.id, c->tcp_allowed, c->tcp_refused, c->names_refused);
 }
 
