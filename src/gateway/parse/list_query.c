@@ -175,8 +175,7 @@ static int parse_all(struct bytes query, uint32_t limit, struct list_query *ret,
 	    parse_template(buf_view(&v), ret, err) < 0 ||
 	    target_param(query, "startedAfter", &v, err) < 0 ||
 	    parse_started(buf_view(&v), ret, err) < 0 ||
-	    target_param(query, "usage", &v, err) < 0 ||
-	    parse_usage(buf_view(&v), ret, err) < 0 ||
+	    target_param(query, "usage", &v, err) < 0 || parse_usage(buf_view(&v), ret, err) < 0 ||
 	    target_param(query, "nextToken", &v, err) < 0 ||
 	    parse_cursor(buf_view(&v), ret, err) < 0)
 		return -1;

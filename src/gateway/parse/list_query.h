@@ -21,7 +21,7 @@ struct list_pair { /* borrow from list_query.decoded */
 struct list_query { /* never copied: pairs borrow */
 	bool running, paused;
 	bool ascending;
-	bool usage; /* an operator's: what each used last */
+	bool usage;                        /* an operator's: what each used last */
 	uint64_t started_after_ns;         /* inclusive */
 	char template_id[NODE_ID_MAX + 1]; /* or alias; empty: any */
 	uint32_t limit;

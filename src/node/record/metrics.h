@@ -19,7 +19,7 @@ enum {
 	METRICS_TURN_MAX = 64,   /* samples in one turn of the loop: about 5 ms */
 	METRICS_FIRST_MS = 1000, /* the first point comes early */
 	METRICS_POINTS_MAX = 500,
-	METRICS_LATEST_S = 60, /* what is older says nothing of now */
+	METRICS_LATEST_S = 60,    /* what is older says nothing of now */
 	METRICS_POINT_TEXT = 300, /* bytes of one as JSON, at most */
 };
 
@@ -40,8 +40,8 @@ verb_fn metrics_ask;
 /* From two samples, `ns` apart. False: they are of two VMs. */
 bool metrics_point(const struct vm_usage *before, const struct vm_usage *now, uint64_t ns,
 		   const struct node_sandbox *info, struct history_point *ret);
-/* The newest of a sandbox, as JSON, appended; nothing when it has none, or runs and has had none for
- * a minute. One that does not run uses its disk alone. */
+/* The newest of a sandbox, as JSON, appended; nothing when it has none, or runs and has had none
+ * for a minute. One that does not run uses its disk alone. */
 int metrics_put_latest(const struct sandbox *s, struct buf *out, struct err *err) NODISCARD;
 /* {"timestamp":..., ...}, appended. */
 int metrics_put(const struct history_point *p, const struct node_sandbox *info, struct buf *out,
