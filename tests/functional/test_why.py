@@ -23,6 +23,7 @@ CLONE_NEWNET = 0x40000000
 HOST_SIDE = "169.254.77.1"  # as in src/warden/protocol.h
 CONF = "/etc/hotcell/egress.conf"
 LISTED = "good.test inside.test *.wild.test"
+BASE = pathlib.Path(__file__).resolve().parents[2] / "guest/base"  # what package managers are told in a guest
 SOON_SECONDS = 10  # a program that gives up at once; a busy machine is slow
 
 
@@ -145,8 +146,10 @@ def test_without_egress_it_says_so(hotcell_why):
 PROGRAMS = {
     "curl": (["curl", "-sS", "https://HOST/"], "Could not resolve host: HOST"),
     "git": (["git", "ls-remote", "https://HOST/x.git"], "Could not resolve host: HOST"),
-    "apt": (["/usr/lib/apt/apt-helper", "-o", "Acquire::Retries=0", "-o", "APT::Sandbox::User=root", "-o",
+    "apt": (["env", f"APT_CONFIG={BASE}/apt.conf", "/usr/lib/apt/apt-helper", "-o", "APT::Sandbox::User=root", "-o",
              "Acquire::http::Proxy=DIRECT", "download-file", "http://HOST/x", "/dev/null/x"], "Could not resolve 'HOST'"),
+    "pip": (["env", f"PIP_CONFIG_FILE={BASE}/pip.conf", "/usr/bin/python3", "-m", "pip", "--disable-pip-version-check",
+             "download", "--no-deps", "-i", "https://HOST/simple", "tiny"], "Name or service not known"),
     "python": (["/usr/bin/python3", "-c", "import socket; socket.create_connection(('HOST', 443))"],
                "Name or service not known"),
     "node": (["node", "-e", "fetch('https://HOST/').catch(e => { console.error(e.cause.code); process.exit(1) })"],
