@@ -54,6 +54,8 @@ struct cli {
 	size_t n_envs;
 	uint64_t timeout; /* seconds */
 	bool keep;
+	const char *user; /* of exec, shell and cp: inside */
+	bool input;       /* of exec: standard input, too */
 	struct cli_e2b e2b;
 	/* what doctor looks at */
 	bool leaks, before;

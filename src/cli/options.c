@@ -62,7 +62,7 @@ static bool is_first(size_t row) /* of its name */
 }
 
 /* The few that have a letter, too. */
-static const char letters[] = "-f"; /* "-": words come in their places */
+static const char letters[] = "-fi"; /* "-": words come in their places */
 
 static size_t row_of(const char *name)
 {
@@ -99,6 +99,8 @@ int options_take(struct cli *c, int argc, char **argv)
 		}
 		if (i == 'f')
 			i = OPTION_FIRST + (int)row_of("follow");
+		if (i == 'i')
+			i = OPTION_FIRST + (int)row_of("stdin");
 		if (i < OPTION_FIRST) {
 			fprintf(stderr, "  more: hotcell --help\n");
 			return CLI_USAGE;

@@ -12,6 +12,7 @@
 #include "base/read_all.h"
 #include "cli/run_execution.h"
 #include "cli/say.h"
+#include "cli/shell.h"
 #include "cli/table.h"
 
 enum {
@@ -101,7 +102,7 @@ static int make_body(struct job *j, struct bytes code, const char *language, str
 	"set E2B_DOMAIN to the server's domain, or E2B_API_URL and E2B_SANDBOX_URL to its " \
 	"address, and see that hotcell-gateway runs"
 
-static const char *fix_of_sandbox(const struct job *j, const struct err *err)
+const char *run_fix(const struct run_session *s, const struct err *err)
 {
 	static const char *const fixes[ERR_CODES] = {
 		[ERR_UNAVAILABLE] = WHERE,
@@ -113,15 +114,15 @@ static const char *fix_of_sandbox(const struct job *j, const struct err *err)
 		[ERR_EXHAUSTED] = "a limit was reached: hotcell status",
 		[ERR_INVALID] = "hotcell --help",
 	};
-	const struct cli_e2b *e = &j->c->e2b;
+	const struct cli_e2b *e = &s->c->e2b;
 
 	if (!e->key || (!e->domain && !e->api_url))
 		return "`hotcell keys add TEAM` prints a key; " WHERE;
-	if (err->code == ERR_DENIED && j->s.x.status == 0)
+	if (err->code == ERR_DENIED && s->x.status == 0)
 		return "set SSL_CERT_FILE to a file with the certificate of the server's "
 		       "authority: "
 		       "docs/tls.md";
-	if (err->code == ERR_NOT_FOUND && j->c->sandbox)
+	if (err->code == ERR_NOT_FOUND && s->c->sandbox)
 		return "list what there is: hotcell ps";
 	return fixes[err->code] ? fixes[err->code] : "see the gateway's log";
 }
@@ -187,7 +188,7 @@ static int get_sandbox(struct job *j)
 
 	if ((j->c->sandbox ? run_session_find(&j->s, j->c->sandbox, lives, &err)
 			   : run_session_make(&j->s, lives, &err)) < 0)
-		return fail(j, &err, fix_of_sandbox(j, &err));
+		return fail(j, &err, run_fix(&j->s, &err));
 	j->found = true;
 	if (j->c->json)
 		dprintf(STDOUT_FILENO, "{\"type\":\"sandbox\",\"sandboxID\":\"%s\"}\n", j->s.id);
@@ -236,7 +237,7 @@ static int run_in_sandbox(struct job *j)
 	int status;
 
 	if (run_session_open(&j->s, j->c, &err) < 0) {
-		status = cli_fail_fix(j->c, &err, fix_of_sandbox(j, &err));
+		status = cli_fail_fix(j->c, &err, run_fix(&j->s, &err));
 	} else {
 		status = get_sandbox(j);
 		if (status == CLI_FINE)
@@ -294,7 +295,9 @@ int exec_run(struct cli *c)
 	struct err err = { 0 };
 	int status;
 
-	if (c->lang && c->context)
+	if (c->n_behind > 0)
+		return command_run(c);
+	if (c->n_words != 2 || (c->lang && c->context) || c->input || c->user)
 		return cli_usage(c);
 	c->sandbox = c->words[0];
 	if ((input ? read_code("-", &code, &err) : buf_add(&code, bytes_str(c->words[1]), &err)) <

@@ -9,6 +9,7 @@
 
 #include "cli/ask.h"
 #include "cli/table.h"
+#include "wire/base64.h"
 
 /* --- signals -------------------------------------------------------------------------------- */
 
@@ -131,12 +132,32 @@ int run_session_refused(const struct run_session *s, const char *who, struct err
 	return -1;
 }
 
-static int ask(struct run_session *s, const char *method, const char *target, const json_t *body,
-	       struct err *err)
+static int exchange(struct run_session *s, struct client_ask *full, const json_t *body,
+		    struct err *err)
 {
 	static const struct client_exchange_ops ops = { on_body, on_done };
 	AUTO(buf_done) struct buf text = BUF_MAX(HTTP_WHOLE_MAX);
-	const struct client_ask ask = {
+
+	if (body && json_encode(body, &text, err) < 0)
+		return -1;
+	full->body = buf_view(&text);
+	buf_clear(&s->answer);
+	s->over = false;
+	s->x.ops = &ops;
+	if (client_start(&s->x, &s->client, full, err) < 0)
+		return -1;
+	run_session_wait(s, RUN_ASK_MS);
+	if (s->why.code != ERR_NONE) {
+		*err = s->why;
+		return -1;
+	}
+	return 0;
+}
+
+int run_session_ask(struct run_session *s, const char *method, const char *target,
+		    const json_t *body, struct err *err)
+{
+	struct client_ask ask = {
 		.to = &s->api,
 		.method = method,
 		.target = target,
@@ -145,22 +166,41 @@ static int ask(struct run_session *s, const char *method, const char *target, co
 		.n_fields = body ? 2 : 1,
 		.reply_ms = RUN_ASK_MS,
 	};
-	struct client_ask full = ask;
 
-	if (body && json_encode(body, &text, err) < 0)
+	if (exchange(s, &ask, body, err) < 0)
 		return -1;
-	full.body = buf_view(&text);
-	buf_clear(&s->answer);
-	s->over = false;
-	s->x.ops = &ops;
-	if (client_start(&s->x, &s->client, &full, err) < 0)
-		return -1;
-	run_session_wait(s, RUN_ASK_MS);
-	if (s->why.code != ERR_NONE) {
-		*err = s->why;
-		return -1;
-	}
 	return s->x.status >= 200 && s->x.status < 300 ? 0 : run_session_refused(s, "gateway", err);
+}
+
+static void add_field(struct client_ask *ask, struct bytes name, const char *value)
+{
+	if (*value)
+		ask->fields[ask->n_fields++] = (struct http1_field){ name, bytes_str(value) };
+}
+
+void run_session_to_agent(const struct run_session *s, const char *type, struct client_ask *ret)
+{
+	*ret = (struct client_ask){ .to = &s->agent, .method = "POST" };
+	add_field(ret, BYTES_LIT("content-type"), type);
+	add_field(ret, BYTES_LIT("connect-protocol-version"), "1");
+	add_field(ret, BYTES_LIT("authorization"), s->as);
+	add_field(ret, BYTES_LIT("e2b-sandbox-id"), s->id);
+	add_field(ret, BYTES_LIT("e2b-sandbox-port"), RUN_AGENT_PORT);
+	add_field(ret, BYTES_LIT("x-access-token"), s->token);
+	static_assert(CLIENT_FIELDS_MAX >= 6, "all of them");
+}
+
+int run_session_ask_agent(struct run_session *s, const char *target, const json_t *message,
+			  struct err *err)
+{
+	struct client_ask ask;
+
+	run_session_to_agent(s, "application/json", &ask);
+	ask.target = target;
+	ask.reply_ms = RUN_ASK_MS;
+	if (exchange(s, &ask, message, err) < 0)
+		return -1;
+	return s->x.status == 200 ? 0 : run_session_refused(s, "sandbox", err);
 }
 
 /* --- sandboxes ------------------------------------------------------------------------------ */
@@ -182,19 +222,20 @@ static int copy(const json_t *from, const char *name, char *ret, size_t size, st
 	return err_set(err, ERR_INTERNAL, 0, "gateway: %s is too long", name);
 }
 
-/* Where the code interpreter is: below the domain that the server says, as the SDKs do. */
-static int take_interp(struct run_session *s, const json_t *answer, struct err *err)
+/* Where a port of it is: below the domain that the server says, as the SDKs do. */
+static int take_place(const struct run_session *s, const char *port, const json_t *answer,
+		      struct client_place *ret, struct err *err)
 {
 	char domain[CLIENT_HOST_MAX + 8] = "", label[RUN_ID_MAX + 8];
 
 	if (s->c->e2b.sandbox_url)
-		return client_place_url(s->c->e2b.sandbox_url, &s->interp, err);
+		return client_place_url(s->c->e2b.sandbox_url, ret, err);
 	if (copy(answer, "domain", domain, sizeof(domain), err) < 0)
 		return -1;
 	if (!*domain && !s->c->e2b.domain)
 		return err_set(err, ERR_INVALID, 0, "E2B_SANDBOX_URL is not set");
-	snprintf(label, sizeof(label), RUN_PORT "-%s", s->id);
-	return client_place_name(label, *domain ? domain : s->c->e2b.domain, &s->interp, err);
+	snprintf(label, sizeof(label), "%s-%s", port, s->id);
+	return client_place_name(label, *domain ? domain : s->c->e2b.domain, ret, err);
 }
 
 static int take_sandbox(struct run_session *s, struct err *err)
@@ -211,7 +252,9 @@ static int take_sandbox(struct run_session *s, struct err *err)
 	if (copy(answer, "envdAccessToken", s->token, sizeof(s->token), err) < 0 ||
 	    copy(answer, "trafficAccessToken", s->traffic, sizeof(s->traffic), err) < 0)
 		return -1;
-	return take_interp(s, answer, err);
+	if (take_place(s, RUN_AGENT_PORT, answer, &s->agent, err) < 0)
+		return -1;
+	return take_place(s, RUN_PORT, answer, &s->interp, err);
 }
 
 int run_session_make(struct run_session *s, uint64_t seconds, struct err *err)
@@ -225,7 +268,7 @@ int run_session_make(struct run_session *s, uint64_t seconds, struct err *err)
 	if (!body)
 		return err_set(err, ERR_EXHAUSTED, 0, "out of memory");
 	s->patient = true;
-	rc = ask(s, "POST", "/sandboxes", body, err);
+	rc = run_session_ask(s, "POST", "/sandboxes", body, err);
 	s->patient = false;
 	if (rc < 0)
 		return -1;
@@ -245,7 +288,7 @@ int run_session_find(struct run_session *s, const char *id, uint64_t seconds, st
 	if (!id_ok(id))
 		return err_set(err, ERR_INVALID, 0, "`%.64s` is no id of a sandbox", id);
 	snprintf(target, sizeof(target), "/sandboxes/%s/connect", id);
-	return ask(s, "POST", target, body, err) < 0 ? -1 : take_sandbox(s, err);
+	return run_session_ask(s, "POST", target, body, err) < 0 ? -1 : take_sandbox(s, err);
 }
 
 int run_session_kill(struct run_session *s, struct err *err)
@@ -256,7 +299,7 @@ int run_session_kill(struct run_session *s, struct err *err)
 		return 0;
 	s->made = false;
 	snprintf(target, sizeof(target), "/sandboxes/%s", s->id);
-	if (ask(s, "DELETE", target, NULL, err) == 0 || err->code == ERR_NOT_FOUND)
+	if (run_session_ask(s, "DELETE", target, NULL, err) == 0 || err->code == ERR_NOT_FOUND)
 		return 0;
 	return -1;
 }
@@ -276,10 +319,25 @@ static int find_api(struct run_session *s, struct err *err)
 	return client_place_name("api", e->domain, &s->api, err);
 }
 
+/* "Basic dXNlcjo=": the user, without a password. */
+static int take_user(struct run_session *s, struct err *err)
+{
+	const char *user = s->c->user ? s->c->user : "user";
+	AUTO(buf_done) struct buf plain = BUF_MAX(RUN_USER_MAX + 2), text = BUF_MAX(sizeof(s->as));
+
+	if (buf_printf(&plain, err, "%s:", user) < 0 ||
+	    buf_add(&text, BYTES_LIT("Basic "), err) < 0 ||
+	    base64_encode(buf_view(&plain), &text, err) < 0 ||
+	    !bytes_to_str(buf_view(&text), s->as, sizeof(s->as)))
+		return err_set(err, ERR_INVALID, 0, "`%.64s` is no name of a user", user);
+	return 0;
+}
+
 int run_session_open(struct run_session *s, const struct cli *c, struct err *err)
 {
 	*s = (struct run_session){ .c = c, .signals = -1, .answer = BUF_MAX(RUN_ANSWER_MAX) };
-	if (find_api(s, err) < 0 || client_open(&s->client, c->e2b.trust, err) < 0)
+	if (take_user(s, err) < 0 || find_api(s, err) < 0 ||
+	    client_open(&s->client, c->e2b.trust, err) < 0)
 		return -1;
 	timer_init(&s->deadline, s->client.loop, on_deadline);
 	return open_signals(s, err);

@@ -11,19 +11,23 @@
 
 enum {
 	RUN_ID_MAX = 63,
+	RUN_USER_MAX = 64,
 	RUN_TOKEN_MAX = 255,
 	RUN_ASK_MS = 180 * 1000, /* one request: a create may wait for its template */
 	RUN_ANSWER_MAX = 1024 * 1024,
 	RUN_SPARE_S = 60, /* a sandbox outlives its execution so long, if nobody ends it */
 };
 
-#define RUN_PORT "49999" /* of the code interpreter in a sandbox */
+#define RUN_PORT       "49999" /* of the code interpreter in a sandbox */
+#define RUN_AGENT_PORT "49983" /* of the agent */
 
+struct guest_process;
 struct run_execution;
 struct run_session {
 	const struct cli *c;
 	struct client client;
-	struct client_place api, interp; /* the API; the code interpreter of the sandbox */
+	struct client_place api, interp, agent; /* the API; of the sandbox */
+	char as[RUN_USER_MAX * 2 + 16];         /* the user inside, for the agent */
 	char id[RUN_ID_MAX + 1], token[RUN_TOKEN_MAX + 1], traffic[RUN_TOKEN_MAX + 1];
 	bool made; /* here: it is ours to end */
 
@@ -37,6 +41,7 @@ struct run_session {
 	struct timer deadline;
 	struct buf answer;
 	struct run_execution *execution; /* whose it is; NULL: a small one */
+	struct guest_process *process;   /* the same */
 	bool over, late;
 	struct err why; /* ERR_NONE: there is an answer */
 };
@@ -50,6 +55,15 @@ int run_session_make(struct run_session *s, uint64_t seconds, struct err *err) N
 int run_session_find(struct run_session *s, const char *id, uint64_t seconds,
 		     struct err *err) NODISCARD;
 int run_session_kill(struct run_session *s, struct err *err) NODISCARD; /* if it was made here */
+
+/* One request to the API as a client, or with a message to the agent of the sandbox, which answers
+ * once; the answer is in s->answer. */
+int run_session_ask(struct run_session *s, const char *method, const char *target,
+		    const json_t *body, struct err *err) NODISCARD;
+int run_session_ask_agent(struct run_session *s, const char *target, const json_t *message,
+			  struct err *err) NODISCARD;
+/* To the agent, but for the method, the target and the body. */
+void run_session_to_agent(const struct run_session *s, const char *type, struct client_ask *ret);
 
 int run_session_signal(struct run_session *s); /* that has come; 0: none */
 
