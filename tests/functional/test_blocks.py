@@ -54,6 +54,20 @@ def test_commands_in_the_text_are_looked_at(tmp_path, monkeypatch):
                                                                "page.md:2: hotcell has no option --vers"]
 
 
+def test_settings_in_the_text_are_looked_at(tmp_path):
+    page = TOP / "docs/network.md"
+    assert list(check.setting_complaints(page)) == []
+    page = tmp_path / "page.md"
+    page.write_text("With `network = open`, `netwrk = open` and\n`allow` of node.conf, not `allow` in `/etc/hotcell/egress.conf`.\n")
+    check.settings()  # of this repository
+    there, check.TOP = check.TOP, tmp_path
+    try:
+        assert list(check.setting_complaints(page)) == ["page.md:1: no daemon has a setting netwrk",
+                                                       "page.md:2: node.conf has no setting allow"]
+    finally:
+        check.TOP = there
+
+
 def found(info, text):
     block = check.Block(TOP / "docs/x.md", 1, "", info, text)
     return list(check.complaints(block, build_dir()))
