@@ -183,6 +183,18 @@ def test_the_page_for_newcomers_has_what_is_not_built():
     assert all(any(path.startswith(name) for path in unbuilt) for name in named), named
 
 
+def test_the_page_for_newcomers_names_checks_that_there_are():
+    """docs/moving-from-e2b.md, What is the same: the numbers are sections of docs/compatibility.md, and all of them."""
+    text = (TOP / "docs/moving-from-e2b.md").read_text().partition("## What is the same\n")[2].partition("\n## ")[0]
+    there = {int(n) for n in re.findall(r"^## (\d+)\. ", (TOP / "docs/compatibility.md").read_text(), re.M)}
+    named = set()
+    for cell in re.findall(r"\| ([\d, to]+) \|$", text, re.M):
+        for a, b in re.findall(r"(\d+)(?: to (\d+))?", cell):
+            named |= set(range(int(a), int(b or a) + 1))
+    assert named and named <= there, named - there
+    assert there - named <= {28, 30, 41}, there - named  # MCP, builds, keys: said in words
+
+
 @pytest.mark.parametrize("route", PUBLIC, ids=ids)
 def test_no_key(server, route):
     method, path, who = route
