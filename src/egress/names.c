@@ -47,13 +47,14 @@ static void refuse(int udp, const struct sockaddr_in *who, const struct dns_quer
 		send_to(udp, who, &out);
 }
 
-static void block(const struct name_query *q)
+static void block(const struct name_query *q, const char *name)
 {
 	AUTO(buf_done) struct buf out = BUF_MAX(DNS_REPLY_MAX + DNS_EDNS_MAX);
 	char why[DNS_REASON_MAX + 1];
 	struct err err;
 
-	snprintf(why, sizeof(why), "hotcell: %.150s; more: hotcell-why HOST", q->verdict.why);
+	snprintf(why, sizeof(why), "hotcell: %.60s; more: hotcell-why %s", q->verdict.why,
+		 name[0] && strlen(name) <= WHY_SHOWN_MAX ? name : "HOST");
 	if (dns_write_blocked(&q->query, why, &out, &err) == 0)
 		send_to(q->udp, q->who, &out);
 }
@@ -156,7 +157,8 @@ static void on_found(struct lookup *l, enum dns_reading reading, const struct dn
 	else if (reading == DNS_NO_NAME)
 		refuse(n->udp, &n->who, &n->query, DNS_NXDOMAIN);
 	else if (found->n > 0 && fit.n == 0)
-		block(&(struct name_query){ n->udp, &n->who, .query = n->query, .verdict = v });
+		block(&(struct name_query){ n->udp, &n->who, .query = n->query, .verdict = v },
+		      n->name);
 	else
 		tell(n->udp, &n->who, &n->query, &fit);
 	asked_free(n);
@@ -272,5 +274,5 @@ void names_ask(struct sandbox_egress *o, int udp, struct bytes in, const struct 
 	}
 	o->counts.names_refused++;
 	audit(o, AUDIT_REFUSED, q.name, 0, q.verdict.why);
-	block(&q);
+	block(&q, q.name);
 }

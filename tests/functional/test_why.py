@@ -10,7 +10,6 @@ import re
 import socket
 import subprocess
 import threading
-import time
 
 import pytest
 
@@ -24,7 +23,7 @@ HOST_SIDE = "169.254.77.1"  # as in src/warden/protocol.h
 CONF = "/etc/hotcell/egress.conf"
 LISTED = "good.test inside.test *.wild.test"
 BASE = pathlib.Path(__file__).resolve().parents[2] / "guest/base"  # what package managers are told in a guest
-SOON_SECONDS = 10  # a program that gives up at once; a busy machine is slow
+ASKED_MAX = 6  # questions of a program that tries once more, with room for one that was lost; pip would ask 12 times, apt 8
 
 
 class GuestNetwork:
@@ -64,11 +63,8 @@ class GuestNetwork:
         inside = ["nsenter", f"--net=/proc/{self.process.pid}/ns/net"]
         if resolv_conf:
             inside += ["unshare", "--mount", "sh", "-c", 'mount --bind "$0" /etc/resolv.conf && exec "$@"', resolv_conf]
-        begun = time.monotonic()
-        done = subprocess.run([*inside, *command], capture_output=True, text=True, check=False, timeout=120,
+        return subprocess.run([*inside, *command], capture_output=True, text=True, check=False, timeout=100,
                               env={"PATH": os.environ["PATH"], "HOME": "/nonexistent", "LC_ALL": "C"})
-        done.seconds = time.monotonic() - begun
-        return done
 
 
 @pytest.fixture(scope="module")
@@ -139,7 +135,7 @@ def test_its_own_rules_are_told_and_that_it_asked_is_no_attempt(world, hotcell_w
 def test_without_egress_it_says_so(hotcell_why):
     with GuestNetwork() as alone:
         done = alone.run(hotcell_why, "good.test")
-    assert done.returncode == 2 and "does not tell" in done.stderr and done.seconds < SOON_SECONDS
+    assert done.returncode == 2 and "does not tell" in done.stderr
 
 
 # What is refused, and what leads inside: both do not exist, so that nobody waits for better times.
@@ -157,14 +153,20 @@ PROGRAMS = {
 }
 
 
+def asked(world):
+    counts = world.egress.call(engine_egress.COUNT, SLOT).counts
+    return counts.names_refused + counts.names_allowed
+
+
 @pytest.mark.parametrize("name", PROGRAMS)
 @pytest.mark.parametrize("host", ["refused.test", "inside.test"])
 def test_programs_give_up_at_once_and_say_it_is_the_name(world, tmp_path, name, host):
     command, says = PROGRAMS[name]
     (tmp_path / "resolv.conf").write_text(f"nameserver {HOST_SIDE}\n")
+    before = asked(world)
     done = world.run(*(word.replace("HOST", host) for word in command), resolv_conf=tmp_path / "resolv.conf")
     assert done.returncode != 0 and says.replace("HOST", host) in done.stderr + done.stdout, done
-    assert done.seconds < SOON_SECONDS, done
+    assert 0 < asked(world) - before <= ASKED_MAX
 
 
 def test_who_looks_closer_sees_the_reason(world, tmp_path):
@@ -172,6 +174,6 @@ def test_who_looks_closer_sees_the_reason(world, tmp_path):
     done = world.run("dig", f"@{HOST_SIDE}", "refused.test")
     if done.returncode == 127 or "No such file" in done.stderr:
         pytest.skip("dig is not installed")
-    assert "EDE: 15 (Blocked): (hotcell: operator: not listed; more: hotcell-why HOST)" in done.stdout, done
+    assert "EDE: 15 (Blocked): (hotcell: operator: not listed; more: hotcell-why refused.test)" in done.stdout, done
     told = world.run("dig", "+short", f"@{HOST_SIDE}", "TXT", "refused.test.why.hotcell.internal").stdout
     assert told.startswith('"no" "operator: not listed" "the operator adds refused.test to allow'), told
