@@ -2,12 +2,18 @@
 #include "interp/context.h"
 
 #include <errno.h>
+#include <fcntl.h>
 
 #include "base/list.h"
 #include "base/log.h"
+#include "base/read_all.h"
 #include "base/uuid.h"
 #include "interp/answer.h"
 #include "interp/context_steps.h"
+
+#define AVAILABLE "MemAvailable:"
+
+enum { MEMINFO_MAX = 4096 }; /* that is its third line */
 
 json_t *context_json(const struct context *c)
 {
@@ -157,6 +163,24 @@ static bool is_path(struct bytes path)
 	return path.len > 0 && path.len < CONTEXT_CWD_MAX;
 }
 
+/* A guest without memory hangs, with all that its contexts have: it is refused before. */
+static int check_memory(struct err *err)
+{
+	char text[MEMINFO_MAX];
+	const char *at = NULL;
+	unsigned long mib;
+
+	if (read_text(AT_FDCWD, "/proc/meminfo", text, sizeof(text)) > 0)
+		at = strstr(text, AVAILABLE);
+	mib = at ? strtoul(at + strlen(AVAILABLE), NULL, 10) / 1024 : CONTEXT_MEMORY_MIB;
+	if (mib >= CONTEXT_MEMORY_MIB)
+		return 0;
+	return err_set(err, ERR_EXHAUSTED, 0,
+		       "the sandbox has %lu MiB of memory left, and a kernel needs %d: remove a "
+		       "context, or use a template with more memory",
+		       mib, CONTEXT_MEMORY_MIB);
+}
+
 int context_new(struct contexts *all, const char *language, struct bytes cwd, struct context **ret,
 		struct err *err)
 {
@@ -165,6 +189,8 @@ int context_new(struct contexts *all, const char *language, struct bytes cwd, st
 	if (all->n >= CONTEXTS_MAX)
 		return err_set(err, ERR_EXHAUSTED, 0, "there are %d contexts already",
 			       CONTEXTS_MAX);
+	if (check_memory(err) < 0)
+		return -1;
 	c = calloc(1, sizeof(*c));
 	if (!c)
 		return err_set(err, ERR_EXHAUSTED, ENOMEM, "a context");

@@ -24,6 +24,7 @@
 
 enum {
 	CONTEXTS_MAX = 64,
+	CONTEXT_MEMORY_MIB = 96, /* a kernel of Python has 51 of its own when it starts */
 	CONTEXTS_HELD_MAX = 128 * 1024 * 1024, /* bytes of requests that are read, wait or run */
 	CONTEXT_WAITING_MAX = 256,             /* executions */
 	CONTEXT_CWD_MAX = 1024,                /* the list of all contexts is one answer */

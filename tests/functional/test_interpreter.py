@@ -16,7 +16,8 @@ import pytest
 
 from engine import artefact
 from interpreter_server import interpreter_server
-from interpreter_support import Failed, Guest, InterpreterClient, Peak
+from interpreter_support import ANSWER_SECONDS, Failed, Guest, InterpreterClient, Peak
+from sdk_builds import SdkClient
 from warden import wait_for
 
 ALL = os.environ.get("HOTCELL_INTERPRETER") == "all"
@@ -34,7 +35,7 @@ STATE = {
     "bash": ("cd /tmp; x=41", 'echo "$((x + 1)) $PWD"', None, "42 /tmp\n"),
 }
 MORE = {
-    "r": ("x <- 41", "cat('kept\\n'); x + 1", "[1] 42", "kept\n"),
+    "r": ("x <- 41", "cat('kept\\n'); x + 1", None, "kept\n"),  # a result of IRkernel's is displayed, none is the main one
     "java": ("int x = 41;", 'System.out.println("kept"); x + 1', "42", "kept\n"),
 }
 
@@ -94,6 +95,7 @@ def test_a_language_keeps_its_state(boxes, language):
     assert ran.error is None, ran
     ran = boxes["python"].run(second, language=language)
     assert (ran.error, ran.text, ran.stdout) == (None, text, printed), ran
+    assert language != "r" or [r["text"] for r in ran.results] == ["[1] 42"]
     again = boxes["js"].run(second, language=language)
     assert (again.error, again.text, again.stdout, again.count) == (None, text, printed, ran.count + 1), again
 
@@ -267,15 +269,35 @@ def test_a_large_result_is_whole_and_takes_bounded_memory(box, peaks):
 
 
 @pytest.mark.skipif(not ALL, reason="a long test")
-def test_twenty_contexts_are_each_their_own(box, guest):
+def test_contexts_end_before_the_memory_does(box):
+    """A guest that is out of memory hangs; one context too many is refused, and the others go on."""
     before = len(box.call("list_code_contexts"))
-    made = [box.call("create_code_context")["id"] for _ in range(CONTEXTS)]
-    for n, context in enumerate(made):
-        box.run(f"mine = {n}", context=context)
-    going = [box.begin("mine", context=context) for context in made]  # at once
-    assert [asked.wait().text for asked in going] == [str(n) for n in range(CONTEXTS)]
-    print(guest.root("free -m"), f"hotcell-interp {guest.peak_mib(guest.server()):.0f} MiB")
+    made = []
+    with pytest.raises(Failed, match="MiB of memory left, and a kernel needs") as refused:
+        for _ in range(CONTEXTS):
+            made.append(box.call("create_code_context", request_timeout=ANSWER_SECONDS)["id"])
+    print(f"{len(made)} contexts beside {before}; then: {refused.value}")
+    assert len(made) >= 8
+    going = [box.begin(str(n), context=context) for n, context in enumerate(made)]
+    assert [asked.wait().text for asked in going] == [str(n) for n in range(len(made))]
     for context in made:
         box.call("remove_code_context", context)
     assert len(box.call("list_code_contexts")) == before
     assert box.run("1 + 1").text == "2"
+
+
+@pytest.mark.skipif(not ALL, reason="a long test")
+def test_twenty_contexts_are_each_their_own(server):
+    """In a template of the same with more memory, made as a user would."""
+    sdks = artefact("sdks")
+    with SdkClient(server, sdks) as sdk, InterpreterClient(server, sdks) as client:
+        built = sdk.build([["from_template", "code-interpreter-v1"]], "roomy", cpu_count=2, memory_mb=2048)
+        assert built.error is None, built.log[-5:]
+        box = client.create(template="roomy")
+        made = [box.call("create_code_context", request_timeout=ANSWER_SECONDS)["id"] for _ in range(CONTEXTS)]
+        for n, context in enumerate(made):
+            box.run(f"mine = {n}", context=context)
+        going = [box.begin("mine", context=context) for context in made]  # at once
+        assert [asked.wait().text for asked in going] == [str(n) for n in range(CONTEXTS)]
+        guest = Guest(box)
+        print(guest.root("free -m"), f"hotcell-interp {guest.peak_mib(guest.server()):.0f} MiB")

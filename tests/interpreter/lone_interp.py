@@ -32,14 +32,16 @@ class Execution:
 
 
 class Interp:
-    def __init__(self, folder, eager=("python",), agent="none", kernels=(KERNELS,)):
+    def __init__(self, folder, eager=("python",), agent="none", kernels=(KERNELS,), within=()):
+        """`within`: words before the program's, of what runs it."""
+        self.within = list(within)
         self.folder, self.eager, self.agent, self.kernels = pathlib.Path(folder), eager, agent, kernels
         self.program = os.path.join(os.environ["HOTCELL_BUILD"], "src/interp/hotcell-interp")
         self.process = self.port = None
         self.partings = self.folder / "partings"
 
     def start(self, port=0):
-        words = [self.program, "--listen", "127.0.0.1", "--port", str(port), "--run", str(self.folder / "run"), "--cwd", str(self.folder), "--agent", self.agent,
+        words = [*self.within, self.program, "--listen", "127.0.0.1", "--port", str(port), "--run", str(self.folder / "run"), "--cwd", str(self.folder), "--agent", self.agent,
                  "--partings", str(self.partings)]
         for language in self.eager:
             words += ["--eager", language]

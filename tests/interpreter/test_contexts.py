@@ -321,3 +321,20 @@ def test_chance_is_every_kernels_own(own_interp):
     first = interp.run(code).text
     assert interp.run(code).text == first
     assert interp.run("random.seed(1); random.random()").text == "0.13436424411240122"
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="mounts a file: needs root")
+def test_no_context_is_made_where_memory_ends(own_interp, tmp_path):
+    """A guest without memory hangs, with all its contexts. They go on, and when there is memory again one more is made."""
+    meminfo = tmp_path / "meminfo"
+    meminfo.write_text("MemTotal: 1009664 kB\nMemFree: 1 kB\nMemAvailable: 98304 kB\n")
+    interp = own_interp(within=["unshare", "--mount", "sh", "-c", f'mount --bind {meminfo} /proc/meminfo && exec "$@"', "sh"]).start()
+    meminfo.write_text("MemTotal: 1009664 kB\nMemFree: 1 kB\nMemAvailable: 98303 kB\n")
+    assert interp.get("/contexts", "POST", {}) == (429, "Failed to create context: the sandbox has 95 MiB of memory left, and a "
+                                                   "kernel needs 96: remove a context, or use a template with more memory")
+    assert interp.run("1 + 1").text == "2"
+    first = json.loads(interp.get("/contexts")[1])[0]["id"]
+    assert interp.get(f"/contexts/{first}/restart", "POST")[0] == 200
+    assert interp.run("1 + 1").text == "2"
+    meminfo.write_text("MemTotal: 1009664 kB\nMemFree: 1 kB\nMemAvailable: 98304 kB\n")
+    assert interp.get("/contexts", "POST", {})[0] == 200
