@@ -20,6 +20,7 @@ enum { CLI_ENVS_MAX = 64, CLI_OPTIONS_MAX = 128 };
 #define CLI_SOCKET        "/run/hotcell-gateway/admin.sock"
 #define CLI_TLS_DIR       "/etc/hotcell/tls"
 #define CLI_CONF_DIR      "/etc/hotcell"
+#define CLI_API_URL       "http://127.0.0.1:3000"
 #define CLI_CODE_TEMPLATE "code-interpreter-v1"
 
 struct cli_e2b { /* variables that clients of the API set; NULL: not set, or empty */
@@ -57,6 +58,8 @@ struct cli {
 	const char *user; /* of exec, shell and cp: inside */
 	bool input;       /* of exec: standard input, too */
 	struct cli_e2b e2b;
+	const char *term; /* TERM; NULL: not set */
+	bool no_color;    /* NO_COLOR is set */
 	/* what doctor looks at */
 	bool leaks, before;
 	const char *conf_dir;

@@ -12,6 +12,7 @@
 #include "cli/run.h"
 #include "cli/sandboxes.h"
 #include "cli/say.h"
+#include "cli/selftest.h"
 #include "cli/shell.h"
 #include "cli/snapshots.h"
 #include "cli/templates.h"

@@ -29,6 +29,8 @@ int main(int argc, char **argv)
 {
 	struct cli c = { .socket = variable("HOTCELL_ADMIN_SOCKET"),
 			 .conf_dir = CLI_CONF_DIR,
+			 .term = variable("TERM"),
+			 .no_color = variable("NO_COLOR") != NULL,
 			 .e2b = { variable("E2B_API_KEY"), variable("E2B_DOMAIN"),
 				  variable("E2B_API_URL"), variable("E2B_SANDBOX_URL"),
 				  variable("SSL_CERT_FILE") } };

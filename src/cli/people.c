@@ -3,7 +3,6 @@
 
 #include <inttypes.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -65,9 +64,7 @@ void people_when(const char *time, char *ret, unsigned long size)
 	snprintf(ret, size, then > now ? "in %s" : "%s ago", span);
 }
 
-bool people_colours(int fd)
+bool people_colours(const struct cli *c, int fd)
 {
-	const char *no = getenv("NO_COLOR"), *term = getenv("TERM");
-
-	return isatty(fd) && !(no && *no) && term && *term && strcmp(term, "dumb") != 0;
+	return isatty(fd) && !c->no_color && c->term && strcmp(c->term, "dumb") != 0;
 }

@@ -4,6 +4,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "cli/cli.h"
+
 enum { PEOPLE_SIZE = 24 };
 
 /* "512 B", "1.5 MiB", "12 GiB" */
@@ -14,4 +16,4 @@ void people_span(uint64_t seconds, char ret[static PEOPLE_SIZE]);
 void people_when(const char *time, char *ret, unsigned long size);
 
 /* Is it a terminal that has colours, and does nobody mind? NO_COLOR, TERM=dumb. */
-bool people_colours(int fd);
+bool people_colours(const struct cli *c, int fd);

@@ -132,19 +132,14 @@ int run_session_refused(const struct run_session *s, const char *who, struct err
 	return -1;
 }
 
-static int exchange(struct run_session *s, struct client_ask *full, const json_t *body,
-		    struct err *err)
+int run_session_send(struct run_session *s, const struct client_ask *ask, struct err *err)
 {
 	static const struct client_exchange_ops ops = { on_body, on_done };
-	AUTO(buf_done) struct buf text = BUF_MAX(HTTP_WHOLE_MAX);
 
-	if (body && json_encode(body, &text, err) < 0)
-		return -1;
-	full->body = buf_view(&text);
 	buf_clear(&s->answer);
 	s->over = false;
 	s->x.ops = &ops;
-	if (client_start(&s->x, &s->client, full, err) < 0)
+	if (client_start(&s->x, &s->client, ask, err) < 0)
 		return -1;
 	run_session_wait(s, RUN_ASK_MS);
 	if (s->why.code != ERR_NONE) {
@@ -152,6 +147,17 @@ static int exchange(struct run_session *s, struct client_ask *full, const json_t
 		return -1;
 	}
 	return 0;
+}
+
+static int exchange(struct run_session *s, struct client_ask *ask, const json_t *body,
+		    struct err *err)
+{
+	AUTO(buf_done) struct buf text = BUF_MAX(HTTP_WHOLE_MAX);
+
+	if (body && json_encode(body, &text, err) < 0)
+		return -1;
+	ask->body = buf_view(&text);
+	return run_session_send(s, ask, err);
 }
 
 int run_session_ask(struct run_session *s, const char *method, const char *target,
@@ -238,12 +244,9 @@ static int take_place(const struct run_session *s, const char *port, const json_
 	return client_place_name(label, *domain ? domain : s->c->e2b.domain, ret, err);
 }
 
-static int take_sandbox(struct run_session *s, struct err *err)
+int run_session_take(struct run_session *s, const json_t *answer, struct err *err)
 {
-	AUTO(json_decrefp) json_t *answer = NULL;
-
-	if (json_decode(buf_view(&s->answer), RUN_ANSWER_MAX, ANSWER_DEPTH, &answer, err) < 0 ||
-	    copy(answer, "sandboxID", s->id, sizeof(s->id), err) < 0)
+	if (copy(answer, "sandboxID", s->id, sizeof(s->id), err) < 0)
 		return err_wrap(err, "gateway: its answer");
 	if (!id_ok(s->id)) {
 		s->made = false;
@@ -255,6 +258,15 @@ static int take_sandbox(struct run_session *s, struct err *err)
 	if (take_place(s, RUN_AGENT_PORT, answer, &s->agent, err) < 0)
 		return -1;
 	return take_place(s, RUN_PORT, answer, &s->interp, err);
+}
+
+static int take_sandbox(struct run_session *s, struct err *err)
+{
+	AUTO(json_decrefp) json_t *answer = NULL;
+
+	if (json_decode(buf_view(&s->answer), RUN_ANSWER_MAX, ANSWER_DEPTH, &answer, err) < 0)
+		return err_wrap(err, "gateway: its answer");
+	return run_session_take(s, answer, err);
 }
 
 int run_session_make(struct run_session *s, uint64_t seconds, struct err *err)

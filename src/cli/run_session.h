@@ -62,6 +62,11 @@ int run_session_ask(struct run_session *s, const char *method, const char *targe
 		    const json_t *body, struct err *err) NODISCARD;
 int run_session_ask_agent(struct run_session *s, const char *target, const json_t *message,
 			  struct err *err) NODISCARD;
+/* Any request: 0 when there is an answer, s->answer, whatever its status, s->x.status. */
+int run_session_send(struct run_session *s, const struct client_ask *ask,
+		     struct err *err) NODISCARD;
+/* Takes what a create, a fork or a connect answered: the session's sandbox is that one. */
+int run_session_take(struct run_session *s, const json_t *answer, struct err *err) NODISCARD;
 /* To the agent, but for the method, the target and the body. */
 void run_session_to_agent(const struct run_session *s, const char *type, struct client_ask *ret);
 

@@ -8,7 +8,6 @@
 #include <errno.h>
 #include <signal.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <sys/ioctl.h>
 #include <sys/signalfd.h>
 #include <termios.h>
@@ -95,11 +94,11 @@ static int on_output(struct guest_process *p, bool is_error, struct bytes piece,
 
 static json_t *envs_of(const struct cli *c, bool terminal)
 {
-	const char *term = getenv("TERM");
 	json_t *envs = json_object();
 
 	if (terminal)
-		json_object_set_new(envs, "TERM", json_text(bytes_str(term ? term : "xterm")));
+		json_object_set_new(envs, "TERM",
+				    json_text(bytes_str(c->term ? c->term : "xterm")));
 	for (size_t i = 0; i < c->n_envs; i++) {
 		struct bytes value = bytes_str(c->envs[i]), name;
 

@@ -169,12 +169,12 @@ static void on_signal(int signo)
 	interrupted = signo;
 }
 
-static void screen_open(struct screen *s)
+static void screen_open(const struct cli *c, struct screen *s)
 {
 	const struct sigaction act = { .sa_handler = on_signal };
 	struct termios raw;
 
-	*s = (struct screen){ .colours = people_colours(STDOUT_FILENO) };
+	*s = (struct screen){ .colours = people_colours(c, STDOUT_FILENO) };
 	sigaction(SIGINT, &act, NULL);
 	sigaction(SIGTERM, &act, NULL);
 	sigaction(SIGHUP, &act, NULL);
@@ -264,7 +264,7 @@ static int run_screen(const struct cli *c, const struct sort *by)
 	struct screen s;
 	int rc = 0;
 
-	screen_open(&s);
+	screen_open(c, &s);
 	do {
 		AUTO(json_decrefp) json_t *rows = NULL;
 

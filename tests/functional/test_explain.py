@@ -4,6 +4,7 @@ What they say is compared with what a guest sees. Nobody outside is asked: the o
 """
 
 import json
+import os
 import subprocess
 
 import pytest
@@ -93,3 +94,46 @@ def test_of_a_paused_one(server):
     assert hotcell(server, "explain", box["sandboxID"])["denyOut"] == ["0.0.0.0/0"]
     assert answer(server, box, "allowed.example")["allowed"] is False
     server.delete(box)
+
+
+# --- the same server, tried as a client would ---------------------------------------------------
+
+def selftest(server, *words, **variables):
+    kept = {name: value for name, value in os.environ.items() if not name.startswith(("E2B_", "SSL_"))}
+    return subprocess.run([build_dir() / "src/cli/hotcell", "--socket", server.admin_socket, "selftest", *words], capture_output=True, text=True,
+                          env={**kept, "E2B_API_URL": server.url, "E2B_SANDBOX_URL": server.url, **variables}, timeout=500)
+
+
+def test_selftest_tries_everything_and_leaves_nothing(server):
+    before = {name: hotcell(server, *words) for name, words in (("teams", ["teams"]), ("boxes", ["ps", "--all"]), ("kept", ["snapshots"]))}
+    r = selftest(server, "--json")
+    said = json.loads(r.stdout)
+    assert r.returncode == 0 and said["ok"], r.stdout + r.stderr
+    steps = {step["step"]: step for step in said["steps"]}
+    expected = {"interpret code": "skip", "allowed name": "warn"}  # neither the template nor a name server is there
+    assert {name: step["result"] for name, step in steps.items()} == {name: expected.get(name, "pass") for name in steps}
+    assert "allowed.example does not resolve" in steps["allowed name"]["detail"] and len(steps) == 13
+    assert all(step["seconds"] >= 0 for step in steps.values()) and steps["create"]["seconds"] > 0
+    after = {name: hotcell(server, *words) for name, words in (("teams", ["teams"]), ("boxes", ["ps", "--all"]), ("kept", ["snapshots"]))}
+    assert [team["teamID"] for team in after["teams"]] == [team["teamID"] for team in before["teams"]]
+    assert {box["sandboxID"] for box in after["boxes"]} == {box["sandboxID"] for box in before["boxes"]} and after["kept"] == before["kept"]
+
+
+def test_selftest_says_what_failed_and_tries_no_more(server):
+    r = selftest(server, "--template", "nosuch", E2B_API_KEY=server.key)
+    lines = r.stdout.splitlines()
+    assert r.returncode == 1 and lines[0].startswith("FAIL  create ") and "nosuch" in lines[0], r.stdout + r.stderr
+    assert all(line.startswith("skip ") and "not tried" in line for line in lines[1:13]) and "something failed" in lines[-1]
+    assert selftest(server, E2B_API_URL="http://127.0.0.1:9", E2B_SANDBOX_URL="http://127.0.0.1:9").returncode == 1
+    assert all(not team["name"].startswith("selftest") for team in hotcell(server, "teams"))
+
+
+def test_an_operator_sees_what_a_sandbox_uses(server):
+    box = server.create()
+    used = wait_for(lambda: [row for row in hotcell(server, "ps", "--usage") if row["sandboxID"] == box["sandboxID"] and "usage" in row],
+                    "it was measured", 60, 0.5)[0]["usage"]
+    assert 1 << 20 < used["memUsed"] <= used["memTotal"] == 512 << 20 and used["cpuCount"] >= 1
+    events = subprocess.run([build_dir() / "src/cli/hotcell", "--socket", server.admin_socket, "logs", box["sandboxID"]], capture_output=True,
+                            text=True, timeout=60).stdout
+    assert events.splitlines()[0].split()[1] == "info"
+    hotcell(server, "kill", box["sandboxID"])
