@@ -16,6 +16,7 @@
 #include "egress/syscalls.h"
 #include "jail/confine.h"
 #include "net/signals.h"
+#include "net/watchdog.h"
 #include "wire/json.h"
 
 enum { FILES_WANTED = 64 * 1024 }; /* two for each sandbox and each connection */
@@ -26,6 +27,8 @@ struct program {
 	struct addr proxy;
 	struct control *control;
 	struct signal_end end;
+	struct notify notify;
+	struct watchdog watchdog;
 };
 
 static int read_ground(struct program *p, const struct config_value *set, struct err *err)
@@ -70,9 +73,10 @@ static int set_up(struct program *p, const struct config_value *set, struct err 
 	const struct confine limits = { .user = set[SET_USER].text, .syscalls = syscalls };
 
 	json_object_seed(0); /* before there is no /dev/urandom */
-	if (confine_begin(FILES_WANTED, err) < 0 || loop_open(&p->house.loop, err) < 0 ||
-	    read_ground(p, set, err) < 0 || host_addresses_read(&p->ground, err) < 0 ||
-	    open_resolver(p, set, err) < 0 || signal_end_open(&p->end, p->house.loop, err) < 0 ||
+	if (notify_open(&p->notify, err) < 0 || confine_begin(FILES_WANTED, err) < 0 ||
+	    loop_open(&p->house.loop, err) < 0 || read_ground(p, set, err) < 0 ||
+	    host_addresses_read(&p->ground, err) < 0 || open_resolver(p, set, err) < 0 ||
+	    signal_end_open(&p->end, p->house.loop, err) < 0 ||
 	    control_open(&p->control, &p->house, set[SET_SOCKET].text,
 			 (uid_t)set[SET_NODE_UID].number, err) < 0)
 		return -1;
@@ -81,6 +85,8 @@ static int set_up(struct program *p, const struct config_value *set, struct err 
 
 static void tear_down(struct program *p)
 {
+	watchdog_stop(&p->watchdog);
+	notify_close(&p->notify);
 	control_close(p->control);
 	resolver_close(p->house.resolver);
 	policy_ground_done(&p->ground);
@@ -122,6 +128,7 @@ static int serve(struct program *p, const struct config_value *set, struct err *
 	if (set_up(p, set, err) < 0)
 		return -1;
 	log_info("serving on %s", set[SET_SOCKET].text);
+	watchdog_ready(&p->watchdog, p->house.loop, &p->notify);
 	loop_run(p->house.loop);
 	return 0;
 }

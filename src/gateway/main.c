@@ -25,6 +25,7 @@
 #include "jail/confine.h"
 #include "net/signals.h"
 #include "net/supervisor.h"
+#include "net/watchdog.h"
 #include "tls/tls_stream.h"
 
 enum { STREAMS_PER_CONNECTION = 2, FILES_MORE = 1024 }; /* descriptors besides connections */
@@ -32,6 +33,7 @@ enum { STREAMS_PER_CONNECTION = 2, FILES_MORE = 1024 }; /* descriptors besides c
 struct program {
 	struct config_value set[SETTINGS];
 	struct supervisor supervisor;
+	struct watchdog watchdog;
 	struct peers peers;
 	struct drain drain;
 	struct gateway g;
@@ -260,6 +262,7 @@ static void begin(struct program *p)
 	listener_pause(&p->listener, false);
 	arrivals_begin(&p->arrivals);
 	drain_open(d);
+	watchdog_start(&p->watchdog, p->g.loop, &p->supervisor.notify);
 }
 
 static int set_up(struct program *p, struct err *err)
@@ -296,6 +299,7 @@ static int set_up(struct program *p, struct err *err)
 
 static void tear_down(struct program *p)
 {
+	watchdog_stop(&p->watchdog);
 	drain_close(&p->drain);
 	crowd_close(&p->crowd);
 	arrivals_close(&p->arrivals);

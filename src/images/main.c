@@ -21,6 +21,7 @@
 #include "images/syscalls.h"
 #include "jail/confine.h"
 #include "net/signals.h"
+#include "net/watchdog.h"
 #include "wire/json.h"
 
 enum { FILES_WANTED = 1024, RESOLV_CONF_MAX = 64 * 1024 };
@@ -34,6 +35,8 @@ struct program {
 	char agent[IMAGE_DIGEST + 1];
 	struct control *control;
 	struct signal_end end;
+	struct notify notify;
+	struct watchdog watchdog;
 	int status;
 };
 
@@ -75,7 +78,8 @@ static int set_up(struct program *p, const struct config_value *set, struct err 
 	const struct confine limits = { .user = set[SET_USER].text, .syscalls = syscalls };
 
 	agent_digest(set[SET_AGENT].text, p->agent);
-	if (begin(err) < 0 || places_make(set, &p->places, err) < 0 ||
+	if (notify_open(&p->notify, err) < 0 || begin(err) < 0 ||
+	    places_make(set, &p->places, err) < 0 ||
 	    forkserver_start(&p->forkserver, set, &p->places, err) < 0 ||
 	    keys_open(p->places.keys, &p->key, err) < 0 || loop_open(&p->loop, err) < 0 ||
 	    watch_open(&p->forkserver_gone, p->loop, p->forkserver.sock, WATCH_HUP,
@@ -89,6 +93,8 @@ static int set_up(struct program *p, const struct config_value *set, struct err 
 
 static void tear_down(struct program *p)
 {
+	watchdog_stop(&p->watchdog);
+	notify_close(&p->notify);
 	control_close(p->control);
 	watch_close(&p->forkserver_gone);
 	forkserver_end(&p->forkserver);
@@ -133,6 +139,7 @@ static int serve(struct program *p, const struct config_value *set, struct err *
 	if (set_up(p, set, err) < 0)
 		return -1;
 	log_info("serving on %s", set[SET_SOCKET].text);
+	watchdog_ready(&p->watchdog, p->loop, &p->notify);
 	loop_run(p->loop);
 	return 0;
 }

@@ -12,6 +12,7 @@
 #include "base/log.h"
 #include "jail/confine.h"
 #include "net/signals.h"
+#include "net/watchdog.h"
 #include "injector/control.h"
 #include "injector/settings.h"
 #include "injector/syscalls.h"
@@ -26,6 +27,8 @@ struct program {
 	struct keys keys;
 	struct control *control;
 	struct signal_end end;
+	struct notify notify;
+	struct watchdog watchdog;
 	int status;
 };
 
@@ -53,7 +56,8 @@ static int set_up(struct program *p, const struct config_value *set, struct err 
 	const struct forkserver_terms terms = { set[SET_USER].text, set[SET_EXTRA_CA].text };
 	const struct confine limits = { .user = set[SET_USER].text, .syscalls = syscalls };
 
-	if (begin(err) < 0 || forkserver_start(&p->forkserver, &terms, err) < 0 ||
+	if (notify_open(&p->notify, err) < 0 || begin(err) < 0 ||
+	    forkserver_start(&p->forkserver, &terms, err) < 0 ||
 	    confine_folder(set[SET_STATE_DIR].text, set[SET_USER].text, err) < 0 ||
 	    keys_open(set[SET_STATE_DIR].text, &p->keys, err) < 0 || loop_open(&p->loop, err) < 0 ||
 	    watch_open(&p->forkserver_gone, p->loop, p->forkserver.sock, WATCH_READ,
@@ -67,6 +71,8 @@ static int set_up(struct program *p, const struct config_value *set, struct err 
 
 static void tear_down(struct program *p)
 {
+	watchdog_stop(&p->watchdog);
+	notify_close(&p->notify);
 	control_close(p->control);
 	watch_close(&p->forkserver_gone);
 	forkserver_end(&p->forkserver);
@@ -98,6 +104,7 @@ int main(int argc, char **argv)
 		p.status = 1;
 	} else {
 		log_info("serving on %s", set[SET_SOCKET].text);
+		watchdog_ready(&p.watchdog, p.loop, &p.notify);
 		loop_run(p.loop);
 	}
 	tear_down(&p);

@@ -1,15 +1,14 @@
 /* supervisor.c - the environment that a service manager made, read once. */
 /* Once it is open. */
-/* #syscalls: write close */
+/* #syscalls: close */
 #include "net/supervisor.h"
 
 #include <errno.h>
 #include <fcntl.h>
-#include <sys/un.h>
+#include <sys/socket.h>
 
 #include "base/bytes.h"
 #include "base/own.h"
-#include "net/addr.h"
 
 enum { FIRST_FD = 3 }; /* they come behind the usual three */
 
@@ -92,49 +91,13 @@ static int read_sockets(struct supervisor *s, struct err *err)
 	return add_sockets(s, n, names ? names : "", err);
 }
 
-/* "@name" is one of the abstract kind. */
-static int notify_addr(const char *text, struct addr *ret, struct err *err)
-{
-	char *path;
-
-	if (addr_unix(text, ret, err) < 0)
-		return -1;
-	path = ((struct sockaddr_un *)(void *)&ret->at)->sun_path;
-	if (path[0] == '@') {
-		path[0] = '\0';
-		ret->len = (socklen_t)(offsetof(struct sockaddr_un, sun_path) + strlen(text));
-	} else if (path[0] != '/') {
-		return err_set(err, ERR_INVALID, 0, "%s is no path", text);
-	}
-	return 0;
-}
-
-static int open_notify(struct supervisor *s, struct err *err)
-{
-	const char *text = getenv("NOTIFY_SOCKET");
-	AUTO(auto_close) int fd = -1;
-	struct addr to;
-
-	if (!text || !*text)
-		return 0;
-	if (notify_addr(text, &to, err) < 0)
-		return err_wrap(err, "NOTIFY_SOCKET");
-	fd = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-	if (fd < 0 || connect(fd, (const struct sockaddr *)&to.at, to.len) < 0)
-		return err_set(err, ERR_UNAVAILABLE, errno, "connect to %s", text);
-	s->notify = take_fd(&fd);
-	s->notified = true;
-	return 0;
-}
-
 int supervisor_open(struct supervisor *s, struct err *err)
 {
-	static const char *const words[] = { "LISTEN_PID", "LISTEN_FDS", "LISTEN_FDNAMES",
-					     "NOTIFY_SOCKET" };
+	static const char *const words[] = { "LISTEN_PID", "LISTEN_FDS", "LISTEN_FDNAMES" };
 	int rc;
 
 	*s = (struct supervisor){ 0 };
-	rc = read_sockets(s, err) < 0 || open_notify(s, err) < 0 ? -1 : 0;
+	rc = read_sockets(s, err) < 0 || notify_open(&s->notify, err) < 0 ? -1 : 0;
 	for (size_t i = 0; i < COUNT(words); i++)
 		(void)unsetenv(words[i]);
 	if (rc < 0) {
@@ -164,16 +127,13 @@ const char *supervisor_drop(struct supervisor *s)
 
 void supervisor_say(struct supervisor *s, const char *state)
 {
-	/* what is not taken at once is not worth waiting for */
-	if (s->notified)
-		(void)!write(s->notify, state, strnlen(state, SUPERVISOR_STATE_MAX));
+	notify_say(&s->notify, state);
 }
 
 void supervisor_close(struct supervisor *s)
 {
 	while (supervisor_drop(s))
 		;
-	if (s->notified)
-		close(s->notify);
+	notify_close(&s->notify);
 	*s = (struct supervisor){ 0 };
 }

@@ -9,12 +9,12 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-#include "base/err.h"
+#include "base/notify.h"
 
 enum {
 	SUPERVISOR_SOCKETS_MAX = 8,
 	SUPERVISOR_NAME_SIZE = 32, /* with its NUL */
-	SUPERVISOR_STATE_MAX = 256,
+	SUPERVISOR_STATE_MAX = NOTIFY_STATE_MAX,
 };
 
 struct supervisor { /* all zero: there is none */
@@ -23,8 +23,7 @@ struct supervisor { /* all zero: there is none */
 		int fd; /* -1: given on */
 	} sockets[SUPERVISOR_SOCKETS_MAX];
 	size_t n_sockets;
-	bool notified; /* it wants to hear of us, at: */
-	int notify;
+	struct notify notify;
 };
 
 /* Reads the environment and takes the variables out of it, so before there are threads. Without

@@ -15,6 +15,7 @@
 #include "base/list.h"
 #include "jail/confine.h"
 #include "net/signals.h"
+#include "net/watchdog.h"
 #include "node/recovery/adopt.h"
 #include "node/build/builds.h"
 #include "node/template/base_find.h"
@@ -33,6 +34,8 @@ struct daemon {
 	struct signal_watch term, interrupt;
 	struct timer stop;
 	uint64_t stop_at_ms;
+	struct notify notify;
+	struct watchdog watchdog;
 	int lock; /* on data_dir, whatever becomes of the journal in it */
 };
 
@@ -242,7 +245,8 @@ static int set_up(struct daemon *d, struct err *err)
 	struct node *n = &d->node;
 
 	json_object_seed(0);
-	if (confine_begin(FILES_WANTED, err) < 0 || loop_open(&n->loop, err) < 0 ||
+	if (notify_open(&d->notify, err) < 0 || confine_begin(FILES_WANTED, err) < 0 ||
+	    loop_open(&n->loop, err) < 0 ||
 	    signal_open(&d->term, n->loop, SIGTERM, on_term, err) < 0 ||
 	    signal_open(&d->interrupt, n->loop, SIGINT, on_interrupt, err) < 0 ||
 	    addr_ip(AGENT_ADDRESS, AGENT_PORT, &n->agent, err) < 0 ||
@@ -266,6 +270,8 @@ static void take_down(struct daemon *d)
 {
 	struct node *n = &d->node;
 
+	watchdog_stop(&d->watchdog);
+	notify_close(&d->notify);
 	timer_stop(&d->stop);
 	signal_close(&d->term);
 	signal_close(&d->interrupt);
@@ -358,6 +364,7 @@ int main(int argc, char **argv)
 		log_error("%s", err.msg);
 		return 1;
 	}
+	watchdog_ready(&d.watchdog, d.node.loop, &d.notify);
 	loop_run(d.node.loop);
 	take_down(&d);
 	return 0;

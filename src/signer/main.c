@@ -16,6 +16,7 @@
 #include "jail/confine.h"
 #include "jail/sanitized.h"
 #include "net/signals.h"
+#include "net/watchdog.h"
 #include "signer/control.h"
 #include "signer/settings.h"
 #include "signer/syscalls.h"
@@ -27,6 +28,8 @@ struct program {
 	struct keyring *keys;
 	struct control *control;
 	struct signal_end end;
+	struct notify notify;
+	struct watchdog watchdog;
 };
 
 /* What it holds is written to no disk. Pages are locked when they are first used: what was only
@@ -59,7 +62,7 @@ static int set_up(struct program *p, const struct config_value *set, struct err 
 	AUTO(auto_close) int dir = -1;
 
 	tzset(); /* OpenSSL asks for the time through it, and would look for its file */
-	if (confine_begin(FILES_WANTED, err) < 0)
+	if (notify_open(&p->notify, err) < 0 || confine_begin(FILES_WANTED, err) < 0)
 		return -1;
 	stay_in_memory();
 	dir = open_folder(set[SET_TLS_DIR].text, err);
@@ -74,6 +77,8 @@ static int set_up(struct program *p, const struct config_value *set, struct err 
 
 static void tear_down(struct program *p)
 {
+	watchdog_stop(&p->watchdog);
+	notify_close(&p->notify);
 	control_close(p->control);
 	keyring_close(p->keys);
 	signal_end_close(&p->end);
@@ -104,6 +109,7 @@ int main(int argc, char **argv)
 		status = 1;
 	} else {
 		log_info("serving on %s, %zu keys", set[SET_SOCKET].text, keyring_count(p.keys));
+		watchdog_ready(&p.watchdog, p.loop, &p.notify);
 		loop_run(p.loop);
 	}
 	tear_down(&p);

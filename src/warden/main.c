@@ -182,7 +182,7 @@ static int set_up(struct warden *w, struct err *err)
 	for (size_t i = 0; i < CLIENTS_MAX; i++)
 		w->clients[i].sock = -1;
 	(void)open_files_raise(0); /* two for each VM */
-	if (resources_no_core(err) < 0)
+	if (notify_open(&w->notify, err) < 0 || resources_no_core(err) < 0)
 		return -1;
 	w->epoll = epoll_create1(EPOLL_CLOEXEC);
 	if (w->epoll < 0)
@@ -232,11 +232,26 @@ static void handle(struct warden *w, uint64_t event)
 	abort();
 }
 
+/* How long epoll may wait, of `ms` (-1: for ever), until the service manager is to hear of us. */
+static int beat(struct warden *w, int ms)
+{
+	uint64_t every = w->notify.beat_ms, now = clock_mono_ns();
+
+	if (every == 0)
+		return ms;
+	if (now >= w->beat_ns) {
+		notify_say(&w->notify, "WATCHDOG=1");
+		w->beat_ns = now + every * NSEC_PER_MSEC;
+	}
+	return ms < 0 || (uint64_t)ms > every ? (int)every : ms;
+}
+
 static _Noreturn void run(struct warden *w)
 {
+	notify_say(&w->notify, "READY=1");
 	for (;;) {
 		struct epoll_event events[EVENTS_MAX];
-		int n = epoll_wait(w->epoll, events, EVENTS_MAX, tasks_expire(w));
+		int n = epoll_wait(w->epoll, events, EVENTS_MAX, beat(w, tasks_expire(w)));
 
 		for (int i = 0; i < n; i++)
 			handle(w, events[i].data.u64);

@@ -9,6 +9,7 @@
 #pragma once
 
 #include "base/fdmsg.h"
+#include "base/notify.h"
 #include "warden/cell.h"
 #include "jail/cgroup.h"
 #include "warden/job.h"
@@ -59,6 +60,8 @@ struct warden {
 	char vmm_version[128];
 	struct cgroups cgroups;
 	int vms, templates; /* folders */
+	struct notify notify;
+	uint64_t beat_ns; /* when its loop is to be told of next */
 	int epoll, listener, child_signals;
 	bool serving; /* false until what an earlier warden left is removed */
 	struct cells cells;

@@ -9,6 +9,7 @@
 
 #include "net/listen.h"
 #include "net/supervisor.h"
+#include "net/watchdog.h"
 
 enum { FIRST = 3, FDS_MAX = 64 };
 
@@ -217,12 +218,61 @@ static void a_manager_is_told(void **state)
 	assert_int_equal(supervisor_open(&s, &err), -1);
 }
 
+static size_t beats_of(const char *usec, const char *pid, uint64_t ms)
+{
+	struct sockaddr_un at = { .sun_family = AF_UNIX };
+	struct loop *l = test_loop();
+	struct watchdog dog = { 0 };
+	struct notify n;
+	struct err err = { 0 };
+	char got[64] = "", name[64];
+	uint64_t until = loop_now_ms(l) + ms;
+	int fd = socket(AF_UNIX, SOCK_DGRAM, 0);
+	size_t beats = 0;
+
+	(void)snprintf(name, sizeof(name), "@hotcell-dog-%d", getpid());
+	memcpy(at.sun_path + 1, name + 1, strlen(name) - 1);
+	assert_int_equal(bind(fd, (const struct sockaddr *)(const void *)&at,
+			      (socklen_t)(offsetof(struct sockaddr_un, sun_path) + strlen(name))),
+			 0);
+	assert_int_equal(setenv("NOTIFY_SOCKET", name, 1), 0);
+	assert_int_equal(setenv("WATCHDOG_USEC", usec, 1), 0);
+	if (pid)
+		assert_int_equal(setenv("WATCHDOG_PID", pid, 1), 0);
+	assert_int_equal(notify_open(&n, &err), 0);
+	assert_null(getenv("WATCHDOG_USEC"));
+	assert_null(getenv("WATCHDOG_PID"));
+	watchdog_ready(&dog, l, &n);
+	assert_int_equal(recv(fd, got, sizeof(got) - 1, MSG_DONTWAIT), 7);
+	assert_string_equal(got, "READY=1");
+	while (loop_now_ms(l) < until && loop_turn(l))
+		while (recv(fd, got, sizeof(got) - 1, MSG_DONTWAIT) > 0) {
+			assert_memory_equal(got, "WATCHDOG=1", 10);
+			beats++;
+		}
+	watchdog_stop(&dog);
+	notify_close(&n);
+	loop_free(l);
+	close(fd);
+	return beats;
+}
+
+/* Twice in the time after which it would be given up; not when another process is meant. */
+static void a_loop_that_turns_is_heard_of(void **state)
+{
+	(void)state;
+	assert_true(beats_of("20000", NULL, 100) >= 3);
+	assert_int_equal(beats_of("20000", "1", 20), 0);
+	assert_int_equal(beats_of("much", NULL, 20), 0);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(sockets_come_by_name),
 		cmocka_unit_test(what_another_process_was_told_is_not_ours),
 		cmocka_unit_test(lies_are_refused),
+		cmocka_unit_test(a_loop_that_turns_is_heard_of),
 		cmocka_unit_test(a_manager_is_told),
 	};
 
