@@ -29,6 +29,7 @@ enum egress_verb {
 	EGRESS_EXPLAIN, /* a descriptor: {"rules":{}, "question":"example.com:443" or absent} -> a
 			 * descriptor: what is allowed, and why, JSON */
 	EGRESS_RESET,   /* let go of everything: node has just started and sends all anew */
+	EGRESS_TOTALS,  /* -> counts of all sandboxes since egress started */
 	EGRESS_VERBS,
 };
 

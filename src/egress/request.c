@@ -17,6 +17,7 @@ static const struct {
 	[EGRESS_KNOWN] = { 0 },
 	[EGRESS_EXPLAIN] = { .n_fds = 1 },
 	[EGRESS_RESET] = { 0 },
+	[EGRESS_TOTALS] = { 0 },
 };
 
 int egress_request_check(const struct egress_request *rq, size_t n_fds, struct err *err)

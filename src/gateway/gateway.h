@@ -5,6 +5,7 @@
  */
 #pragma once
 
+#include "gateway/figures.h"
 #include "gateway/node_link.h"
 #include "gateway/parse/sandbox_domain.h"
 #include "gateway/relay/address_rates.h"
@@ -32,5 +33,6 @@ struct gateway {
 	struct arrivals *arrivals;        /* NULL: TLS is not spoken */
 	json_t *(*arrivals_status)(const struct arrivals *a);
 	struct relays relays;
+	struct figures figures;
 	struct address_rates signed_rates; /* of URLs that name no sandbox */
 };

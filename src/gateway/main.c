@@ -15,6 +15,7 @@
 #include "gateway/dispatch.h"
 #include "gateway/drain.h"
 #include "gateway/gateway.h"
+#include "gateway/metrics_door.h"
 #include "gateway/peers.h"
 #include "gateway/proxies.h"
 #include "gateway/relay/crowd.h"
@@ -45,6 +46,7 @@ struct program {
 	struct arrivals arrivals;
 	struct arrivals_terms arrivals_terms;
 	struct admin_door admin;
+	struct metrics_door metrics;
 	struct store *store;
 	struct signal_watch term, intr;
 };
@@ -54,15 +56,23 @@ static void on_request(struct http_server *http, struct http_request *rq)
 	struct program *p = CONTAINER_OF(http, struct program, http);
 	struct dispatch to;
 
+	figures_begin(rq, CLASS_OTHER);
 	if (!proxies_admit(&p->proxies, rq) || https_only(&p->arrivals, rq))
 		return;
 	dispatch_find(http_request_head(rq), p->g.domain, &to);
+	if (to.plane != PLANE_API)
+		figures_begin(rq, CLASS_TRAFFIC);
 	if (drain_refuses(&p->drain, rq, to.plane == PLANE_API))
 		return;
 	if (to.plane == PLANE_API)
 		api_request(&p->g, rq);
 	else
 		relay_request(&p->g, rq, &to);
+}
+
+static void on_over(struct http_server *http, struct http_request *rq, unsigned int status)
+{
+	figures_over(&CONTAINER_OF(http, struct program, http)->g.figures, rq, status);
 }
 
 static struct program *of_listener(struct listener *ln)
@@ -202,7 +212,7 @@ static int open_arrivals(struct program *p, struct err *err)
 
 static int open_doors(struct program *p, struct err *err)
 {
-	static const struct http_server_ops server_ops = { on_request };
+	static const struct http_server_ops server_ops = { on_request, on_over };
 	const char *name;
 
 	http_server_init(&p->http, p->g.loop, &server_ops, &HTTP_LIMITS);
@@ -219,7 +229,8 @@ static int open_doors(struct program *p, struct err *err)
 	p->g.relays.address_max = p->set[SET_ADDRESS_CONNECTIONS_MAX].number;
 	crowd_open(&p->crowd, &p->g, &p->listener, &p->http);
 	listener_pause(&p->listener, true); /* until there is somebody to answer */
-	if (open_arrivals(p, err) < 0 || open_admin(p, err) < 0)
+	if (open_arrivals(p, err) < 0 || open_admin(p, err) < 0 ||
+	    metrics_door_open(&p->metrics, &p->g, p->set[SET_METRICS_LISTEN].text, err) < 0)
 		return -1;
 	while ((name = supervisor_drop(&p->supervisor)))
 		log_warn("the service manager's socket `%s` is not used", name);
@@ -259,6 +270,8 @@ static void begin(struct program *p)
 	drain_add(d, &p->listener);
 	for (size_t i = 0; i < arrivals_doors(&p->arrivals); i++)
 		drain_add(d, arrivals_door(&p->arrivals, i));
+	if (p->metrics.g)
+		drain_add(d, &p->metrics.listener);
 	listener_pause(&p->listener, false);
 	arrivals_begin(&p->arrivals);
 	drain_open(d);
@@ -271,6 +284,7 @@ static int set_up(struct program *p, struct err *err)
 	uint64_t files = p->set[SET_CONNECTIONS_MAX].number * STREAMS_PER_CONNECTION +
 			 GATEWAY_HELD_MAX + FILES_MORE;
 
+	process_use_open(&p->g.figures.process);
 	if (sandbox_domain_setting(p->set[SET_DOMAIN].text, p->g.domain, err) < 0)
 		return -1;
 	if (supervisor_open(&p->supervisor, err) < 0 || confine_begin(files, err) < 0 ||
@@ -284,6 +298,8 @@ static int set_up(struct program *p, struct err *err)
 	if (api_open(&p->g, p->store, err) < 0)
 		return -1;
 	p->g.api->public = &p->http;
+	p->g.api->connections_max = p->set[SET_CONNECTIONS_MAX].number;
+	p->g.figures.logs = p->set[SET_ACCESS_LOG].number;
 	p->node_user.ops = &node_ops;
 	if (node_link_open(p->g.loop, p->set[SET_NODE_SOCKET].text, &p->node_user, &p->g.node,
 			   err) < 0 ||
@@ -306,6 +322,7 @@ static void tear_down(struct program *p)
 	listener_close(&p->listener);
 	http_server_done(&p->http);
 	admin_door_close(&p->admin);
+	metrics_door_close(&p->metrics);
 	guest_cache_close(p->g.guests);
 	api_close(p->g.api);
 	store_close(p->store);
@@ -315,6 +332,7 @@ static void tear_down(struct program *p)
 	loop_free(p->g.loop);
 	tls_context_free(p->g.guest_tls);
 	peers_close(&p->peers);
+	process_use_close(&p->g.figures.process);
 	supervisor_close(&p->supervisor);
 }
 
@@ -341,8 +359,13 @@ static int usage(int argc, char **argv)
 		routes_print(stdout);
 		return 0;
 	}
+	if (argc == 2 && strcmp(argv[1], "--metrics") == 0) {
+		figures_print();
+		return 0;
+	}
 	printf("usage: hotcell-gateway CONFIG\n"
-	       "       hotcell-gateway --routes   METHOD PATH AUTH of each, one per line\n\n"
+	       "       hotcell-gateway --routes   METHOD PATH AUTH of each, one per line\n"
+	       "       hotcell-gateway --metrics  NAME, KIND, LABELS and HELP of each, the same\n\n"
 	       "The configuration file, with its defaults:\n\n");
 	config_print(settings_table, SETTINGS, stdout);
 	return argc == 2 ? 0 : 2;

@@ -59,4 +59,11 @@ const struct config_param settings_table[SETTINGS] = {
 	[SET_DRAIN_SECONDS] = { "drain_seconds", CONFIG_NUMBER, "600", .max = 600,
 				.help = "for what is under way when it is told to end, if another "
 					"gateway accepts; else 5" },
+	[SET_METRICS_LISTEN] = { "metrics_listen", CONFIG_TEXT, "",
+				 .help = "address and port of GET /metrics in plain HTTP without a "
+					 "key: this host's own, or of a private network; empty: at "
+					 "the admin socket alone" },
+	[SET_ACCESS_LOG] = { "access_log", CONFIG_FLAG, "yes",
+			     .help = "a line of the log for each request to the API; not for "
+				     "traffic into sandboxes" },
 };

@@ -61,6 +61,8 @@ static void h1_gone(struct h1_conn *c, const struct err *why, unsigned int statu
 	struct http_handler *h = rq ? rq->base.handler : NULL;
 	bool may_answer = status != 0 && !(rq && rq->base.responded);
 
+	if (may_answer && rq)
+		rq->base.status = status;
 	if (may_answer)
 		h1_refuse(c, status, why->msg);
 	else

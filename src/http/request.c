@@ -17,12 +17,22 @@ void http_request_begin(struct http_request *rq, const struct http_request_ops *
 {
 	rq->ops = ops;
 	rq->conn = conn;
+	rq->server = conn->server;
 	rq->peer = conn->peer;
 }
 
 void http_request_over(struct http_request *rq)
 {
+	struct http_server *sv = rq->server;
+
 	address_count_drop(TAKE(rq->counted));
+	if (sv && sv->ops->on_over)
+		sv->ops->on_over(sv, rq, rq->status);
+}
+
+struct http_note *http_request_note(struct http_request *rq)
+{
+	return &rq->note;
 }
 
 const struct addr *http_request_peer(const struct http_request *rq)
@@ -129,6 +139,7 @@ static int respond(struct http_request *rq, const struct http_response *r, struc
 	    rq->ops->respond(rq, r, first, err) < 0)
 		return err_wrap(err, "respond");
 	rq->responded = true;
+	rq->status = r->status;
 	return 0;
 }
 
@@ -231,7 +242,9 @@ int http_upgrade(struct http_request *rq, const struct http_response *r, struct 
 {
 	if (rq->responded)
 		return err_set(err, ERR_INVALID, 0, "a switch after the answer");
-	if (check(r, err) < 0 || rq->ops->upgrade(rq, r, ret, ret_early, err) < 0)
-		return err_wrap(err, "upgrade");
-	return 0;
+	rq->status = 101; /* when it succeeds, the request is over */
+	if (check(r, err) == 0 && rq->ops->upgrade(rq, r, ret, ret_early, err) == 0)
+		return 0;
+	rq->status = 0;
+	return err_wrap(err, "upgrade");
 }

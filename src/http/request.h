@@ -36,6 +36,17 @@ struct http_handler { /* embedded by the object that answers one request */
 	const struct http_handler_ops *ops;
 };
 
+/* What the server's owner notes of a request, until it is over: http/ reads nothing of it. */
+enum { HTTP_NOTE_ID = 24, HTTP_NOTE_WHOSE = 96 };
+struct http_note {                   /* all zero: nothing was noted */
+	const char *how, *what;      /* literals */
+	char id[HTTP_NOTE_ID];       /* of the request */
+	char whose[HTTP_NOTE_WHOSE]; /* who is known to ask */
+	unsigned int kind;
+	uint64_t since_ns;
+};
+struct http_note *http_request_note(struct http_request *rq);
+
 /* The fields as they came; borrowed until the request ends. */
 const struct http1_head *http_request_head(const struct http_request *rq);
 /* Who asks: the other end of the connection, unless http_request_came_from() said otherwise. */

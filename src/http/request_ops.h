@@ -34,6 +34,9 @@ struct http_request {
 	bool responded;
 	bool rests; /* see http_request_rests() */
 	const struct http_conn *conn;
+	struct http_server *server;
+	unsigned int status; /* that was answered; 0: none yet. 101: another protocol is spoken */
+	struct http_note note;
 	struct net_peer peer;          /* who asks; len is 0 when it is not known */
 	struct address_count *counted; /* NULL: see http_request_count() */
 	struct http1_head head;        /* borrows from memory of the version underneath */

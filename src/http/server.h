@@ -12,6 +12,9 @@ struct http_conn;
 struct http_server_ops {
 	/* A whole head. Neither answered nor taken when this returns, it is answered with 500. */
 	void (*on_request)(struct http_server *sv, struct http_request *rq);
+	/* May be NULL. The request ends: it was answered with `status`, or not (0). Its head may be
+	 * gone, its note is there. Calls nothing of http/. */
+	void (*on_over)(struct http_server *sv, struct http_request *rq, unsigned int status);
 };
 
 enum http_version { HTTP_1_1, HTTP_2, HTTP_VERSIONS };

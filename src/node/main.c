@@ -245,6 +245,7 @@ static int set_up(struct daemon *d, struct err *err)
 	struct node *n = &d->node;
 
 	json_object_seed(0);
+	process_use_open(&n->figures.process);
 	if (notify_open(&d->notify, err) < 0 || confine_begin(FILES_WANTED, err) < 0 ||
 	    loop_open(&n->loop, err) < 0 ||
 	    signal_open(&d->term, n->loop, SIGTERM, on_term, err) < 0 ||
@@ -288,6 +289,7 @@ static void take_down(struct daemon *d)
 	installation_close(&n->installation);
 	ended_close(n);
 	metrics_close(n);
+	figures_close(n);
 	idempotency_close(n);
 	tidy_close(n);
 	while (n->table.all)
@@ -330,7 +332,9 @@ static int rebuild(struct daemon *d)
 
 static int usage(int status)
 {
-	printf("usage: hotcell-node [--rebuild] CONFIG\n\n"
+	printf("usage: hotcell-node [--rebuild] CONFIG\n"
+	       "       hotcell-node --metrics   NAME, KIND, LABELS and HELP of each, one per "
+	       "line\n\n"
 	       "--rebuild makes a journal from what is saved, while no node runs: paused "
 	       "sandboxes\n"
 	       "and snapshots are there again. Exit status 0: all of them; 3: but for those it\n"
@@ -349,6 +353,10 @@ int main(int argc, char **argv)
 	log_init("node", LOG_INFO);
 	if (argc == 2 && strcmp(argv[1], "--help") == 0)
 		return usage(0);
+	if (argc == 2 && strcmp(argv[1], "--metrics") == 0) {
+		figures_print();
+		return 0;
+	}
 	if (argc != 2 && !rebuilds)
 		return usage(2);
 	umask(077);

@@ -15,6 +15,7 @@
 #include "node/recovery/installation.h"
 #include "node/recovery/reconcile.h"
 #include "node/links/images_client.h"
+#include "node/record/figures.h"
 #include "node/record/memory_watch.h"
 #include "node/life/pools.h"
 #include "node/life/once.h"
@@ -84,6 +85,7 @@ struct node {
 	struct fork *forks;         /* fork.c */
 	struct vm_groups groups;
 	struct timer metrics_turn;
+	struct figures figures;
 	struct node_job *jobs;            /* requests.c: what is under way for a gateway */
 	struct secret_job *secret_jobs;   /* network_secrets.c: the same */
 	struct network_job *network_jobs; /* network_verbs.c: the same */

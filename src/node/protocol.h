@@ -14,10 +14,11 @@
 #include "node/verbs.h"
 
 enum {
-	NODE_VERSION_MIN = 6, /* of this protocol, for the hello (base/link_hello.h) */
-	NODE_VERSION_MAX = 6,
+	NODE_VERSION_MIN = 7, /* of this protocol, for the hello (base/link_hello.h) */
+	NODE_VERSION_MAX = 7,
 	NODE_ID_MAX = 63,       /* of a sandbox, a team, a template, an alias, a token */
 	NODE_TOKEN_LENGTH = 32, /* of a request: 165 bits */
+	NODE_REQUEST_MAX = 23,  /* the name of a request in logs */
 	NODE_TEXT_MAX = 48 * 1024,
 	NODE_FILE_TEXT_MAX = 1024 * 1024 + 64 * 1024, /* in a file in memory */
 	NODE_MESSAGE_MAX = 160 * 1024,                /* a whole datagram */
@@ -46,6 +47,7 @@ struct node_request {
 	/* NODE_CREATE, NODE_FORK, NODE_SNAPSHOT: made by the gateway for this one request. It is
 	 * done once, however often it is sent. NODE_GIVE_UP: of which request */
 	char token[NODE_ID_MAX + 1];
+	char request[NODE_REQUEST_MAX + 1]; /* by which logs know the client's request; may be "" */
 	/* Until when somebody waits for the answer, in CLOCK_BOOTTIME, which gateway and node
 	 * share: what lies in a queue or is sent again has the same end. 0: nobody said */
 	uint64_t deadline_ns;

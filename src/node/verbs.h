@@ -27,6 +27,16 @@ static inline unsigned int node_verb_needs(unsigned int verb)
 	return verb < NODE_VERBS ? all[verb] : 0;
 }
 
+static inline const char *node_verb_name(unsigned int verb)
+{
+	static const char *const all[] = {
+#define VERB(verb, needs, serve) #verb,
+#include "node/verbs.def"
+	};
+
+	return verb < NODE_VERBS ? all[verb] : "?";
+}
+
 enum node_event {
 	NODE_GONE = 1, /* sandbox.id, sandbox.generation: its traffic ends now */
 };

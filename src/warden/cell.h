@@ -16,6 +16,7 @@ enum { CELLS_MAX = 2048 };
 struct waiting {
 	uint32_t client, generation;
 	uint64_t tag;
+	char request[WARDEN_REQUEST_MAX + 1]; /* in logs; "": of none */
 };
 
 struct cell {

@@ -143,6 +143,8 @@ void clients_reply_err(struct warden *w, const struct waiting *who, const struct
 {
 	struct warden_reply r = { .code = e->code, .sys = e->sys };
 
+	if (who->request[0])
+		log_warn("%s; request=%s", e->msg, who->request);
 	memcpy(r.msg, e->msg, sizeof(r.msg));
 	clients_reply(w, who, &r, NULL, 0);
 }

@@ -9,9 +9,10 @@
 #include <stdint.h>
 
 enum {
-	WARDEN_VERSION_MIN = 5, /* of this protocol, for the hello (base/link_hello.h) */
-	WARDEN_VERSION_MAX = 5,
+	WARDEN_VERSION_MIN = 6, /* of this protocol, for the hello (base/link_hello.h) */
+	WARDEN_VERSION_MAX = 6,
 	WARDEN_ID_MAX = 63,
+	WARDEN_REQUEST_MAX = 23,
 	WARDEN_FDS_MAX = 16, /* descriptors in one message */
 	WARDEN_LIST_MAX = 16,
 	WARDEN_NO_SLOT = UINT32_MAX,
@@ -78,6 +79,7 @@ struct warden_request {
 	char kernel_id[WARDEN_ID_MAX + 1]; /* WARDEN_BOOT: the template whose kernel is booted; "":
 					    * template_id's */
 	char installation[WARDEN_ID_MAX + 1]; /* whose it is. "": of none, and may ask for all */
+	char request[WARDEN_REQUEST_MAX + 1]; /* by which logs know whose wish it is; may be "" */
 	struct warden_sizes sizes;
 	uint32_t slot, count, flags; /* enum warden_flags */
 };

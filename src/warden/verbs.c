@@ -309,6 +309,8 @@ static int check_call(struct warden *w, const struct call *c, struct err *err)
 			       "warden is cleaning up after a restart");
 	if (rq->verb >= WARDEN_VERBS)
 		return err_set(err, ERR_INVALID, 0, "unknown verb");
+	if (rq->request[0] && !folder_name_ok(rq->request, sizeof(rq->request)))
+		return err_set(err, ERR_INVALID, 0, "not a name of a request");
 	needs = verbs[rq->verb].needs;
 	least = verbs[rq->verb].fds_min;
 	if (c->n_fds < least || c->n_fds > verbs[rq->verb].fds_max)
@@ -326,10 +328,13 @@ static int check_call(struct warden *w, const struct call *c, struct err *err)
 	return needs & NEEDS_SIZES ? check_sizes(&rq->sizes, err) : 0;
 }
 
-void verbs_handle(struct warden *w, const struct call *c)
+void verbs_handle(struct warden *w, struct call *c)
 {
 	struct err err = { 0 };
+	int rc = check_call(w, c, &err);
 
-	if (check_call(w, c, &err) < 0 || verbs[c->rq.verb].serve(w, c, &err) < 0)
+	if (rc == 0)
+		memcpy(c->who.request, c->rq.request, sizeof(c->who.request));
+	if (rc < 0 || verbs[c->rq.verb].serve(w, c, &err) < 0)
 		clients_reply_err(w, &c->who, &err);
 }

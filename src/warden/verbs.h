@@ -3,4 +3,4 @@
 
 #include "warden/warden.h"
 
-void verbs_handle(struct warden *w, const struct call *c);
+void verbs_handle(struct warden *w, struct call *c);

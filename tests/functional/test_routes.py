@@ -111,6 +111,7 @@ ROUTES = {
     ("DELETE", "/admin/lost/{id}"): (404, None),
     ("GET", "/admin/status"): (200, None),
     ("GET", "/admin/health"): (200, None),
+    ("GET", "/metrics"): (200, None),
 }
 QUERIES = {"/sandboxes/metrics": "?sandbox_ids={sandboxID}"}
 # What names something that belongs to a team: for another team it does not exist.

@@ -237,5 +237,10 @@ class NodeClient:
     def templates(self):
         return self.call("TEMPLATES").text
 
+    def ready(self):
+        """None: it is."""
+        reply = self.call("READY")
+        return reply.text if reply.after else None
+
     def status(self):
         return self.call("STATUS").text

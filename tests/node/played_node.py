@@ -40,6 +40,7 @@ class PlayedNode:
         self.path = path
         self.namespace = f"hotcell-played-{os.getpid()}-{next(NUMBERS)}"
         self.sandboxes, self.texts, self.verbs = {}, {}, []
+        self.unready, self.figures = None, b""  # {"reason":, "message":}; what NODE_FIGURES says
         self.listener, self.callers, self.lock = None, [], threading.Lock()
 
     # --- the network of its sandboxes ---
@@ -149,7 +150,7 @@ class PlayedNode:
         row = self.sandboxes.get(rq["id"])
         if row and rq["team"] in ("", row["team"]):
             return row
-        self.reply(caller, rq, code="not found", msg="not here")
+        self.reply(caller, rq, code="not_found", msg="not here")
         return None
 
     def serve_create(self, caller, rq, text):
@@ -187,6 +188,12 @@ class PlayedNode:
 
     def serve_status(self, caller, rq, _):
         self.reply(caller, rq, text=json.dumps({"sandboxes": len(self.sandboxes)}).encode())
+
+    def serve_ready(self, caller, rq, _):
+        self.reply(caller, rq, text=json.dumps(self.unready).encode() if self.unready else b"")
+
+    def serve_figures(self, caller, rq, _):
+        self.reply(caller, rq, text=self.figures)
 
     def serve_templates(self, caller, rq, _):
         self.reply(caller, rq, text=b"[]")

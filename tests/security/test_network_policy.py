@@ -16,6 +16,7 @@ import matrix
 from guest import KNOWN, check_fails, check_heard, check_passes, one, prepare, probe
 from internet import Internet
 from names import EVIL, GOOD, INSIDE, METADATA, OTHER, RANGE
+from scrape import Figures
 from server import Server, wait_for
 
 SERVICES = "db=10.1.2.3:5432 cache=10.1.2.4:6379"
@@ -314,3 +315,14 @@ def test_services_of_the_operator(server, internet, make):
     check_fails(server, with_it, matrix.SERVICES_FAIL)
     check_fails(server, without, {title: how for title, (_, *how) in matrix.SERVICES_PASS.items()})
     check_heard(internet, services)
+
+
+def test_what_was_let_out_is_counted(server, make):
+    """Also of a sandbox that is gone: docs/metrics.md."""
+    box, before = make(network=matrix.RULES), Figures(server.admin("GET", "/metrics").raw)
+    assert by_http(server, box, "good.test") == REACHED["good"]
+    after = Figures(server.admin("GET", "/metrics").raw)
+    assert after.moved(before, "hotcell_egress_decisions_total", kind="connection", verdict="allowed") == 1
+    assert after.moved(before, "hotcell_egress_decisions_total", kind="name", verdict="allowed") >= 1
+    for direction in ("in", "out"):
+        assert after.moved(before, "hotcell_egress_bytes_total", direction=direction) > 0

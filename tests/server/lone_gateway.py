@@ -76,7 +76,7 @@ class LoneGateway:
     def serves(self):
         self.daemon.check_alive()
         with contextlib.suppress(OSError, http.client.HTTPException):
-            return (self.ask("GET", "/health", key=None).status in (200, 204) and
+            return (self.ask("GET", "/health", key=None).status in (204, 503) and  # a node without a template
                     self.admin("GET", "/admin/status").json["node"] is not None)
         return False
 

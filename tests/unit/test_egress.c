@@ -230,6 +230,13 @@ static void connections_are_reset_and_names_do_not_exist(void **state)
 	assert_int_equal(ask_with(w, name, NULL, 0).code, ERR_NONE);
 	r = ask(w, EGRESS_COUNT, SLOT);
 	assert_int_equal(r.counts.tcp_refused + r.counts.names_refused, 0);
+	must_not_exist(w);
+	for (int i = 0; i < 2; i++) { /* of all that there were: also when its doors are closed */
+		r = ask(w, EGRESS_TOTALS, 0);
+		assert_int_equal(r.counts.tcp_refused, 1);
+		assert_int_equal(r.counts.names_refused, 3);
+		assert_int_equal(ask(w, EGRESS_CLOSE, SLOT).code, ERR_NONE);
+	}
 }
 
 static void what_is_not_a_question_is_told_or_ignored(void **state)

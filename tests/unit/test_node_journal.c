@@ -11,6 +11,7 @@
 #include "base/bytes.h"
 #include "base/clock.h"
 #include "base/folder.h"
+#include "base/latency.h"
 #include "net/timer.h"
 #include "node/journal/journal_catalog.h"
 
@@ -619,6 +620,8 @@ static void no_room_is_told_and_recovered_from(void **state)
 	run_until(2);
 	assert_int_equal(setrlimit(RLIMIT_FSIZE, &before), 0);
 	assert_int_equal(s.n_failed, 1);
+	assert_int_equal(journal_use(s.journal).failed, 1);
+	assert_int_equal(journal_use(s.journal).took->count, 2);
 	print_message("    says: %s: %s\n", err_name(s.why.code), s.why.msg);
 	put(&w[2], &r, true);
 	run_until(3);

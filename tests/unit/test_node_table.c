@@ -216,6 +216,37 @@ static void available_memory_is_read(void **state)
 	assert_int_equal(err.code, ERR_EXHAUSTED);
 }
 
+/* A team has a place from its first sandbox to its last; the others are counted together. */
+static void teams_are_counted_up_to_a_number(void **state)
+{
+	struct sandbox_table *t = calloc(1, sizeof(*t));
+	struct sandbox *all[TABLE_PLACES + 2];
+	char id[32];
+
+	(void)state;
+	for (size_t i = 0; i < COUNT(all); i++) {
+		snprintf(id, sizeof(id), "%zu", i);
+		all[i] = add(t, id, id, 1);
+		own(t, all[i]);
+		sandbox_enter(t, all[i], SANDBOX_RUNNING);
+	}
+	assert_int_equal(t->in_place[0][SANDBOX_RUNNING], 1);
+	assert_string_equal(t->places[TABLE_PLACES - 1], "63");
+	assert_int_equal(t->in_place[TABLE_PLACES][SANDBOX_RUNNING], 2);
+	assert_int_equal(t->in_place[TABLE_PLACES][SANDBOX_NOTED], 0);
+	drop(t, all[3]); /* its place is the next one's */
+	assert_string_equal(t->places[3], "");
+	all[3] = add(t, "new", "new", 2);
+	own(t, all[3]);
+	assert_string_equal(t->places[3], "new");
+	while (t->all)
+		drop(t, t->all);
+	for (size_t i = 0; i <= TABLE_PLACES; i++)
+		for (int s = 0; s < SANDBOX_STATES; s++)
+			assert_int_equal(t->in_place[i][s], 0);
+	free(t);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -223,6 +254,7 @@ int main(void)
 		cmocka_unit_test(a_team_sees_its_own_in_the_order_of_their_start),
 		cmocka_unit_test(one_that_is_resumed_is_the_last_to_have_started),
 		cmocka_unit_test(states_are_counted_by_their_only_writer),
+		cmocka_unit_test(teams_are_counted_up_to_a_number),
 		cmocka_unit_test(a_text_is_split),
 		cmocka_unit_test(available_memory_is_read),
 	};

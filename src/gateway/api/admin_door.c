@@ -13,7 +13,13 @@
 
 static void on_request(struct http_server *http, struct http_request *rq)
 {
+	figures_begin(rq, CLASS_ADMIN);
 	admin_request(CONTAINER_OF(http, struct admin_door, http)->g, rq);
+}
+
+static void on_over(struct http_server *http, struct http_request *rq, unsigned int status)
+{
+	figures_over(&CONTAINER_OF(http, struct admin_door, http)->g->figures, rq, status);
 }
 
 static bool may_enter(const struct admin_door *d, int fd)
@@ -103,7 +109,7 @@ static int listen_at(struct admin_door *d, struct err *err)
 
 static void init(struct admin_door *d, struct gateway *g, uid_t uid)
 {
-	static const struct http_server_ops ops = { on_request };
+	static const struct http_server_ops ops = { on_request, on_over };
 
 	*d = (struct admin_door){ .g = g, .uid = uid };
 	http_server_init(&d->http, g->loop, &ops, &HTTP_LIMITS);

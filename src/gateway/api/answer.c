@@ -6,10 +6,10 @@
 #include "gateway/api/api.h"
 #include "wire/rfc3339.h"
 
-enum { TIME_DIGITS = 6, FIELDS_MAX = 8, PIECE = 32 * 1024, MESSAGE_SIZE = 512 };
+enum { TIME_DIGITS = 6, FIELDS_MAX = 12, PIECE = 32 * 1024, MESSAGE_SIZE = 512 };
 
 static const char expose[] = "X-Next-Token, X-Total-Running, RateLimit-Limit, RateLimit-Remaining, "
-			     "RateLimit-Reset, Retry-After";
+			     "RateLimit-Reset, Retry-After, X-Request-Id, X-E2B-Trace-ID";
 
 struct fields {
 	struct http1_field all[FIELDS_MAX];
@@ -26,6 +26,18 @@ static void add_cors(struct fields *f)
 {
 	add(f, "Access-Control-Allow-Origin", BYTES_LIT("*"));
 	add(f, "Access-Control-Expose-Headers", bytes_str(expose));
+}
+
+/* By which the logs of all daemons know this request. The second name is E2B's, and printed by its
+ * SDKs. */
+static void add_id(struct fields *f, struct http_request *rq)
+{
+	struct bytes id = bytes_str(http_request_note(rq)->id);
+
+	if (id.len == 0)
+		return;
+	add(f, "X-Request-Id", id);
+	add(f, "X-E2B-Trace-ID", id);
 }
 
 /* Tells a client when it is worth trying again. `room` lives as long as the fields. */
@@ -102,6 +114,7 @@ void api_answer_with(struct api_call *c, unsigned int status, json_t *body,
 	}
 	if (!api_is_admin(c))
 		add_cors(&f);
+	add_id(&f, c->rq);
 	add_retry(&f, status, c->retry_s, retry);
 	if (strncmp(c->route->path, "/secrets", 8) == 0) /* also what was refused */
 		add(&f, "Cache-Control", BYTES_LIT("no-store"));
@@ -124,6 +137,24 @@ void api_answer_with(struct api_call *c, unsigned int status, json_t *body,
 void api_answer(struct api_call *c, unsigned int status, json_t *body)
 {
 	api_answer_with(c, status, body, NULL, 0);
+}
+
+void api_answer_text(struct api_call *c, struct bytes type, struct buf *text)
+{
+	struct http_response r = { .status = 200 };
+	struct fields f = { 0 };
+
+	if (!c->rq) {
+		api_call_free(c);
+		return;
+	}
+	add_id(&f, c->rq);
+	add(&f, "Content-Type", type);
+	c->out = *text;
+	*text = (struct buf){ 0 };
+	r.fields = f.all;
+	r.n_fields = f.n;
+	send_whole(c, &r);
 }
 
 void api_fail(struct api_call *c, unsigned int status, const char *fmt, ...)
@@ -204,6 +235,7 @@ void api_refuse(struct http_request *rq, unsigned int status, const char *messag
 	struct err err;
 
 	add_cors(&f);
+	add_id(&f, rq);
 	add_retry(&f, status, 0, retry);
 	add(&f, "Content-Type", BYTES_LIT("application/json"));
 	if (allow)

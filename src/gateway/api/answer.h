@@ -12,6 +12,8 @@ struct node_answer;
 void api_answer(struct api_call *c, unsigned int status, json_t *body);
 void api_answer_with(struct api_call *c, unsigned int status, json_t *body,
 		     const struct http1_field *extra, size_t n_extra);
+/* 200 with a text; takes what is in `text`. */
+void api_answer_text(struct api_call *c, struct bytes type, struct buf *text);
 void api_fail(struct api_call *c, unsigned int status, const char *fmt, ...) PRINTF(3, 4);
 void api_fail_err(struct api_call *c, const struct err *err); /* of node or store */
 void api_fail_reply(struct api_call *c, const struct node_answer *said);

@@ -148,8 +148,17 @@ static struct api_call *call_new(struct gateway *g, struct http_request *rq)
 	return c;
 }
 
+static void note_team(const struct api_call *c)
+{
+	struct http_note *note = http_request_note(c->rq);
+
+	(void)snprintf(note->whose, sizeof(note->whose), "%s name=%.40s", c->team.id, c->team.slug);
+}
+
 void api_proceed(struct api_call *c)
 {
+	if (c->rq && c->team.id[0])
+		note_team(c);
 	if (!c->rq) {
 		api_call_free(c);
 	} else if (c->route->has_body) {
@@ -193,6 +202,7 @@ static void begin(struct gateway *g, struct http_request *rq, bool admin)
 		no_route(rq, search.allow, &err);
 		return;
 	}
+	figures_route(rq, c->route->method, c->route->path);
 	http_request_take(rq, &c->handler);
 	if (c->route->secret) {
 		c->body.secret = true;
@@ -325,10 +335,13 @@ void api_on_node(struct link_call *call, const struct link_reply *r)
 void api_ask_node_or(struct api_call *c, const struct node_request *rq, struct bytes text,
 		     uint64_t deadline_ms, api_node_fn *on_done)
 {
+	struct node_request named = *rq;
 	struct err err;
 
 	c->on_node = on_done;
-	if (node_link_call(c->g->node, &c->node, rq, text, deadline_ms, api_on_node, &err) < 0)
+	if (c->rq)
+		snprintf(named.request, sizeof(named.request), "%s", http_request_note(c->rq)->id);
+	if (node_link_call(c->g->node, &c->node, &named, text, deadline_ms, api_on_node, &err) < 0)
 		api_fail_err(c, &err);
 }
 

@@ -9,6 +9,7 @@
 #pragma once
 
 #include "gateway/gateway.h"
+#include "gateway/api/health.h"
 #include "gateway/api/key_cache.h"
 #include "gateway/api/routes.h"
 #include "wire/json.h"
@@ -57,6 +58,8 @@ struct api {
 	size_t n_uploads;
 	char upload_key[STORE_HASH_SIZE]; /* signs URLs for them; empty: not asked for yet */
 	struct http_server *public;       /* for its number of connections; may be NULL */
+	size_t connections_max;           /* that there may be of these */
+	struct health health;
 };
 
 struct api_call {

@@ -4,11 +4,6 @@
 #include "gateway/api/answer.h"
 #include "gateway/api/api.h"
 
-static void health_get(struct api_call *c)
-{
-	api_answer(c, 204, NULL);
-}
-
 static const struct route general_routes[] = {
 	{ "GET", "/health", AUTH_NONE, health_get },
 	{ "GET", "/volumes", AUTH_KEY, api_not_built },
@@ -25,6 +20,7 @@ static const struct route *const tables[] = {
 	sandbox_life_routes,  snapshot_routes,       network_routes, key_routes,
 	template_list_routes, template_routes,       build_routes,   secret_routes,
 	admin_routes,         lost_routes,           ended_routes,   upload_routes,
+	metrics_routes,
 };
 
 /* One segment against one of the pattern; a parameter takes anything but nothing. */

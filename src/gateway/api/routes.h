@@ -30,9 +30,9 @@ struct route {
 };
 
 extern const struct route admin_routes[], build_routes[], ended_routes[], key_routes[],
-	lost_routes[], network_routes[], sandbox_life_routes[], sandbox_list_routes[],
-	sandbox_record_routes[], sandbox_routes[], secret_routes[], snapshot_routes[],
-	template_list_routes[], template_routes[], upload_routes[];
+	lost_routes[], metrics_routes[], network_routes[], sandbox_life_routes[],
+	sandbox_list_routes[], sandbox_record_routes[], sandbox_routes[], secret_routes[],
+	snapshot_routes[], template_list_routes[], template_routes[], upload_routes[];
 
 typedef char route_param[TARGET_SEGMENT_MAX + 1]; /* decoded */
 struct route_search {

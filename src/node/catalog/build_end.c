@@ -50,11 +50,13 @@ static void fail(struct build *b, const char *step, const char *message)
 
 void build_failed(struct build *b, const char *step, const char *message)
 {
+	b->template->node->figures.builds[BUILD_WAS_FAILED]++;
 	fail(b, step, message);
 }
 
 void build_cancelled(struct build *b)
 {
+	b->template->node->figures.builds[BUILD_WAS_CANCELLED]++;
 	fail(b, "", "the build was cancelled");
 }
 
@@ -77,9 +79,10 @@ void build_ready(struct build *b, const char *snapshot_id, uint32_t disk_mib)
 	struct snapshot *p = snapshots_by_id(b->template->node, snapshot_id);
 
 	if (!p) {
-		fail(b, "finalize", "what the build made is not there");
+		build_failed(b, "finalize", "what the build made is not there");
 		return;
 	}
+	b->template->node->figures.builds[BUILD_WAS_READY]++;
 	move_tags(b);
 	put_away(b);
 	b->row.status = BUILD_READY;

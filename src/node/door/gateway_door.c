@@ -45,6 +45,8 @@ struct door_asked {
 	struct gateway_door *door;
 	struct caller *from; /* NULL: it has gone */
 	uint64_t tag;
+	uint32_t verb;
+	char request[NODE_REQUEST_MAX + 1]; /* "": nobody looks for it in the log */
 	bool given_up;
 	struct door_watch *watch;        /* NULL: nobody's */
 	struct door_asked *next, **prev; /* of its caller, or of those left behind */
@@ -153,6 +155,14 @@ static void tell_error(struct caller *c, uint64_t tag, const struct err *err)
 	tell(c, &r, (struct bytes){ 0 }, NULL, 0);
 }
 
+/* A client is told the same. */
+static void say_refused(const struct door_asked *a, const struct node_reply *r)
+{
+	if (r->code != ERR_NONE && a->request[0])
+		log_info("%s refused, %s: %s; request=%s", node_verb_name(a->verb),
+			 err_name((enum err_code)r->code), r->msg, a->request);
+}
+
 void door_answer(struct door_asked *a, const struct node_reply *r, struct bytes after,
 		 const int *fds, size_t n_fds)
 {
@@ -162,6 +172,7 @@ void door_answer(struct door_asked *a, const struct node_reply *r, struct bytes 
 	bool told = false;
 
 	tagged.tag = a->tag;
+	say_refused(a, r);
 	asked_unlink(a);
 	if (c)
 		c->n_asked--;
@@ -264,7 +275,8 @@ static void take_request(struct caller *c, struct bytes in, int file)
 		tell_error(c, rq.tag, &err);
 		return;
 	}
-	*a = (struct door_asked){ .door = c->door, .from = c, .tag = rq.tag };
+	*a = (struct door_asked){ .door = c->door, .from = c, .tag = rq.tag, .verb = rq.verb };
+	memcpy(a->request, rq.request, sizeof(a->request));
 	asked_link(a, &c->asked);
 	c->n_asked++;
 	c->door->user->ops->on_request(c->door->user, a, &rq, text);

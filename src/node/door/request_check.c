@@ -31,6 +31,7 @@ static int check_strings(const struct node_request *rq, struct err *err)
 	    check_string(rq->template_tag, sizeof(rq->template_tag), false, "tag", err) < 0 ||
 	    check_string(rq->key_id, sizeof(rq->key_id), false, "key_id", err) < 0 ||
 	    check_string(rq->idempotency, sizeof(rq->idempotency), false, "idempotency", err) < 0 ||
+	    check_string(rq->request, sizeof(rq->request), false, "request", err) < 0 ||
 	    check_string(rq->token, sizeof(rq->token), need & NODE_NEEDS_TOKEN, "token", err) < 0)
 		return -1;
 	return check_string(rq->template_id, sizeof(rq->template_id), need & NODE_NEEDS_TEMPLATE,

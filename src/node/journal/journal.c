@@ -7,6 +7,7 @@
 #include <fcntl.h>
 #include <sys/eventfd.h>
 
+#include "base/clock.h"
 #include "base/list.h"
 #include "node/journal/journal_thread.h"
 
@@ -53,6 +54,8 @@ static void on_rung(struct watch *rung, unsigned int events)
 	for (struct journal_job *job; !j->closed && (job = queue_take(&j->told));) {
 		j->n_jobs--;
 		j->n_searches -= journal_job_searches(job);
+		latency_add(&j->took, (clock_mono_ns() - job->asked_ns) / 1000);
+		j->n_failed += job->rc < 0;
 		if (job->rc < 0 && job->err.code == ERR_INTERNAL)
 			snprintf(j->failure, sizeof(j->failure), "%.*s", JOURNAL_FAILURE_MAX - 1,
 				 job->err.msg);
@@ -62,6 +65,11 @@ static void on_rung(struct watch *rung, unsigned int events)
 	j->telling = false;
 	if (j->closed)
 		journal_free(j);
+}
+
+struct journal_use journal_use(const struct journal *j)
+{
+	return (struct journal_use){ &j->took, j->n_failed };
 }
 
 /* --- rows --------------------------------------------------------------------------------- */

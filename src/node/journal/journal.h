@@ -75,6 +75,13 @@ int journal_describe_catalog(struct journal *j, int templates, int builds,
 /* Waits until what was asked for is written; no on_done follows. NULL is fine. */
 void journal_close(struct journal *j);
 
+struct latency;
+struct journal_use {
+	const struct latency *took; /* of writes and searches, from the wish to its end; borrowed */
+	uint64_t failed;
+};
+struct journal_use journal_use(const struct journal *j);
+
 /* A row that makes no sense here; it stays as it is. Of texts as much as fits and can be read. */
 struct journal_odd {
 	char id[NODE_ID_MAX + 1], team[NODE_ID_MAX + 1];

@@ -7,6 +7,7 @@
 #include <errno.h>
 #include <signal.h>
 
+#include "base/clock.h"
 #include "base/list.h"
 #include "node/journal/catalog_db.h"
 #include "node/journal/meta_db.h"
@@ -61,6 +62,7 @@ int journal_ask(struct journal *j, struct journal_job *job, struct journal_write
 	assert(!w->journal && !j->closed);
 	*w = (struct journal_write){ .on_done = on_done, .journal = j, .job = job };
 	job->write = w;
+	job->asked_ns = clock_mono_ns();
 	j->n_jobs++;
 	j->n_searches += journal_job_searches(job);
 	pthread_mutex_lock(&j->lock);

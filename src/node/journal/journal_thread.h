@@ -4,6 +4,7 @@
 
 #include <pthread.h>
 
+#include "base/latency.h"
 #include "net/watch.h"
 #include "node/journal/journal_catalog.h"
 #include "node/journal/journal_db.h"
@@ -42,7 +43,8 @@ struct journal_job {
 					   */
 	struct catalog_rows *catalog;     /* JOB_PUT_TEMPLATE; owned. Else NULL */
 	bool durable;
-	int rc; /* from the thread */
+	uint64_t asked_ns; /* by clock_mono_ns() */
+	int rc;            /* from the thread */
 	struct err err;
 	struct journal_write *write; /* the loop's alone; NULL: cancelled */
 };
@@ -57,6 +59,8 @@ struct journal {
 	size_t n_jobs, n_searches; /* not told yet */
 	struct jobs told;
 	bool telling, closed;
+	struct latency took; /* from asked to told */
+	uint64_t n_failed;
 	char failure[JOURNAL_FAILURE_MAX];
 	pthread_t thread;
 	pthread_mutex_t lock; /* of what follows */

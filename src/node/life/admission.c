@@ -226,6 +226,7 @@ int admission_create(struct create *c, const struct node_request *rq, struct byt
 	memcpy(c->team, rq->team, sizeof(c->team));
 	memcpy(c->key_id, rq->key_id, sizeof(c->key_id));
 	memcpy(c->token, rq->token, sizeof(c->token));
+	memcpy(c->request, rq->request, sizeof(c->request));
 	if ((rq->flags & NODE_BOOT) &&
 	    create_text_sizes(text, NODE_TEXT_MAX, &c->vcpus, &c->memory_mib, err) < 0)
 		return -1;
@@ -253,6 +254,7 @@ int admission_copy(struct create *c, const struct create_copy *of, struct err *e
 	memcpy(c->team, rq->team, sizeof(c->team));
 	memcpy(c->key_id, rq->key_id, sizeof(c->key_id));
 	memcpy(c->token, rq->token, sizeof(c->token));
+	memcpy(c->request, rq->request, sizeof(c->request));
 	if (allow(c, rq, err) < 0 || admit(c, err) < 0)
 		return -1;
 	if (of->text && !(c->text = strdup(of->text)))

@@ -46,7 +46,9 @@ static void on_settled(struct journal_write *w, const struct err *failed)
 	step("create.running");
 	steps_add(&s->machine.steps, "running");
 	steps_text(&s->machine.steps, times);
-	log_info("%s runs; in ms:%s", s->info.id, times);
+	log_info("%s runs; in ms:%s; request=%s", s->info.id, times,
+		 s->request[0] ? s->request : "-");
+	s->request[0] = '\0'; /* what becomes of it later is of other requests */
 	creates_done(s);
 	step("create.answer");
 }
@@ -119,6 +121,7 @@ void sandbox_claim(struct sandbox *s, struct create *c)
 	memcpy(s->info.team, c->team, sizeof(s->info.team));
 	memcpy(s->key_id, c->key_id, sizeof(s->key_id));
 	memcpy(s->token, c->token, sizeof(s->token));
+	memcpy(s->request, c->request, sizeof(s->request));
 	s->info.flags = c->flags & ~(uint32_t)NODE_BOOT;
 	if (!(c->flags & NODE_SECURE))
 		explicit_bzero(s->identity.access_token, sizeof(s->identity.access_token));

@@ -64,6 +64,7 @@ static void refuse(struct create *c, const struct err *why)
 	struct node_reply r = { .code = why->code, .retry_s = retry_after(c, why) };
 
 	dequeue(c);
+	figures_refused(c->node, c, why);
 	idempotency_failed(c, why);
 	memcpy(r.msg, why->msg, sizeof(r.msg));
 	answer(c, &r);
@@ -298,6 +299,7 @@ void creates_done(struct sandbox *s)
 	struct node *n = s->node;
 
 	n->creates.claimed--;
+	figures_created(n, c, s);
 	if (s->snapshot)
 		pools_note_cached(s->snapshot);
 	if (!c->builder && s->snapshot) {
@@ -366,12 +368,13 @@ static bool begin_copy(struct node *n, struct create *c)
 	return false;
 }
 
-static bool begin(struct node *n, struct pool *pool, bool for_pool)
+/* `wants`: because of that one, whoever gets it; NULL: for the pool. */
+static bool begin(struct node *n, struct pool *pool, const struct create *wants)
 {
 	struct create *c = first_of(&n->creates, pool);
 	struct err err;
 
-	if (sandbox_begin(n, pool, for_pool, &err))
+	if (sandbox_begin(n, pool, wants ? wants->request : NULL, &err))
 		return true;
 	log_error("begin a sandbox: %s", err.msg);
 	if (c)
@@ -421,7 +424,7 @@ static bool start_waiting(struct node *n, uint64_t max)
 		next = c->next;
 		if (is_matched(c) || !is_loadable(c))
 			continue;
-		if (create_is_own(c) ? !begin_copy(n, c) : !begin(n, c->pool, false))
+		if (create_is_own(c) ? !begin_copy(n, c) : !begin(n, c->pool, c))
 			return false;
 	}
 	return true;
@@ -432,7 +435,7 @@ static void fill_pools(struct node *n, uint64_t max)
 	struct pool *pool;
 
 	while (admission_busy(n) < max && (pool = pools_lacking(n)))
-		if (!begin(n, pool, true)) {
+		if (!begin(n, pool, NULL)) {
 			pools_failed(n, pool);
 			return;
 		}

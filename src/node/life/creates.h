@@ -32,7 +32,8 @@ struct create {
 	struct node *node;
 	struct door_asked *asked;
 	char team[NODE_ID_MAX + 1], key_id[NODE_ID_MAX + 1];
-	char token[NODE_ID_MAX + 1]; /* of the request, see once.h; may be empty */
+	char token[NODE_ID_MAX + 1];        /* of the request, see once.h; may be empty */
+	char request[NODE_REQUEST_MAX + 1]; /* its name in logs; may be empty */
 	uint32_t timeout_s, flags;
 	struct repeat *repeat;        /* idempotency.h; NULL: it has no name */
 	struct snapshot *snapshot;    /* held; what it wants a copy of; NULL: of the template */

@@ -249,6 +249,8 @@ void sandbox_end(struct sandbox *s, enum node_reason reason, const char *why)
 	let_go(s);
 	sandbox_enter(&n->table, s, SANDBOX_ENDING);
 	s->info.state = NODE_ENDING;
+	if (was_owned && s->info.reason == NODE_ALIVE)
+		n->figures.ended[reason]++;
 	if (s->info.reason == NODE_ALIVE) { /* else the journal knows it already */
 		s->info.reason = reason;
 		s->info.ended_ns = clock_wall_ns();

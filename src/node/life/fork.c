@@ -3,6 +3,7 @@
 
 #include <errno.h>
 
+#include "base/clock.h"
 #include "base/list.h"
 #include "node/network/network_secrets.h"
 #include "node/node.h"
@@ -18,6 +19,7 @@ struct fork {
 	struct node_request request;
 	uint32_t flags;
 	char *text, *env;        /* of the source */
+	uint64_t since_ns;       /* when it was asked for */
 	size_t left;             /* creates without an answer */
 	struct node_forked *all; /* request.count of them */
 	struct fork *next, **prev;
@@ -51,6 +53,7 @@ static void finish(struct fork *f)
 {
 	const struct node_reply r = { .count = f->request.count };
 
+	figures_took(&f->node->figures.fork, f->since_ns);
 	door_answer(f->asked, &r,
 		    (struct bytes){ (const uint8_t *)f->all, f->request.count * sizeof(*f->all) },
 		    NULL, 0);
@@ -127,6 +130,7 @@ static struct fork *make(struct sandbox *s, struct door_asked *a, const struct n
 			    .asked = a,
 			    .taking = { on_taken },
 			    .request = *rq,
+			    .since_ns = clock_mono_ns(),
 			    .flags = s->info.flags };
 	memcpy(f->request.team, s->info.team, sizeof(f->request.team));
 	list_add(&s->node->forks, f);

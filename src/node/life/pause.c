@@ -171,6 +171,7 @@ static void fail(struct pausing *p, const struct err *why)
 	if (err.code == ERR_EXISTS) /* of something else: it is not paused already */
 		err.code = ERR_INTERNAL;
 	files_name_room(s->node->files, &err); /* of QEMU, the copier, the journal */
+	s->node->figures.pauses_failed++;
 	log_warn("%s is not paused: %s", s->info.id, err.msg);
 	events_add(&s->record.events, EVENT_WARN, "pause", "Sandbox not paused: %s", err.msg);
 	if (begun)
@@ -247,6 +248,7 @@ static void on_noted(struct journal_write *w, const struct err *err)
 	}
 	events_add(&s->record.events, EVENT_INFO, "paused", "Sandbox paused");
 	step("pause.row");
+	figures_took(&s->node->figures.pause, p->asked_ns);
 	log_paused(p);
 	if (s->node->door)
 		door_tell_gone(s->node->door, s->info.id, s->info.generation - 1);

@@ -14,6 +14,7 @@
 #include "node/node.h"
 #include "node/life/pause.h"
 #include "node/life/pools_text.h"
+#include "node/life/ready.h"
 #include "node/life/requests_paused.h"
 #include "node/life/sandbox_row.h"
 #include "node/life/snapshot_steps.h"

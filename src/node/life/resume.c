@@ -161,6 +161,7 @@ void resume_failed(struct sandbox *s, const struct err *why)
 		r->failed = *why;
 		return;
 	}
+	s->node->figures.resumes_failed++;
 	log_warn("%s is not resumed, %s: %s", s->info.id, sandbox_state_name(s->state), why->msg);
 	if (s->state == SANDBOX_WAKING && r->memory) {
 		restart_stalled_begin(s); /* it may have run: there is no way back */
@@ -221,6 +222,8 @@ static void on_noted(struct journal_write *w, const struct err *err)
 	s->seen = n->reconcile.number;
 	sandbox_set_deadline(s);
 	log_resumed(s);
+	if (s->resuming)
+		figures_took(&n->figures.resume, s->resuming->asked_ns);
 	resume_cancel(s);
 	sandbox_files_order(s, FILES_RUNS, &o);
 	if (files_ask(n->files, NULL, &o, NULL, &mine) < 0)

@@ -68,6 +68,8 @@ struct sandbox {
 	struct lease lease; /* until when it runs; info.end_ns is the same, for people */
 	struct agent_identity identity;
 	char key_id[NODE_ID_MAX + 1], token[NODE_ID_MAX + 1]; /* by which it was made, see once.h */
+	/* In logs: of the create that it was begun for, then of the one that got it; "": of none */
+	char request[NODE_REQUEST_MAX + 1];
 	struct repeat *repeat;   /* idempotency.h; NULL: its create had no name */
 	struct create *create;   /* whose it becomes; NULL: nobody's, or done */
 	struct builder *builder; /* whose it is, of one with NODE_BUILDER; NULL: nobody's */

@@ -11,6 +11,7 @@ struct team {
 	char id[NODE_ID_MAX + 1];
 	struct sandbox **list; /* by (started_ns, id) */
 	size_t n, cap;
+	size_t place; /* in table.places; TABLE_PLACES: none */
 	struct team *next;
 };
 
@@ -54,6 +55,8 @@ static bool has_guest(enum sandbox_state s)
 static void count_in(struct sandbox_table *t, const struct sandbox *s)
 {
 	t->in_state[s->state]++;
+	if (s->team)
+		t->in_place[s->team->place][s->state]++;
 	if (has_guest(s->state))
 		t->guest_mib += s->info.memory_mib;
 }
@@ -61,6 +64,8 @@ static void count_in(struct sandbox_table *t, const struct sandbox *s)
 static void count_out(struct sandbox_table *t, const struct sandbox *s)
 {
 	t->in_state[s->state]--;
+	if (s->team)
+		t->in_place[s->team->place][s->state]--;
 	if (has_guest(s->state))
 		t->guest_mib -= s->info.memory_mib;
 }
@@ -125,6 +130,17 @@ static struct team *find_team(const struct sandbox_table *t, const char *id)
 	return m;
 }
 
+/* The team of everyone is not counted by itself. */
+static size_t take_place(struct sandbox_table *t, const char *id)
+{
+	for (size_t i = 0; id[0] && i < TABLE_PLACES; i++)
+		if (!t->places[i][0]) {
+			snprintf(t->places[i], sizeof(t->places[i]), "%s", id);
+			return i;
+		}
+	return TABLE_PLACES;
+}
+
 static struct team *add_team(struct sandbox_table *t, const char *id)
 {
 	struct team **bucket = &t->teams[table_hash(id) % TABLE_TEAM_BUCKETS];
@@ -133,6 +149,7 @@ static struct team *add_team(struct sandbox_table *t, const char *id)
 	if (!m)
 		return NULL;
 	snprintf(m->id, sizeof(m->id), "%s", id);
+	m->place = take_place(t, id);
 	m->next = *bucket;
 	*bucket = m;
 	return m;
@@ -145,6 +162,8 @@ static void drop_team(struct sandbox_table *t, struct team *m)
 	while (*at != m)
 		at = &(*at)->next;
 	*at = m->next;
+	if (m->place < TABLE_PLACES)
+		t->places[m->place][0] = '\0';
 	free(m->list);
 	free(m);
 }
@@ -229,6 +248,7 @@ int table_own(struct sandbox_table *t, struct sandbox *s, struct err *err)
 		return -1;
 	}
 	s->team = own;
+	t->in_place[own->place][s->state]++;
 	return 0;
 }
 
@@ -238,6 +258,7 @@ void table_disown(struct sandbox_table *t, struct sandbox *s)
 
 	if (!m)
 		return;
+	t->in_place[m->place][s->state]--;
 	take_out(t, m, s);
 	take_out(t, find_team(t, TABLE_EVERYONE), s);
 }

@@ -6,7 +6,11 @@
 
 #include "node/life/sandbox.h"
 
-enum { TABLE_BUCKETS = 4096, TABLE_TEAM_BUCKETS = 256 };
+enum {
+	TABLE_BUCKETS = 4096,
+	TABLE_TEAM_BUCKETS = 256,
+	TABLE_PLACES = 64, /* teams that are counted each by itself, see in_place */
+};
 #define TABLE_EVERYONE "" /* the team that has every other team's */
 
 struct sandbox_table {
@@ -14,6 +18,10 @@ struct sandbox_table {
 	struct sandbox *all; /* for whoever must look at each: once a minute, never per request */
 	struct team *teams[TABLE_TEAM_BUCKETS];
 	size_t n, in_state[SANDBOX_STATES];
+	/* Of the sandboxes in lists of teams: a team has a place from its first sandbox to its
+	 * last. Those that found none are counted together, in the last. */
+	char places[TABLE_PLACES][NODE_ID_MAX + 1]; /* "": free */
+	size_t in_place[TABLE_PLACES + 1][SANDBOX_STATES];
 	uint64_t guest_mib; /* memory of the guests that have a VM, or are on the way to one */
 };
 

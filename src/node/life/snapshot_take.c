@@ -100,6 +100,7 @@ void taking_failed(struct taking *t, const struct err *why)
 	struct files_order o;
 
 	files_name_room(n->files, &named);
+	n->figures.snapshots_failed++;
 	log_warn("%s: no snapshot of it: %s", t->row.source, named.msg);
 	taking_order(t, FILES_SNAP_DROP, &o);
 	if (files_ask(n->files, NULL, &o, NULL, &err) < 0) /* the next node does */
@@ -130,6 +131,7 @@ static void on_noted(struct journal_write *w, const struct err *failed)
 		return;
 	}
 	p->verified = true;
+	figures_took(&t->node->figures.snapshot, t->asked_ns);
 	log_info("snapshot %s of %s: %" PRIu64 " KiB memory, %" PRIu64 " KiB disk, in %" PRIu64
 		 " ms",
 		 t->row.id, t->row.source, t->row.memory_bytes / 1024, t->row.disk_bytes / 1024,

@@ -56,7 +56,8 @@ static void fail(struct sandbox *s, const struct err *why)
 		resume_failed(s, why);
 		return;
 	}
-	log_warn("%s failed while %s: %s", s->info.id, sandbox_state_name(s->state), why->msg);
+	log_warn("%s failed while %s: %s; request=%s", s->info.id, sandbox_state_name(s->state),
+		 why->msg, s->request[0] ? s->request : "-");
 	creates_failed(s, why);
 	sandbox_end(s, NODE_VMM_CRASH, "failed");
 }
@@ -213,6 +214,7 @@ static void launch(struct sandbox *s)
 	rq.sizes.disk_mib = s->info.disk_mib;
 	snprintf(rq.id, sizeof(rq.id), "%s", s->info.id);
 	snprintf(rq.template_id, sizeof(rq.template_id), "%s", s->base_id);
+	memcpy(rq.request, s->request, sizeof(rq.request));
 	choose_kernel(s, &rq);
 	sandbox_enter(&s->node->table, s, SANDBOX_STARTING);
 	if (warden_once_fds(&s->node->warden, &s->call,
@@ -431,6 +433,8 @@ static struct sandbox *begin(struct node *n, const struct begin *b, struct err *
 		free(s);
 		return NULL;
 	}
+	if (b->create)
+		memcpy(s->request, b->create->request, sizeof(s->request));
 	steps_begin(&s->machine.steps);
 	if (draw_identity(s, err) < 0 ||
 	    sandbox_note(s, &s->write, b->for_pool ? JOURNAL_POOLED : JOURNAL_CREATING, on_noted,
@@ -450,9 +454,15 @@ static struct sandbox *begin(struct node *n, const struct begin *b, struct err *
 	return s;
 }
 
-struct sandbox *sandbox_begin(struct node *n, struct pool *pool, bool for_pool, struct err *err)
+struct sandbox *sandbox_begin(struct node *n, struct pool *pool, const char *request,
+			      struct err *err)
 {
-	return begin(n, &(struct begin){ .pool = pool, .for_pool = for_pool }, err);
+	struct sandbox *s =
+		begin(n, &(struct begin){ .pool = pool, .for_pool = request == NULL }, err);
+
+	if (s && request)
+		snprintf(s->request, sizeof(s->request), "%s", request);
+	return s;
 }
 
 struct sandbox *sandbox_begin_copy(struct node *n, struct create *c, struct err *err)

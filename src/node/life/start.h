@@ -7,8 +7,9 @@ enum { SANDBOX_FIRST_GENERATION = 1 }; /* each pause makes the next */
 
 /* It has what it needs of its files. */
 void start_take_slot(struct sandbox *s);
-/* Begins one that is nobody's yet. NULL: *err. */
-struct sandbox *sandbox_begin(struct node *n, struct pool *pool, bool for_pool,
+/* Begins one that is nobody's yet. `request`: in logs, of who waits; NULL: nobody does, it is for
+ * the pool. NULL: *err. */
+struct sandbox *sandbox_begin(struct node *n, struct pool *pool, const char *request,
 			      struct err *err) NODISCARD;
 /* Of the create's snapshot or template, with its sizes, for that create alone. NULL: *err. */
 struct sandbox *sandbox_begin_copy(struct node *n, struct create *c, struct err *err) NODISCARD;

@@ -46,7 +46,8 @@ int egress_ask(struct link *l, struct link_call *c, const struct egress_asked *w
 	const struct egress_request rq = { .verb = what->verb, .slot = what->slot };
 	const struct link_ask ask = { .request = bytes_of(&rq),
 				      .fds = what->fds,
-				      .n_fds = what->n_fds };
+				      .n_fds = what->n_fds,
+				      .deadline_ms = what->deadline_ms };
 
 	return link_ask(l, c, &ask, on_done, err);
 }

@@ -12,6 +12,7 @@ struct egress_asked { /* with the descriptors of that verb, which are taken in a
 	uint32_t slot;
 	int fds[EGRESS_DOORS];
 	size_t n_fds;
+	uint64_t deadline_ms; /* 0: none */
 };
 
 /* Fails when egress is not up. */
