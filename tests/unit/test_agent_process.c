@@ -174,7 +174,7 @@ static void what_cannot_run_fails_before_it_started(void **state)
 	static const struct {
 		const char *name, *program, *why;
 	} rows[] = {
-		{ "missing", "/nonexistent", "exec: No such file or directory" },
+		{ "missing", "/nonexistent/program", "exec: No such file or directory" },
 		{ "not in PATH", "no-such-program", "exec: No such file or directory" },
 		{ "a folder", "/tmp", "exec: Permission denied" },
 		{ "empty", "", "exec: No such file or directory" },
