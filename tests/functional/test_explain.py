@@ -59,7 +59,7 @@ def test_why_not(server):
     box = server.create()
     unresolved = answer(server, box, "allowed.example:443")
     assert unresolved["allowed"] is False and "no resolver answers" in unresolved["why"]
-    assert "allow allowed.example" in unresolved["why"], unresolved
+    assert "operator: allowed.example" in unresolved["why"], unresolved
     assert answer(server, box, "198.51.100.7:443")["allowed"] is False, "special purpose, whatever a rule says"
     refused = answer(server, box, "other.example:443")
     assert refused["allowed"] is False and "not listed" in refused["why"]
