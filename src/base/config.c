@@ -117,7 +117,7 @@ static int parse_line(const struct config_param *table, size_t n, struct bytes l
 		if (bytes_eq(key, bytes_str(table[i].name)))
 			break;
 	if (i == n)
-		return err_set(err, ERR_INVALID, 0, "unknown key `%.*s`",
+		return err_set(err, ERR_INVALID, 0, "unknown key `%.*s`; --help has them all",
 			       (int)bytes_head(key, 64).len, (const char *)key.ptr);
 	if (ret[i].set)
 		return err_set(err, ERR_INVALID, 0, "%s is given twice", table[i].name);

@@ -1,6 +1,6 @@
 /* folders.c - the folders of the daemons: their disks, who may use them, what is in them. One
  * function each; nothing is changed but for a file without a name that is gone at once. */
-#include <ctype.h>
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/fs.h>
@@ -342,6 +342,57 @@ static void look_guest(const struct told *t, struct finding *f)
 				       : "not known: there is no node.conf");
 }
 
+/* --- templates, of a node that does not run -------------------------------------------------- */
+
+/* As warden publishes them. */
+static const char *const template_files[] = { "kernel", "disk",  "overlay",
+					      "memory", "state", "manifest" };
+
+static void look_template(int dir, const char *id, struct finding *f)
+{
+	static const char fix[] =
+		"look at the disk's health; put templates/ID below warden's state_dir back from a "
+		"backup; if nothing is paused, or kept as a snapshot, remove that folder: node "
+		"makes `base` anew";
+
+	for (size_t i = 0; i < COUNT(template_files); i++) {
+		char path[512];
+		struct stat st;
+
+		snprintf(path, sizeof(path), "%.200s/%s", id, template_files[i]);
+		if (fstatat(dir, path, &st, AT_SYMLINK_NOFOLLOW) < 0)
+			finding_add(f, VERDICT_FAIL, fix, "template %.64s: %s: %s", id,
+				    template_files[i], strerror(errno));
+		else if (st.st_size == 0 || !S_ISREG(st.st_mode))
+			finding_add(f, VERDICT_FAIL, fix, "template %.64s: %s is empty", id,
+				    template_files[i]);
+	}
+}
+
+static void look_template_files(const struct told *t, struct finding *f)
+{
+	char path[CONF_VALUE_MAX + 16];
+	const struct dirent *e;
+	size_t n = 0;
+	DIR *d;
+
+	if (t->node) {
+		finding_set(f, VERDICT_OK, NULL, "node looks at them: see `templates`");
+		return;
+	}
+	snprintf(path, sizeof(path), "%s/templates", t->places.folders[FOLDER_STATE].path);
+	d = opendir(path);
+	while (d && (e = readdir(d)))
+		if (e->d_name[0] != '.') {
+			n++;
+			look_template(dirfd(d), e->d_name, f);
+		}
+	if (d)
+		closedir(d);
+	if (f->verdict == VERDICT_OK)
+		finding_set(f, VERDICT_OK, NULL, "%zu have all of their files", n);
+}
+
 /* --- locks ---------------------------------------------------------------------------------- */
 
 /* Who has it, of /proc/locks: `1: FLOCK ADVISORY WRITE PID MAJOR:MINOR:INODE 0 EOF`. 0: nobody. */
@@ -401,9 +452,9 @@ static void look_locks(const struct told *t, struct finding *f)
 		finding_set(f, VERDICT_OK, NULL, "nobody has one");
 }
 
-/* --- the journal, of a node that does not run ------------------------------------------------ */
+/* --- databases, of daemons that do not run ------------------------------------------------ */
 
-static const char *journal_fault(int fd, const struct stat *st)
+static const char *database_fault(int fd, const struct stat *st)
 {
 	static const char magic[] = "SQLite format 3";
 	uint8_t head[SQLITE_HEAD];
@@ -413,12 +464,32 @@ static const char *journal_fault(int fd, const struct stat *st)
 		return NULL; /* node makes one */
 	if (pread(fd, head, sizeof(head), 0) != (ssize_t)sizeof(head) ||
 	    memcmp(head, magic, sizeof(magic)) != 0)
-		return "is no journal: it was overwritten, or half of it was written";
+		return "is no database: it was overwritten, or half of it was written";
 	page = (size_t)head[SQLITE_PAGE_AT] << 8 | head[SQLITE_PAGE_AT + 1];
 	page = page == 1 ? 65536 : page;
 	if (page < 512 || (size_t)st->st_size % page != 0)
 		return "was cut off";
 	return NULL;
+}
+
+/* `name` below that folder, of a daemon that does not run. */
+static void look_database(const struct place *p, const char *name, const char *fix,
+			  struct finding *f)
+{
+	char path[CONF_VALUE_MAX + 32];
+	struct stat st;
+
+	snprintf(path, sizeof(path), "%s/%s", p->path, name);
+	AUTO(auto_close) int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
+
+	if (fd < 0 && errno == ENOENT)
+		finding_set(f, VERDICT_OK, NULL, "none yet: hotcell-%s makes it", p->daemon);
+	else if (fd < 0 || fstat(fd, &st) < 0)
+		finding_set(f, VERDICT_WARN, "run it as root", "%.128s: %s", path, strerror(errno));
+	else if (database_fault(fd, &st))
+		finding_set(f, VERDICT_FAIL, fix, "%.128s %s", path, database_fault(fd, &st));
+	else
+		finding_set(f, VERDICT_OK, NULL, "%.128s looks whole", path);
 }
 
 static void look_journal_file(const struct told *t, struct finding *f)
@@ -427,22 +498,24 @@ static void look_journal_file(const struct told *t, struct finding *f)
 		"look at the disk's health; move journal.db and journal.db-wal away and run "
 		"hotcell-node --rebuild /etc/hotcell/node.conf, which makes a journal from what is "
 		"saved: see docs/operations.md, A journal that is damaged";
-	char path[CONF_VALUE_MAX + 16];
-	struct stat st;
-
-	snprintf(path, sizeof(path), "%s/journal.db", t->places.folders[FOLDER_DATA].path);
-	AUTO(auto_close) int fd = t->node ? -1 : open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
 
 	if (t->node)
 		finding_set(f, VERDICT_OK, NULL, "node has it open");
-	else if (fd < 0 && errno == ENOENT)
-		finding_set(f, VERDICT_OK, NULL, "none yet: node makes it");
-	else if (fd < 0 || fstat(fd, &st) < 0)
-		finding_set(f, VERDICT_WARN, "run it as root", "%.128s: %s", path, strerror(errno));
-	else if (journal_fault(fd, &st))
-		finding_set(f, VERDICT_FAIL, fix, "%.128s %s", path, journal_fault(fd, &st));
 	else
-		finding_set(f, VERDICT_OK, NULL, "%.128s looks whole", path);
+		look_database(&t->places.folders[FOLDER_DATA], "journal.db", fix, f);
+}
+
+static void look_store_file(const struct told *t, struct finding *f)
+{
+	static const char fix[] =
+		"look at the disk's health; put store.db back from a backup and start the gateway; "
+		"without one move it away: teams and keys are made anew. See docs/operations.md, "
+		"Backup";
+
+	if (t->gateway)
+		finding_set(f, VERDICT_OK, NULL, "the gateway has it open");
+	else
+		look_database(&t->places.folders[FOLDER_GATEWAY], "store.db", fix, f);
 }
 
 static const struct check checks[] = {
@@ -451,7 +524,9 @@ static const struct check checks[] = {
 	{ "folders", look_folders, CHECK_INSTALLED },
 	{ "users", look_users, CHECK_INSTALLED },
 	{ "guest", look_guest, CHECK_INSTALLED },
+	{ "template-files", look_template_files, CHECK_INSTALLED },
 	{ "locks", look_locks, CHECK_INSTALLED },
 	{ "journal-file", look_journal_file, CHECK_INSTALLED },
+	{ "store-file", look_store_file, CHECK_INSTALLED },
 };
 const struct checks folder_checks = { checks, COUNT(checks) };

@@ -386,7 +386,7 @@ int main(int argc, char **argv)
 		return 2;
 	}
 	if (set_up(p, &err) < 0) {
-		log_error("%s", err.msg);
+		log_error("%s; fix: `hotcell doctor` says what this host lacks", err.msg);
 		return 1;
 	}
 	run(p);

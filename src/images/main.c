@@ -163,7 +163,7 @@ int main(int argc, char **argv)
 	}
 	rc = nft ? print_nft(set, &err) : serve(&p, set, &err);
 	if (rc < 0)
-		log_error("%s", err.msg);
+		log_error("%s; fix: `hotcell doctor` says what this host lacks", err.msg);
 	tear_down(&p);
 	return rc < 0 ? 1 : p.status;
 }

@@ -100,7 +100,7 @@ int main(int argc, char **argv)
 		return 2;
 	}
 	if (set_up(&p, set, &err) < 0) {
-		log_error("%s", err.msg);
+		log_error("%s; fix: `hotcell doctor` says what this host lacks", err.msg);
 		p.status = 1;
 	} else {
 		log_info("serving on %s", set[SET_SOCKET].text);

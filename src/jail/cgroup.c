@@ -61,8 +61,8 @@ static int open_v1(struct cgroups *g, const char *parent, struct err *err)
 	g->n = CGROUP_TREES;
 	for (size_t i = 0; i < CGROUP_TREES; i++) {
 		g->parent[i] = open_parent(v1_trees[i], parent, err);
-		if (g->parent[i] < 0)
-			return err_wrap(err, "cgroup v1 hierarchy %s", v1_trees[i]);
+		if (g->parent[i] < 0 || faccessat(g->parent[i], "cgroup.procs", F_OK, 0) < 0)
+			return err_set(err, ERR_UNAVAILABLE, errno, "no cgroup v1 %s", v1_trees[i]);
 	}
 	return 0;
 }

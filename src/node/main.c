@@ -369,7 +369,7 @@ int main(int argc, char **argv)
 		return rebuild(&d);
 	step_arm(d.node.set[SET_DIE_AT].text);
 	if (set_up(&d, &err) < 0) {
-		log_error("%s", err.msg);
+		log_error("%s; fix: `hotcell doctor` says what this host lacks", err.msg);
 		return 1;
 	}
 	watchdog_ready(&d.watchdog, d.node.loop, &d.notify);

@@ -53,15 +53,18 @@ static int read_version(struct warden *w, struct err *err)
 	const char *const argv[] = { w->set[SET_QEMU].text, "--version", NULL };
 	const struct oneshot ask = { .argv = argv, .output = &text };
 	struct bytes rest, line = { 0 };
+	const char *at;
 
 	if (oneshot_run(&ask, err) < 0)
-		return -1;
+		return err_wrap(err, "install qemu-system-x86 8.2 or newer, or set qemu");
 	rest = buf_view(&text);
 	if (!bytes_cut(&rest, '\n', &line))
 		line = rest;
 	line = bytes_head(line, sizeof(w->vmm_version) - 1);
-	if (!bytes_to_str(line, w->vmm_version, sizeof(w->vmm_version)))
-		return err_set(err, ERR_INVALID, 0, "the version of %s is not text", argv[0]);
+	if (!bytes_to_str(line, w->vmm_version, sizeof(w->vmm_version)) ||
+	    !(at = strstr(w->vmm_version, "version ")) || strtod(at + 8, NULL) < 8.2)
+		return err_set(err, ERR_INVALID, 0, "%s is no QEMU 8.2 or newer: `%.80s`", argv[0],
+			       w->vmm_version);
 	return 0;
 }
 
@@ -75,14 +78,11 @@ static int choose_accel(struct warden *w, struct err *err)
 		log_info("accelerator: kvm");
 		return 0;
 	}
-	if (want == ACCEL_KVM) {
-		*err = why;
-		return err_wrap(err, "accel = kvm");
-	}
+	if (want == ACCEL_KVM)
+		return err_set(err, why.code, 0, "accel = kvm, and there is none: %s", why.msg);
 	if (!w->set[SET_ALLOW_EMULATION].number)
 		return err_set(err, ERR_DENIED, 0,
-			       "no KVM (%s); set allow_emulation = yes to run without a security "
-			       "boundary",
+			       "no KVM (%s); set allow_emulation = yes: no security boundary",
 			       want == ACCEL_TCG ? "accel = tcg" : why.msg);
 	w->vmm.accel = VMM_TCG;
 	log_warn("accelerator: software emulation (tcg). NOT A SECURITY BOUNDARY. %s", why.msg);
@@ -279,7 +279,7 @@ int main(int argc, char **argv)
 	}
 	step_arm(w.set[SET_DIE_AT].text, getpid());
 	if (set_up(&w, &err) < 0) {
-		log_error("%s", err.msg);
+		log_error("%s; fix: `hotcell doctor` says what this host lacks", err.msg);
 		return 1;
 	}
 	run(&w);
