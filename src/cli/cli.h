@@ -62,7 +62,7 @@ struct cli {
 	bool no_color;    /* NO_COLOR is set */
 	/* what doctor looks at */
 	bool leaks, before;
-	const char *conf_dir;
+	const char *conf_dir; /* of support, too */
 	/* NULL, 0: what the daemons say, or their files (places.h) */
 	const char *state_dir, *data_dir, *cgroup, *qemu, *images_conf;
 	uint64_t uid_base, uids;

@@ -15,6 +15,7 @@
 #include "cli/selftest.h"
 #include "cli/shell.h"
 #include "cli/snapshots.h"
+#include "cli/support.h"
 #include "cli/templates.h"
 #include "cli/tls.h"
 #include "cli/usage.h"

@@ -591,6 +591,53 @@ def test_a_reader_that_goes_hears_no_complaint(gateway, words):
     p.stderr.close()
 
 
+# --- a support bundle ---------------------------------------------------------------------------
+
+SECRETS = {
+    "key": "e2b_" + "0123456789abcdef" * 2 + "01234567", "short_key": "e2b_deadbeef1", "token": "q7Zx-9dLm_3kPw0RtYb2VnHc5JsAe8Gf", "password": "hunter2", "pass word": "correct horse",
+    "basic": "dXNlcjpwYXNzd29yZDEyMw==", "hex": "9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08", "url": "geheim99", "pem": "MC4CAQAwBQYDK2VwBCIEIJ",
+}
+PLANTED = f"""# a comment
+listen = 127.0.0.1:3000
+api_key = {SECRETS["key"]}
+access_token={SECRETS["token"]}
+registry_password = "{SECRETS["pass word"]}"
+proxy = http://me:{SECRETS["url"]}@proxy.example:3128/path
+said {SECRETS["short_key"]} once, and {SECRETS["hex"]}
+Authorization: Basic {SECRETS["basic"]}
+{{"password":"{SECRETS["password"]}","x-access-token": "{SECRETS["token"]}","sealed":{{"db":"{SECRETS["hex"]}"}}}}
+-----BEGIN PRIVATE KEY-----
+{SECRETS["pem"]}{"A" * 30}
+-----END PRIVATE KEY-----
+key_file = /etc/hotcell/tls/privkey.pem
+"""
+
+
+def test_a_support_bundle_has_no_secret(gateway, tmp_path):
+    conf = tmp_path / "conf"
+    conf.mkdir()
+    (conf / "gateway.conf").write_text(PLANTED)
+    (conf / "seal.key").write_text(SECRETS["hex"])
+    (conf / "other.conf").symlink_to("/etc/shadow")
+    planted = {**sandbox("i1"), "alias": SECRETS["key"], "metadata": {"token": SECRETS["password"]}}
+    gateway("GET", "/admin/sandboxes", 200, [planted])
+    gateway("GET", "/admin/status", 200, {"gateway": {"note": PLANTED, "api_key": SECRETS["short_key"], "domain": "box.test"}, "node": None})
+    gateway("GET", "/admin/ended", 200, [{**ENDED, "reason": f"token {SECRETS['token']}"}])
+    file = tmp_path / "bundle.txt"
+    r = hotcell(gateway, "support", "--conf", str(conf), str(file))
+    assert r.returncode == 0 and r.stdout == f"{file}\n", r.stderr
+    text = file.read_text()
+    assert [name for name, secret in SECRETS.items() if secret in text] == []
+    assert file.stat().st_mode & 0o777 == 0o600
+    for kept in ("listen = 127.0.0.1:3000", "key_file = /etc/hotcell/tls/privkey.pem", "http://[redacted]@proxy.example:3128/path", "==== hotcell doctor --json",
+                 "==== hotcell ps --all", "i1", "box.test", "[redacted: a private key]", "==== gateway.conf", "PRETTY_NAME"):
+        assert kept in text, kept
+    assert "root:" not in text and "seal.key" not in text.split("==== gateway.conf")[1]
+    again = hotcell(gateway, "support", "--conf", str(conf), str(file))
+    assert again.returncode == 1 and "fix:" in again.stderr and file.read_text() == text
+    assert "[redacted]" in hotcell(gateway, "support", "--conf", str(conf), "-").stdout
+
+
 @pytest.mark.parametrize("words", [[], ["nope"], ["kill"], ["ps", "--sort", "cpu"], ["ps", "--usage", "--sort", "age"], ["top", "x"], ["logs"], ["ps", "-f"], ["ps", "x"], ["teams", "add"], ["templates", "logs"], ["templates", "show"], ["templates", "delete"], ["templates", "logs", "a", "b"], ["templates", "x"],
                                    ["--nope"], ["ps", "--leaks"], ["pause"], ["resume"], ["why"], ["ended", "x"], ["fork"],
                                    ["fork", "i", "--count", "x"], ["ps", "--count", "2"], ["snapshots", "x", "y"], ["lost", "find"], ["lost", "drop"],
