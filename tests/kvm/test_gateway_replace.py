@@ -56,8 +56,9 @@ def replace(*words):
 def health(connection):
     connection.request("GET", "/health")
     answer = connection.getresponse()
-    answer.read()
-    assert answer.status in (200, 204), answer.status
+    told = answer.read()
+    # 503 with a reason is an answer, too: of a host that makes no sandbox at the moment
+    assert answer.status == 204 or (answer.status == 503 and b'"reason"' in told), (answer.status, told)
 
 
 def connection():
