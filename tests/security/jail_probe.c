@@ -420,7 +420,7 @@ int main(int argc, char **argv)
 	setvbuf(stdout, NULL, _IOLBF,
 		BUFSIZ); /* a line is out before the next act, which may kill */
 	if (argc == 2 && strcmp(argv[1], "--version") == 0) {
-		printf("jail probe\n");
+		printf("QEMU emulator version 10.0.0 (jail probe)\n");
 		return 0;
 	}
 	own_path = argv[0];
