@@ -93,6 +93,7 @@ ROUTES = {
     ("GET", "/admin/sandboxes/{sandboxID}/why"): (200, None),
     ("GET", "/admin/sandboxes/{sandboxID}/logs"): (200, None),
     ("GET", "/admin/sandboxes/{sandboxID}/explain"): (200, None),
+    ("GET", "/admin/explain"): (200, None),
     ("GET", "/admin/sandboxes/{sandboxID}/egress"): (200, None),
     ("POST", "/admin/sandboxes/{sandboxID}/fork"): (201, {"timeout": 600}),
     ("GET", "/admin/snapshots"): (200, None),
@@ -171,7 +172,7 @@ def test_the_table_has_every_route():
 def test_the_page_has_every_route_of_the_admin_door():
     page = (TOP / "docs/admin-api.md").read_text()
     named = {(method, re.sub("{.*?}", "{}", path.split("?")[0]))
-             for method, path in re.findall(r"`([A-Z]+) (/admin/[^` ]*)`", page)}
+             for method, path in re.findall(r"`([A-Z]+) (/(?:admin/|metrics)[^` ]*)`", page)}
     assert {(method, re.sub("{.*?}", "{}", path)) for method, path, who in ALL if who == "admin"} == named
 
 
