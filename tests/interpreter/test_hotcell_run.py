@@ -121,7 +121,7 @@ def test_a_language_that_is_not_there(hotcell):
 
 def test_the_commands_of_the_page(api, interp, hotcell, tmp_path):
     """docs/run.md, A file and A line: as they are printed."""
-    page = (pathlib.Path(__file__).resolve().parents[2] / "docs/run.md").read_text()
+    page = (pathlib.Path(__file__).resolve().parents[2] / "docs/run.md").read_text().partition("## A command, a terminal\n")[0]
     blocks = re.findall(r"```sh\n(.*?)```", page, re.S)
     (tmp_path / "plot.py").write_text(PLOT)
     process = hotcell.start(program=("bash", "-e", "-c", "".join(blocks).replace("SANDBOX", BOX)))
