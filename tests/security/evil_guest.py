@@ -82,7 +82,11 @@ class FakeNode:
         field = {name: raw[at:at + size] for name, (at, size, _) in self.nc.fields("node_request").items()}
         tag = int.from_bytes(field["tag"], "little")
         sandbox = field["id"].split(b"\0")[0].decode()
-        if int.from_bytes(field["verb"], "little") != self.nc.value("NODE_SOCKETS"):
+        verb = int.from_bytes(field["verb"], "little")
+        if verb == self.nc.value("NODE_READY"):
+            s.send(self.reply("", tag=tag))
+            return
+        if verb != self.nc.value("NODE_SOCKETS"):
             s.send(self.reply("", tag=tag, code=self.nc.LAYOUT.errors.index("not_found")))
             return
         n = int.from_bytes(field["count"], "little")
