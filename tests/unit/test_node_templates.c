@@ -527,6 +527,41 @@ static void what_is_lost_is_told(void **state)
 	assert_true(o.read_base);
 }
 
+/* Whoever waits for it is told what is done; who has it, or cannot have it, is told that. */
+static void what_is_done_is_told(void **state)
+{
+	static const struct {
+		enum base_state state;
+		const char *status, *phase;
+	} rows[] = {
+		{ BASE_UNKNOWN, "building", "waiting" },
+		{ BASE_CHECKING, "building", "checking" },
+		{ BASE_BUILDING, "building", "building" },
+		{ BASE_WARMING, "building", "warming" },
+		{ BASE_READY, "ready", NULL },
+		{ BASE_FAILED, "error", NULL },
+	};
+	enum base_state was = s.n->base.state;
+
+	(void)state;
+	for (size_t i = 0; i < COUNT(rows); i++) {
+		AUTO(json_decrefp) json_t *all = NULL;
+		const json_t *one, *progress;
+
+		s.n->base.state = rows[i].state;
+		all = described();
+		one = json_array_get(all, 0);
+		progress = json_object_get(one, "progress");
+		assert_string_equal(json_string_value(json_object_get(one, "buildStatus")),
+				    rows[i].status);
+		assert_int_equal(!rows[i].phase, !progress);
+		if (rows[i].phase)
+			assert_string_equal(json_string_value(json_object_get(progress, "phase")),
+					    rows[i].phase);
+	}
+	s.n->base.state = was;
+}
+
 /* --- of other disks ----------------------------------------------------------------------- */
 
 static struct {
@@ -788,6 +823,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(the_id_of_a_build_that_did_not_end_is_used_again,
 						scene_start, scene_end),
 		cmocka_unit_test_setup_teardown(what_is_lost_is_told, scene_start, scene_end),
+		cmocka_unit_test_setup_teardown(what_is_done_is_told, scene_start, scene_end),
 		cmocka_unit_test_setup_teardown(a_ground_is_found_by_what_its_disk_was_made_of,
 						scene_start, scene_end),
 		cmocka_unit_test_setup_teardown(one_that_is_not_there_is_built, scene_start,

@@ -349,6 +349,18 @@ static int add_use(const struct node *n, json_t *to)
 	       json_object_set_new(to, "lastSpawnedAt", spawned_json(b));
 }
 
+/* Of one that is neither ready nor failed: what is done, and how far that is. */
+static json_t *progress_json(const struct base_template *b)
+{
+	static const char *const phases[] = { [BASE_UNKNOWN] = "waiting",
+					      [BASE_CHECKING] = "checking",
+					      [BASE_BUILDING] = "building",
+					      [BASE_WARMING] = "warming" };
+
+	return json_pack("{s:s, s:s}", "phase", phases[b->state], "reached",
+			 b->build ? template_build_reached(b->build) : "");
+}
+
 int base_describe(const struct node *n, bool operator, struct buf * out, struct err *err)
 {
 	const struct base_template *b = &n->base;
@@ -367,6 +379,8 @@ int base_describe(const struct node *n, bool operator, struct buf * out, struct 
 	if (b->state == BASE_FAILED)
 		json_object_set_new(json_array_get(v, 0), "message",
 				    json_text(bytes_str(b->why.msg)));
+	else if (!ok)
+		json_object_set_new(json_array_get(v, 0), "progress", progress_json(b));
 	if (base_describe_lost(n, v, err) < 0)
 		return -1;
 	return json_encode(v, out, err);

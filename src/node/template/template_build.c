@@ -32,6 +32,13 @@ const char *template_build_vm(const struct template_build *b)
 	return b->vm_id;
 }
 
+const char *template_build_reached(const struct template_build *b)
+{
+	const struct steps *s = &b->machine.steps;
+
+	return s->n > 0 ? s->at[s->n - 1].name : "";
+}
+
 void template_build_cancel(struct template_build *t)
 {
 	if (!t)

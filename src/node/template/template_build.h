@@ -48,3 +48,5 @@ int template_build_start(const struct template_build_spec *spec, struct template
 			 struct template_build **ret, struct err *err) NODISCARD;
 void template_build_cancel(struct template_build *b); /* takes nothing back; NULL is fine */
 const char *template_build_vm(const struct template_build *b); /* its name at warden */
+/* The last step that was reached (vm/build.h); "": none. */
+const char *template_build_reached(const struct template_build *b);
