@@ -295,7 +295,9 @@ static int ask(const struct cli *c, const struct cli_request *rq, json_t **ret,
 	a.ask = (struct http_ask){ .method = bytes_str(rq->method ? rq->method : "GET"),
 				   .target = bytes_str(target),
 				   .host = BYTES_LIT("localhost"),
-				   .deadline_ms = rq->file ? SEND_MS : ASK_MS,
+				   .deadline_ms = rq->ms     ? rq->ms
+						  : rq->file ? SEND_MS
+							     : ASK_MS,
 				   .max_answer = ANSWER_MAX };
 	if (rq->body) {
 		a.ask.fields = fields;
@@ -323,7 +325,7 @@ int cli_list(const struct cli *c, const struct cli_request *rq, json_t **ret, st
 {
 	AUTO(json_decrefp) json_t *all = json_array();
 	char path[TARGET_MAX], next[TARGET_MAX];
-	struct cli_request page = { .path = path };
+	struct cli_request page = { .path = path, .ms = rq->ms };
 
 	if (make_target(rq, path, err) < 0)
 		return -1;

@@ -24,6 +24,7 @@ struct cli_request {
 	const char *suffix2, *value2; /* the same once more */
 	const json_t *body;
 	const struct cli_file *file; /* in place of `body`; NULL: none */
+	uint64_t ms;                 /* until the answer is whole; 0: ASK_MS, or SEND_MS */
 };
 
 struct cli_file { /* sent piece by piece */

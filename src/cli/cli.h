@@ -60,6 +60,10 @@ struct cli {
 	struct cli_e2b e2b;
 	const char *term; /* TERM; NULL: not set */
 	bool no_color;    /* NO_COLOR is set */
+	/* of setup; NULL, false: not given */
+	const char *domain, *key_file;
+	bool yes, dry_run, allow_emulation;
+	const char *die_at; /* the step at which it dies; fault tests only */
 	/* what doctor looks at */
 	bool leaks, before;
 	const char *conf_dir; /* of support, too */

@@ -13,6 +13,7 @@
 #include "cli/sandboxes.h"
 #include "cli/say.h"
 #include "cli/selftest.h"
+#include "cli/setup.h"
 #include "cli/shell.h"
 #include "cli/snapshots.h"
 #include "cli/support.h"

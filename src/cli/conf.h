@@ -8,7 +8,9 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-enum { CONF_TEXT_MAX = 64 * 1024, CONF_VALUE_MAX = 4096 };
+#include "base/bytes.h"
+
+enum { CONF_TEXT_MAX = 64 * 1024, CONF_VALUE_MAX = 4096, CONF_NAME_MAX = 64 };
 
 struct conf {
 	char text[CONF_TEXT_MAX];
@@ -25,3 +27,14 @@ void conf_text(const struct conf *c, const char *name, const char *otherwise,
 	       char ret[static CONF_VALUE_MAX]);
 uint64_t conf_number(const struct conf *c, const char *name, uint64_t otherwise);
 bool conf_says(const struct conf *c, const char *name, const char *value);
+
+/* --- a setting is changed -------------------------------------------------------------------- */
+
+/* The text of a file in which `name` is `value`, all other lines as they were: the line that is in
+ * force is replaced; else the new one comes behind the line that shows the default, or at the end.
+ */
+int conf_with(struct bytes text, const char *name, const char *value, struct buf *ret,
+	      struct err *err) NODISCARD;
+/* The same with FOLDER/DAEMON.conf: replaced whole, with its owner and mode, or left as it was. */
+int conf_put(const char *folder, const char *daemon, const char *name, const char *value,
+	     struct err *err) NODISCARD;

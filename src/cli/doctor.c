@@ -154,6 +154,25 @@ static int check_all(const struct cli *c)
 	return t.why && !t.before ? CLI_UNREACHABLE : r.status;
 }
 
+void doctor_before(const struct cli *c, struct doctor_user *u)
+{
+	const struct err fine = { 0 };
+	struct told t;
+
+	tell(&t, c, NULL, &fine);
+	t.before = true;
+	for (size_t i = 0; i < COUNT(tables); i++)
+		for (size_t k = 0; k < tables[i]->n; k++) {
+			const struct check *one = &tables[i]->all[k];
+			struct finding f = { 0 };
+
+			if (one->when != CHECK_ALWAYS)
+				continue;
+			one->look(&t, &f);
+			u->seen(u, one->name, &f);
+		}
+}
+
 int doctor_run(struct cli *c)
 {
 	if (c->leaks && c->before)

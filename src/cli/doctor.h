@@ -64,3 +64,9 @@ bool program_output(const char *const *argv, char *ret, size_t size);
 bool program_output_apart(const char *const *argv, char *ret, size_t size);
 
 int doctor_run(struct cli *c);
+
+/* Who wants to know what is found before an installation, one check after the other. */
+struct doctor_user { /* embedded by the owner */
+	void (*seen)(struct doctor_user *u, const char *check, const struct finding *f);
+};
+void doctor_before(const struct cli *c, struct doctor_user *u);

@@ -36,6 +36,9 @@ int main(int argc, char **argv)
 				  variable("SSL_CERT_FILE") } };
 	int status;
 
+#if HOTCELL_FAULTS
+	c.die_at = variable("HOTCELL_SETUP_DIE_AT");
+#endif
 	log_init("hotcell", LOG_WARN);
 	status = options_take(&c, argc, argv);
 	if (status >= 0)

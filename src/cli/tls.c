@@ -11,8 +11,6 @@
 #include "cli/tls_lines.h"
 #include "tls/authority.h"
 
-#define DEFAULT_DOMAIN "hotcell.localhost"
-
 enum {
 	CERTIFICATE_DAYS = 90,
 	AUTHORITY_WARN_S = 365 * 24 * 3600,
@@ -20,15 +18,9 @@ enum {
 };
 
 struct init {
-	const struct cli *cli;
 	struct tls_files *files;
-	char domain[DOMAIN_SIZE];
-	char authority_domain[DOMAIN_SIZE]; /* the same, or above it */
-	uint16_t port;
 	struct authority *authority;
-	struct pair_facts facts;
-	bool made_authority, made_certificate;
-	const char *fix; /* of a failure */
+	struct tls_made *made;
 };
 
 static const char ca_pem[] = TLS_AUTHORITY "/ca.pem", ca_key[] = TLS_AUTHORITY "/ca.key";
@@ -57,15 +49,15 @@ static int make_authority(struct init *i, struct err *err)
 	AUTO(buf_done) struct buf key = BUF_SECRET(AUTHORITY_TEXT_MAX);
 	struct tls_pair pair = { "ca.pem", "ca.key", { 0 }, { 0 }, geteuid() };
 
-	if (authority_new_for(i->domain, &i->authority, err) < 0 ||
+	if (authority_new_for(i->made->domain, &i->authority, err) < 0 ||
 	    authority_cert_text(i->authority, &cert, err) < 0 ||
 	    authority_key_text(i->authority, &key, err) < 0)
 		return -1;
 	pair.chain = buf_view(&cert);
 	pair.key = buf_view(&key);
-	i->made_authority = true;
-	authority_domain(i->authority, i->authority_domain);
-	i->fix = "run it as root, on a disk that has room";
+	i->made->made_authority = true;
+	authority_domain(i->authority, i->made->authority_domain);
+	i->made->fix = "run it as root, on a disk that has room";
 	return tls_files_put(i->files, TLS_AUTHORITY, &pair, err);
 }
 
@@ -81,19 +73,21 @@ static bool is_within(const char *name, const char *domain)
 static int open_authority(struct init *i, struct err *err)
 {
 	if (load_authority(i->files, &i->authority, err) < 0) {
-		i->fix = "if nobody trusts this authority any more, or its key is lost, remove the "
-			 "folder authority in tls_dir and run it again; clients then have to trust "
-			 "the new one";
+		i->made->fix =
+			"if nobody trusts this authority any more, or its key is lost, remove the "
+			"folder authority in tls_dir and run it again; clients then have to trust "
+			"the new one";
 		return err->code == ERR_NOT_FOUND ? make_authority(i, err) : -1;
 	}
-	if (!authority_domain(i->authority, i->authority_domain) ||
-	    !is_within(i->domain, i->authority_domain)) {
-		i->fix = "use that domain, another --tls-dir, or remove the folder authority in "
-			 "tls_dir; clients then have to trust the new one";
+	if (!authority_domain(i->authority, i->made->authority_domain) ||
+	    !is_within(i->made->domain, i->made->authority_domain)) {
+		i->made->fix =
+			"use that domain, another --tls-dir, or remove the folder authority in "
+			"tls_dir; clients then have to trust the new one";
 		return err_set(err, ERR_EXISTS, 0,
 			       "the authority in %.100s is for %.100s alone; it cannot sign for "
 			       "%.100s",
-			       i->files->path, i->authority_domain, i->domain);
+			       i->files->path, i->made->authority_domain, i->made->domain);
 	}
 	return 0;
 }
@@ -152,86 +146,95 @@ static int open_certificate(struct init *i, struct err *err)
 {
 	bool ours = false;
 
-	i->fix = "move that folder away and run it again, or leave it: it is served as it is";
-	if (look_at(i->files, i->authority, i->domain, &i->facts, &ours, err) < 0) {
+	i->made->fix = "move that folder away and run it again, or leave it: it is served as it is";
+	if (look_at(i->files, i->authority, i->made->domain, &i->made->facts, &ours, err) < 0) {
 		if (err->code != ERR_NOT_FOUND)
 			return -1;
 	} else if (!ours) {
 		return err_set(err, ERR_EXISTS, 0,
 			       "%.100s/%.100s has a certificate of %.64s, which was not made here",
-			       i->files->path, i->domain, i->facts.issuer);
-	} else if (is_good(i->files, i->domain)) {
+			       i->files->path, i->made->domain, i->made->facts.issuer);
+	} else if (is_good(i->files, i->made->domain)) {
 		return 0;
 	}
-	i->fix = "run it as root, on a disk that has room";
-	i->made_certificate = true;
-	return issue(i->files, i->authority, i->domain, &i->facts, err);
+	i->made->fix = "run it as root, on a disk that has room";
+	i->made->made_certificate = true;
+	return issue(i->files, i->authority, i->made->domain, &i->made->facts, err);
 }
 
 /* --- init ----------------------------------------------------------------------------------- */
 
-static int read_domain(struct init *i, const char *text, struct err *err)
+int tls_read_domain(const char *text, char ret[static DOMAIN_SIZE], uint16_t *ret_port,
+		    struct err *err)
 {
 	struct bytes rest = bytes_str(text), name = rest;
 	char plain[DOMAIN_SIZE * 2];
 
-	i->fix = "name a domain of two labels or more: hotcell tls init " DEFAULT_DOMAIN ", with a "
-		 "port behind it if clients use another than 443";
-	if (bytes_cut(&rest, ':', &name) && !domain_and_port(bytes_str(text), i->domain, &i->port))
+	*ret_port = 0;
+	if (bytes_cut(&rest, ':', &name) && !domain_and_port(bytes_str(text), ret, ret_port))
 		return err_set(err, ERR_INVALID, 0, "`%.100s` is not NAME or NAME:PORT", text);
 	if (!bytes_to_str(name, plain, sizeof(plain)))
 		return err_set(err, ERR_INVALID, 0, "the name is too long");
-	return authority_domain_normal(plain, i->domain, err);
+	return authority_domain_normal(plain, ret, err);
 }
 
-static int say_json(const struct init *i)
+int tls_make(struct tls_files *f, const char *domain, struct tls_made *ret, struct err *err)
 {
-	AUTO(json_decrefp) json_t *o = tls_pair_json(i->files, i->domain, &i->facts, true);
+	struct init i = { .files = f, .made = ret };
+	int rc = -1;
+
+	*ret = (struct tls_made){
+		.fix = "name a domain of two labels or more: hotcell tls init " TLS_DEFAULT_DOMAIN
+		       ", with a port behind it if clients use another than 443"
+	};
+	if (tls_read_domain(domain, ret->domain, &ret->port, err) == 0 &&
+	    open_authority(&i, err) == 0 && open_certificate(&i, err) == 0)
+		rc = 0;
+	authority_free(i.authority);
+	return rc;
+}
+
+static int say_json(const struct tls_files *f, const struct tls_made *made)
+{
+	AUTO(json_decrefp) json_t *o = tls_pair_json(f, made->domain, &made->facts, true);
 	char e2b_domain[TLS_E2B_DOMAIN_SIZE], ca[512];
-	const struct tls_site site = { i->domain, i->port, i->files->path };
+	const struct tls_site site = { made->domain, made->port, f->path };
 
 	tls_e2b_domain(&site, e2b_domain);
-	snprintf(ca, sizeof(ca), "%s/%s", i->files->path, ca_pem);
+	snprintf(ca, sizeof(ca), "%s/%s", f->path, ca_pem);
 	json_object_set_new(o, "authority", json_text(bytes_str(ca)));
 	json_object_set_new(o, "e2bDomain", json_text(bytes_str(e2b_domain)));
-	json_object_set_new(o, "madeAuthority", json_boolean(i->made_authority));
-	json_object_set_new(o, "madeCertificate", json_boolean(i->made_certificate));
+	json_object_set_new(o, "madeAuthority", json_boolean(made->made_authority));
+	json_object_set_new(o, "madeCertificate", json_boolean(made->made_certificate));
 	return cli_print_json(o);
 }
 
-static int say_init(const struct init *i)
+static int say_init(const struct tls_files *f, const struct tls_made *made)
 {
-	const struct tls_site site = { i->domain, i->port, i->files->path };
+	const struct tls_site site = { made->domain, made->port, f->path };
 	char ends[16];
 
-	if (i->cli->json)
-		return say_json(i);
-	tls_day(i->facts.ends_s, ends);
+	tls_day(made->facts.ends_s, ends);
 	printf("%s authority, for %s and what is below it: %s/%s\n",
-	       i->made_authority ? "a new" : "there was an", i->authority_domain, i->files->path,
+	       made->made_authority ? "a new" : "there was an", made->authority_domain, f->path,
 	       ca_pem);
 	printf("%s certificate, for %s and *.%s, until %s: %s/%s\n\n",
-	       i->made_certificate ? "a new" : "there was a", i->domain, i->domain, ends,
-	       i->files->path, i->domain);
+	       made->made_certificate ? "a new" : "there was a", made->domain, made->domain, ends,
+	       f->path, made->domain);
 	tls_lines_print(stdout, &site);
 	return CLI_FINE;
 }
 
 static int init_run(const struct cli *c, struct tls_files *f)
 {
-	struct init i = { .cli = c, .files = f };
+	struct tls_made made;
 	struct err err = { 0 };
-	int status;
 
-	if (read_domain(&i, c->n_words > 1 ? c->words[1] : DEFAULT_DOMAIN, &err) < 0 ||
-	    open_authority(&i, &err) < 0 || open_certificate(&i, &err) < 0) {
+	if (tls_make(f, c->n_words > 1 ? c->words[1] : TLS_DEFAULT_DOMAIN, &made, &err) < 0) {
 		err_wrap(&err, "tls init");
-		status = cli_fail_fix(c, &err, i.fix);
-	} else {
-		status = say_init(&i);
+		return cli_fail_fix(c, &err, made.fix);
 	}
-	authority_free(i.authority);
-	return status;
+	return c->json ? say_json(f, &made) : say_init(f, &made);
 }
 
 /* --- renew ---------------------------------------------------------------------------------- */

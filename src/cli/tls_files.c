@@ -9,6 +9,7 @@
 
 #include "base/folder.h"
 #include "base/read_all.h"
+#include "cli/write_file.h"
 
 #define DEFAULT_OWNER "hotcell-signer"
 
@@ -154,4 +155,16 @@ int tls_files_put(const struct tls_files *f, const char *folder, const struct tl
 	else
 		rc = err->code == ERR_NOT_FOUND ? put_folder(f, folder, p, err) : -1;
 	return rc < 0 ? err_wrap(err, "%s/%.100s", f->path, folder) : 0;
+}
+
+int tls_files_put_text(const struct tls_files *f, const char *folder, const char *name,
+		       struct bytes text, struct err *err)
+{
+	AUTO(auto_close) int dir = folder_open(f->dir, folder, O_RDONLY | O_DIRECTORY, 0, err);
+
+	if (dir < 0 ||
+	    write_file(dir, name, text,
+		       &(struct write_how){ CHAIN_MODE, geteuid(), (gid_t)-1, true }, err) < 0)
+		return err_wrap(err, "%s/%.100s", f->path, folder);
+	return 0;
 }

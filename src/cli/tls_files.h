@@ -38,5 +38,8 @@ struct tls_pair {
 	struct bytes chain, key;
 	uid_t key_owner;
 };
+/* One file that everybody may read, in a folder that is there. */
+int tls_files_put_text(const struct tls_files *f, const char *folder, const char *name,
+		       struct bytes text, struct err *err) NODISCARD;
 int tls_files_put(const struct tls_files *f, const char *folder, const struct tls_pair *pair,
 		  struct err *err) NODISCARD;

@@ -1,0 +1,269 @@
+/* setup_wait.c - the templates that an installation makes by itself are waited for. */
+#include <poll.h>
+
+#include "base/clock.h"
+#include "cli/ask.h"
+#include "cli/setup.h"
+#include "cli/templates.h"
+
+enum {
+	BASE_MS = 30 * 60 * 1000,
+	INTERPRETER_MS = 90 * 60 * 1000, /* emulated, on a host that is busy */
+	ERROR_MS = 5 * 1000,             /* node tries again by itself */
+	DEAF_MS = 60 * 1000,             /* without an answer: daemons are restarted */
+	FAILURES_MAX = 2,                /* of the code interpreter's service */
+	ID_SIZE = 64,
+};
+
+#define INTERPRETER_UNIT "hotcell-interpreter.service"
+
+/* --- base ----------------------------------------------------------------------------------- */
+
+/* What node says of it, in the order in which it comes; `reached` is the last step of vm/build.h.
+ */
+static const struct {
+	const char *phase, *reached, *what;
+} base_steps[] = {
+	{ "waiting", "", "node asks warden what this host is" },
+	{ "checking", "", "templates that are there are read" },
+	{ "building", "", "kernel and disk are copied" },
+	{ "building", "begun", "QEMU starts" },
+	{ "building", "process", "QEMU starts" },
+	{ "building", "monitor", "QEMU starts" },
+	{ "building", "greeting", "QEMU starts" },
+	{ "building", "overlay", "QEMU starts" },
+	{ "building", "cont", "the guest boots" },
+	{ "building", "healthy", "the guest learns whom to trust" },
+	{ "building", "trusted", "the guest is asked where its packages come from" },
+	{ "building", "packages", "a first command runs in it" },
+	{ "building", "ready", "it is frozen" },
+	{ "building", "frozen", "it is frozen" },
+	{ "building", "settled", "its memory is saved" },
+	{ "building", "stopped", "its memory is saved" },
+	{ "building", "saved", "its memory is saved" },
+	{ "building", "quit", "its memory is saved" },
+	{ "building", "ended", "its files are summed" },
+	{ "building", "sealed", "its files are summed" },
+	{ "building", "published", "its files are summed" },
+	{ "warming", "", "it is read once" },
+};
+
+static void show_base(struct setup *s, const json_t *progress)
+{
+	const char *phase = json_string_value(json_object_get(progress, "phase"));
+	const char *reached = json_string_value(json_object_get(progress, "reached"));
+
+	for (size_t i = 0; phase && reached && i < COUNT(base_steps); i++)
+		if (strcmp(base_steps[i].phase, phase) == 0 &&
+		    (!base_steps[i].reached[0] || strcmp(base_steps[i].reached, reached) == 0)) {
+			bool last = i + 1 == COUNT(base_steps) ||
+				    strcmp(base_steps[i + 1].phase, phase) != 0;
+
+			/* a row without a step is for all of its phase, if it is alone */
+			if (!base_steps[i].reached[0] && reached[0] && !last)
+				continue;
+			setup_progress(s, i + 1, COUNT(base_steps), base_steps[i].what);
+			return;
+		}
+	setup_progress(s, 0, 0, "it is made: a VM boots once, and is frozen");
+}
+
+/* The row of a template among those that were told; NULL: there is none. */
+static const json_t *find(const json_t *all, const char *member, const char *name)
+{
+	const json_t *t;
+	size_t i;
+
+	json_array_foreach(all, i, t)
+	{
+		const char *found = json_string_value(json_object_get(t, member));
+
+		if (found && strcmp(found, name) == 0)
+			return t;
+	}
+	return NULL;
+}
+
+static int ask_templates(const struct setup *s, json_t **ret, struct err *err)
+{
+	return cli_list(&s->cli,
+			&(struct cli_request){ .path = "/admin/templates", .ms = SETUP_ASK_MS },
+			ret, err);
+}
+
+struct base_look {
+	bool ready;
+	uint64_t wrong_ns; /* since when it cannot be made, or nobody answers; 0: all is well */
+};
+
+/* -1: it will not be. */
+static int look_at_base(struct setup *s, struct base_look *l, struct err *err)
+{
+	AUTO(json_decrefp) json_t *all = NULL;
+	uint64_t now = clock_mono_ns(), patience = DEAF_MS;
+	const char *state = NULL, *why;
+	const json_t *base;
+
+	if (ask_templates(s, &all, err) == 0) {
+		base = find(all, "alias", "base");
+		state = json_string_value(json_object_get(base, "buildStatus"));
+		l->ready = state && strcmp(state, "ready") == 0;
+		if (state && strcmp(state, "error") != 0) {
+			if (!l->ready)
+				show_base(s, json_object_get(base, "progress"));
+			l->wrong_ns = 0;
+			return 0;
+		}
+		patience = ERROR_MS;
+		why = json_string_value(json_object_get(base, "message"));
+		err_set(err, ERR_INTERNAL, 0, "node cannot make it: %.200s", why ? why : "?");
+	}
+	l->wrong_ns = l->wrong_ns ?: now;
+	return now - l->wrong_ns < patience * NSEC_PER_MSEC ? 0 : -1;
+}
+
+int setup_base(struct setup *s, struct setup_said *ret, struct err *err)
+{
+	uint64_t end = clock_mono_ns() + BASE_MS * NSEC_PER_MSEC;
+	struct base_look l = { 0 };
+	size_t looks = 0;
+
+	setup_fix(s, "journalctl -u hotcell-node says why; node tries again by itself, and "
+		     "hotcell setup goes on from here");
+	for (; clock_mono_ns() < end; looks++) {
+		if (look_at_base(s, &l, err) < 0)
+			return -1;
+		if (l.ready || s->cli.dry_run)
+			break;
+		(void)poll(NULL, 0, SETUP_LOOK_MS);
+	}
+	*err = (struct err){ 0 };
+	if (!l.ready && !s->cli.dry_run)
+		return err_set(err, ERR_TIMEOUT, 0, "it is not ready yet");
+	setup_said(ret,
+		   !l.ready ? SETUP_WOULD
+		   : looks  ? SETUP_DONE
+			    : SETUP_KEPT,
+		   "%s", l.ready ? "the template is ready" : "wait until the template is frozen");
+	return 0;
+}
+
+/* --- the code interpreter ------------------------------------------------------------------- */
+
+struct interpreter_look {
+	bool ready;
+	char build[ID_SIZE]; /* the newest; "": none */
+};
+
+static void look_at_interpreter(const struct setup *s, struct interpreter_look *ret)
+{
+	AUTO(json_decrefp) json_t *all = NULL;
+	const json_t *build;
+	const char *status, *id;
+	struct err err;
+
+	*ret = (struct interpreter_look){ 0 };
+	if (ask_templates(s, &all, &err) < 0)
+		return;
+	build = json_object_get(find(all, "name", CLI_CODE_TEMPLATE), "build");
+	status = json_string_value(json_object_get(build, "status"));
+	id = json_string_value(json_object_get(build, "buildID"));
+	ret->ready = status && strcmp(status, "ready") == 0;
+	snprintf(ret->build, sizeof(ret->build), "%s", id ? id : "");
+}
+
+/* The last thing that the build said. */
+static void show_build(struct setup *s, const char *build, size_t *seen)
+{
+	AUTO(json_decrefp) json_t *lines = json_array(), *now = NULL;
+	const char *last;
+	struct err err;
+
+	if (!build[0] || build_page(&s->cli, build, *seen, lines, &now, &err) < 0) {
+		setup_progress(s, 0, 0, "its image is sent to the images daemon");
+		return;
+	}
+	*seen += json_array_size(lines);
+	last = json_string_value(
+		json_object_get(json_array_get(lines, json_array_size(lines) - 1), "message"));
+	if (last && last[0])
+		setup_progress(s, 0, 0, last);
+	else if (s->shown[0]) {
+		char same[SETUP_WHAT_SIZE]; /* its time goes on */
+
+		snprintf(same, sizeof(same), "%s", s->shown);
+		setup_progress(s, 0, 0, same);
+	}
+}
+
+/* 1: done, or unwanted; 0: it goes on; -1: it will not be. */
+static int look_at_service(struct setup *s, uint64_t *restarts, struct setup_unit *u,
+			   struct err *err)
+{
+	if (setup_unit(s, INTERPRETER_UNIT, u, err) < 0)
+		return -1;
+	if (*restarts == UINT64_MAX)
+		*restarts = u->restarts;
+	if (u->queued)
+		return 0;
+	if (u->looked && u->unwanted)
+		return 1;
+	if (strcmp(u->active, "inactive") == 0 && strcmp(u->result, "success") == 0)
+		return u->looked;
+	if (strcmp(u->active, "failed") != 0 && u->restarts < *restarts + FAILURES_MAX)
+		return 0;
+	setup_journal(s, INTERPRETER_UNIT);
+	setup_fix(s,
+		  "its last lines say why; all else works: Sandbox.create() of `e2b`. It is tried "
+		  "again by itself, and by hotcell setup");
+	return err_set(err, ERR_INTERNAL, 0, CLI_CODE_TEMPLATE " could not be made");
+}
+
+static int wait_for_service(struct setup *s, struct setup_unit *u, struct err *err)
+{
+	uint64_t end = clock_mono_ns() + (uint64_t)INTERPRETER_MS * NSEC_PER_MSEC;
+	uint64_t restarts = UINT64_MAX;
+	struct interpreter_look l;
+	size_t seen = 0;
+
+	while (clock_mono_ns() < end) {
+		int rc = look_at_service(s, &restarts, u, err);
+
+		if (rc != 0)
+			return rc < 0 ? -1 : 0;
+		look_at_interpreter(s, &l);
+		show_build(s, l.build, &seen);
+		(void)poll(NULL, 0, SETUP_LOOK_MS);
+	}
+	setup_fix(s, "systemctl status " INTERPRETER_UNIT "; hotcell setup goes on from here");
+	return err_set(err, ERR_TIMEOUT, 0, CLI_CODE_TEMPLATE " is not ready yet");
+}
+
+int setup_interpreter(struct setup *s, struct setup_said *ret, struct err *err)
+{
+	const char *const start[] = { "start", "--no-block", INTERPRETER_UNIT, NULL };
+	struct interpreter_look l;
+	struct setup_unit u;
+
+	look_at_interpreter(s, &l);
+	s->interpreter = l.ready;
+	if (l.ready) {
+		setup_said(ret, SETUP_KEPT, CLI_CODE_TEMPLATE " is ready");
+		return 0;
+	}
+	if (s->cli.dry_run) {
+		setup_said(ret, SETUP_WOULD,
+			   "make " CLI_CODE_TEMPLATE ", if hotcell-guest-interpreter is installed");
+		return 0;
+	}
+	if (setup_systemctl(s, start, err) < 0 || wait_for_service(s, &u, err) < 0)
+		return -1;
+	look_at_interpreter(s, &l);
+	s->interpreter = l.ready;
+	if (!l.ready && !u.unwanted)
+		return err_set(err, ERR_INTERNAL, 0, CLI_CODE_TEMPLATE " is not there");
+	setup_said(ret, l.ready ? SETUP_DONE : SETUP_SKIPPED, "%s",
+		   l.ready ? CLI_CODE_TEMPLATE " is ready"
+			   : "hotcell-guest-interpreter is not installed");
+	return 0;
+}
