@@ -108,7 +108,7 @@ static int run_all(struct setup *s)
 int setup_run(struct cli *c)
 {
 	AUTO(auto_close) int held = -1;
-	struct setup s = { .cli = *c, .steps = json_array() };
+	struct setup s = { .cli = *c, .steps = json_array(), .journal = json_array() };
 	struct err err = { 0 };
 	int status;
 
@@ -119,6 +119,7 @@ int setup_run(struct cli *c)
 		!c->yes && !c->json && !c->dry_run && isatty(STDIN_FILENO) && isatty(STDERR_FILENO);
 	status = before(&s, &held, &err) < 0 ? refuse(&s, &err) : run_all(&s);
 	json_decref(s.steps);
+	json_decref(s.journal);
 	wipe(s.key, sizeof(s.key));
 	return status;
 }

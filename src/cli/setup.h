@@ -50,8 +50,8 @@ struct setup {
 	char key[SETUP_KEY_SIZE]; /* "": none was made; it is wiped */
 	char tls_dir[CONF_VALUE_MAX], owner[CONF_VALUE_MAX];
 	/* how it is said */
-	char fix[SETUP_WHAT_SIZE]; /* of a failure */
-	json_t *steps;
+	char fix[SETUP_WHAT_SIZE];   /* of a failure */
+	json_t *steps, *journal;     /* of a unit that failed */
 	const char *step;            /* the present one */
 	uint64_t began_ns;           /* that one */
 	char shown[SETUP_WHAT_SIZE]; /* of its progress, last */

@@ -208,7 +208,9 @@ static int plan_emulation(struct setup *s, struct err *err)
 	struct conf warden;
 
 	conf_read_daemon(&warden, s->cli.conf_dir, "warden");
-	s->emulation = s->cli.allow_emulation || conf_says(&warden, "allow_emulation", "yes");
+	/* a host that has KVM is not made weaker */
+	s->emulation = (s->cli.allow_emulation && s->no_kvm) ||
+		       conf_says(&warden, "allow_emulation", "yes");
 	if (!s->no_kvm || s->emulation)
 		return 0;
 	if (s->asks &&

@@ -235,6 +235,8 @@ static int print_json(const struct setup *s)
 				s->steps, "environment", environment(s), "team", s->found_team,
 				"test", test_line(s));
 
+	if (all && json_array_size(s->journal) > 0)
+		json_object_set(all, "journal", s->journal);
 	if (all && s->cli.key_file)
 		json_object_set_new(all, "keyFile", json_text(bytes_str(s->cli.key_file)));
 	return all ? cli_print_json(all) : CLI_FAILED;

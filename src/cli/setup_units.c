@@ -12,8 +12,9 @@ enum {
 	REPLACE_MS = 120 * 1000,
 	DAEMONS_MS = 12 * 60 * 1000, /* the disk of `base` comes before node: ten minutes */
 	NEW_GATEWAY_MS = 60 * 1000,
-	DEATHS_MAX = 5,   /* a daemon that died so often will not do */
-	FAILED_LOOKS = 4, /* it may be about to be tried again */
+	IDLE_MS = 2 * 60 * 1000, /* all have started, and one does not answer */
+	DEATHS_MAX = 5,          /* a daemon that died so often will not do */
+	FAILED_LOOKS = 4,        /* it may be about to be tried again */
 	WORDS_MAX = 12,
 };
 
@@ -118,7 +119,9 @@ void setup_journal(struct setup *s, const char *unit)
 		if (!bytes_to_str(bytes_head(line, sizeof(text) - 1), text, sizeof(text)))
 			continue;
 		table_clean(text);
-		fprintf(stderr, "         %s: %s\n", unit, text);
+		json_array_append_new(s->journal, json_text(bytes_str(text)));
+		if (!s->cli.json)
+			fprintf(stderr, "         %s: %s\n", unit, text);
 	}
 }
 
@@ -192,33 +195,60 @@ struct waiting {
 	uint64_t restarts[COUNT(daemons)];   /* at the first look */
 	unsigned int failed[COUNT(daemons)]; /* looks in a row */
 	bool first;
+	uint64_t idle_ns; /* since when none of them starts; 0: one does */
 };
 
-/* Looks at all units: which one is at it, and has one failed for good? */
-static int look_at_units(struct setup *s, struct waiting *w, struct err *err)
+/* Has this one failed for good? */
+static int judge_unit(struct setup *s, struct waiting *w, size_t i, const struct setup_unit *u,
+		      struct err *err)
 {
-	size_t at = COUNT(daemons) - 1;
+	if (w->first)
+		w->restarts[i] = u->restarts;
+	w->failed[i] = strcmp(u->active, "failed") == 0 ? w->failed[i] + 1 : 0;
+	if (w->failed[i] < FAILED_LOOKS && u->restarts < w->restarts[i] + DEATHS_MAX)
+		return 0;
+	setup_journal(s, daemons[i].unit);
+	setup_fix(s, "its last lines say why; hotcell doctor says more. Then run hotcell setup "
+		     "again");
+	return err_set(err, ERR_INTERNAL, 0, "%s does not stay up", daemons[i].unit);
+}
 
+/* Which one is at it? COUNT(daemons): none. */
+static int look_at_units(struct setup *s, struct waiting *w, size_t *ret_at, struct err *err)
+{
+	*ret_at = COUNT(daemons);
 	for (size_t i = COUNT(daemons); i-- > 0;) {
 		struct setup_unit u;
 
-		if (setup_unit(s, daemons[i].unit, &u, err) < 0)
+		if (setup_unit(s, daemons[i].unit, &u, err) < 0 || judge_unit(s, w, i, &u, err) < 0)
 			return -1;
-		if (w->first)
-			w->restarts[i] = u.restarts;
-		w->failed[i] = strcmp(u.active, "failed") == 0 ? w->failed[i] + 1 : 0;
 		if (strcmp(u.active, "activating") == 0)
-			at = i;
-		if (w->failed[i] < FAILED_LOOKS && u.restarts < w->restarts[i] + DEATHS_MAX)
-			continue;
-		setup_journal(s, daemons[i].unit);
-		setup_fix(s, "its last lines say why; hotcell doctor says more. Then run hotcell "
-			     "setup again");
-		return err_set(err, ERR_INTERNAL, 0, "%s does not stay up", daemons[i].unit);
+			*ret_at = i;
 	}
 	w->first = false;
-	setup_progress(s, at + 1, COUNT(daemons), daemons[at].name);
 	return 0;
+}
+
+/* One more look; `missing` does not answer. */
+static int look_again(struct setup *s, struct waiting *w, const char *missing, struct err *err)
+{
+	char what[64];
+	size_t at;
+
+	if (look_at_units(s, w, &at, err) < 0)
+		return -1;
+	if (at < COUNT(daemons)) {
+		w->idle_ns = 0;
+		setup_progress(s, at + 1, COUNT(daemons), daemons[at].name);
+		return 0;
+	}
+	snprintf(what, sizeof(what), "%s is waited for", missing);
+	setup_progress(s, COUNT(daemons), COUNT(daemons), what);
+	w->idle_ns = w->idle_ns ?: clock_mono_ns();
+	if (clock_mono_ns() - w->idle_ns < IDLE_MS * NSEC_PER_MSEC)
+		return 0;
+	setup_fix(s, "hotcell doctor says why; the logs: journalctl -u 'hotcell*'");
+	return err_set(err, ERR_UNAVAILABLE, 0, "%s does not answer", missing);
 }
 
 static int wait_for_all(struct setup *s, struct err *err)
@@ -233,7 +263,7 @@ static int wait_for_all(struct setup *s, struct err *err)
 		json_decref(server.status);
 		if (!server.missing)
 			return 0;
-		if (look_at_units(s, &w, err) < 0)
+		if (look_again(s, &w, server.missing, err) < 0)
 			return -1;
 		(void)poll(NULL, 0, SETUP_LOOK_MS);
 	}
