@@ -10,7 +10,7 @@
 #include "cli/setup.h"
 #include "cli/table.h"
 
-enum { BAR = 20, COLUMNS = 80, COLUMNS_LEAST = 40, LINE_SIZE = 1024 };
+enum { BAR = 20, COLUMNS = 80, COLUMNS_LEAST = 40, COLUMNS_MOST = 100, LINE_SIZE = 1024 };
 
 static const char *const words[] = {
 	[SETUP_KEPT] = "ok",         [SETUP_DONE] = "done", [SETUP_WOULD] = "would",
@@ -49,6 +49,15 @@ static double seconds(const struct setup *s)
 	return (double)(clock_mono_ns() - s->began_ns) / (double)NSEC_PER_SEC;
 }
 
+static size_t width(void)
+{
+	struct winsize size = { 0 };
+
+	if (ioctl(STDERR_FILENO, TIOCGWINSZ, &size) < 0 || size.ws_col < COLUMNS_LEAST)
+		return COLUMNS;
+	return size.ws_col;
+}
+
 /* --- lines ---------------------------------------------------------------------------------- */
 
 static void add_json(struct setup *s, const char *of, const struct setup_said *said,
@@ -62,17 +71,40 @@ static void add_json(struct setup *s, const char *of, const struct setup_said *s
 	json_array_append_new(s->steps, one);
 }
 
+/* Behind `head`, in lines that a terminal has room for; elsewhere in one, which can be searched. */
+static void print_text(const char *head, const char *text)
+{
+	char clean[LINE_SIZE];
+	size_t wide = width() < COLUMNS_MOST ? width() : COLUMNS_MOST;
+	size_t room = wide - strlen(head), first = room;
+
+	snprintf(clean, sizeof(clean), "%s", text);
+	table_clean(clean);
+	if (!isatty(STDERR_FILENO) || strlen(clean) <= room) {
+		fprintf(stderr, "%s%s\n", head, clean);
+		return;
+	}
+	while (first > 0 && clean[first] != ' ')
+		first--;
+	first = first ?: room; /* one long word */
+	fprintf(stderr, "%s%.*s\n", head, (int)first, clean);
+	table_wrap(stderr, clean + first + (clean[first] == ' '), strlen(head), wide);
+}
+
 static void print_line(const char *of, const struct setup_said *said, const char *took,
 		       const char *fix)
 {
-	char what[SETUP_WHAT_SIZE];
+	char head[32], text[LINE_SIZE];
 
-	snprintf(what, sizeof(what), "%s", said->what);
-	table_clean(what);
-	fprintf(stderr, "%-7s  %-12s  %s%s%s%s\n", words[said->state], of, what,
-		took[0] ? " (" : "", took, took[0] ? ")" : "");
-	if (fix && fix[0])
-		fprintf(stderr, "%23sfix: %s\n", "", fix);
+	snprintf(head, sizeof(head), "%-7s  %-12s  ", words[said->state], of);
+	snprintf(text, sizeof(text), "%s%s%s%s", said->what, took[0] ? " (" : "", took,
+		 took[0] ? ")" : "");
+	print_text(head, text);
+	if (!fix || !fix[0])
+		return;
+	snprintf(text, sizeof(text), "fix: %s", fix);
+	snprintf(head, sizeof(head), "%23s", "");
+	print_text(head, text);
 }
 
 void setup_line(struct setup *s, const struct setup_said *said, const char *fix)
@@ -109,15 +141,6 @@ void setup_clear(const struct setup *s)
 {
 	if (is_drawn(s) && s->shown[0])
 		fprintf(stderr, "\r\033[K");
-}
-
-static size_t width(void)
-{
-	struct winsize size = { 0 };
-
-	if (ioctl(STDERR_FILENO, TIOCGWINSZ, &size) < 0 || size.ws_col < COLUMNS_LEAST)
-		return COLUMNS;
-	return size.ws_col;
 }
 
 static void draw(const struct setup *s, size_t n, size_t of, const char *what)
@@ -163,6 +186,10 @@ static void trusted_path(const struct setup *s, char ret[static SETUP_PATH_SIZE]
 	snprintf(ret, SETUP_PATH_SIZE, "%.900s/authority/" SETUP_TRUSTED, s->tls_dir);
 }
 
+/* All of them the whole list: Python's two take it in place of their own. */
+static const char *const trust_names[] = { "SSL_CERT_FILE", "REQUESTS_CA_BUNDLE",
+					   "NODE_EXTRA_CA_CERTS" };
+
 static bool has_command(const char *name)
 {
 	for (size_t i = 0; i < n_command_rows; i++)
@@ -198,9 +225,8 @@ static void print_exports(const struct setup *s)
 	key_line(s, more);
 	printf("# in the shell of your client:\n");
 	printf("export E2B_DOMAIN=%s\n", s->domain);
-	if (s->own_authority)
-		printf("export SSL_CERT_FILE=%s REQUESTS_CA_BUNDLE=%s NODE_EXTRA_CA_CERTS=%s\n",
-		       trusted, trusted, trusted);
+	for (size_t i = 0; s->own_authority && i < COUNT(trust_names); i++)
+		printf("export %s=%s\n", trust_names[i], trusted);
 	if (s->cli.key_file)
 		printf("export E2B_API_KEY=\"$(cat '%s')\"\n", s->cli.key_file);
 	else if (s->key[0])
@@ -215,14 +241,12 @@ static void print_exports(const struct setup *s)
 
 static json_t *environment(const struct setup *s)
 {
-	static const char *const names[] = { "SSL_CERT_FILE", "REQUESTS_CA_BUNDLE",
-					     "NODE_EXTRA_CA_CERTS" };
 	json_t *all = json_pack("{s:s}", "E2B_DOMAIN", s->domain);
 	char trusted[SETUP_PATH_SIZE];
 
 	trusted_path(s, trusted);
-	for (size_t i = 0; s->own_authority && i < COUNT(names); i++)
-		json_object_set_new(all, names[i], json_text(bytes_str(trusted)));
+	for (size_t i = 0; s->own_authority && i < COUNT(trust_names); i++)
+		json_object_set_new(all, trust_names[i], json_text(bytes_str(trusted)));
 	if (s->key[0] && !s->cli.key_file)
 		json_object_set_new(all, "E2B_API_KEY", json_string(s->key));
 	return all;

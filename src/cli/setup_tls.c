@@ -106,11 +106,12 @@ static int make(struct setup *s, struct setup_said *ret, struct err *err)
 	if (rc < 0)
 		return -1;
 	changed |= made.made_authority || made.made_certificate;
-	setup_said(ret, changed ? SETUP_DONE : SETUP_KEPT, "%s for %s and *.%s in %.200s",
+	setup_said(ret, changed ? SETUP_DONE : SETUP_KEPT,
+		   "%s for %s and what is below it, in %.200s",
 		   made.made_authority     ? "an authority and a certificate"
 		   : made.made_certificate ? "a certificate"
 					   : "there is a certificate",
-		   s->name, s->name, s->tls_dir);
+		   s->name, s->tls_dir);
 	return 0;
 }
 
