@@ -16,8 +16,8 @@ static const struct {
 	int (*run)(struct setup *s, struct setup_said *ret, struct err *err);
 } steps[] = {
 	{ "host", setup_host },
+	{ "certificate", setup_certificate }, /* what it refuses changes no setting */
 	{ "settings", setup_settings },
-	{ "certificate", setup_certificate },
 	{ "daemons", setup_daemons },
 	{ "base", setup_base },
 	{ "interpreter", setup_interpreter },

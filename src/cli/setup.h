@@ -62,8 +62,8 @@ int setup_run(struct cli *c);
 
 /* The steps, in their order. 0, or -1 with *err and `fix`. */
 int setup_host(struct setup *s, struct setup_said *ret, struct err *err) NODISCARD;
-int setup_settings(struct setup *s, struct setup_said *ret, struct err *err) NODISCARD;
 int setup_certificate(struct setup *s, struct setup_said *ret, struct err *err) NODISCARD;
+int setup_settings(struct setup *s, struct setup_said *ret, struct err *err) NODISCARD;
 int setup_daemons(struct setup *s, struct setup_said *ret, struct err *err) NODISCARD;
 int setup_base(struct setup *s, struct setup_said *ret, struct err *err) NODISCARD;
 int setup_interpreter(struct setup *s, struct setup_said *ret, struct err *err) NODISCARD;
