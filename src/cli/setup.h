@@ -16,8 +16,9 @@ enum {
 	SETUP_KEY_SIZE = 128,
 	SETUP_WHAT_SIZE = 512,
 	SETUP_PATH_SIZE = 1024,
-	SETUP_LOOK_MS = 500,     /* between two looks at what is waited for */
-	SETUP_ASK_MS = 3 * 1000, /* systemd lets clients wait for a gateway that is to come */
+	SETUP_LOOK_MS = 500,       /* between two looks at what is waited for */
+	SETUP_ASK_MS = 3 * 1000,   /* systemd lets clients wait for a gateway that is to come */
+	SETUP_LIST_MS = 20 * 1000, /* of a server that answers, on a host that is busy */
 };
 
 #define SETUP_TEAM    "main"
@@ -39,6 +40,7 @@ struct setup {
 	char domain[TLS_E2B_DOMAIN_SIZE]; /* as clients have it */
 	char name[DOMAIN_SIZE];           /* without its port */
 	uint16_t port;                    /* 0: 443 */
+	bool domain_kept;                 /* it is in the file already, in whatever spelling */
 	char team[SETUP_NAME_SIZE];       /* "": the one that is there, or SETUP_TEAM */
 	bool emulation;                   /* is to be allowed */
 	/* what was found */

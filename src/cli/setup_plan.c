@@ -143,6 +143,7 @@ static int plan_domain(struct setup *s, const struct conf *gateway, struct err *
 	conf_value(gateway, "domain", set);
 	if (s->cli.domain)
 		return take_domain(s, s->cli.domain, err);
+	s->domain_kept = set[0] != '\0';
 	if (set[0])
 		return take_domain(s, set, err);
 	offer_domain(s, offered);
@@ -329,7 +330,8 @@ int setup_settings(struct setup *s, struct setup_said *ret, struct err *err)
 	const struct setting all[] = {
 		{ "warden", "allow_emulation", s->emulation ? "yes" : "" },
 		{ "gateway", "listen_tls", listen },
-		{ "gateway", "domain", s->domain }, /* the last: what it stands for is there */
+		{ "gateway", "domain",
+		  s->domain_kept ? "" : s->domain }, /* the last: what it stands for is there */
 	};
 
 	for (size_t i = 0; i < COUNT(all); i++) {

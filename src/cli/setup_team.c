@@ -30,7 +30,7 @@ static void shared_name(const struct setup *s, char ret[static CONF_VALUE_MAX])
 
 static int find_team(struct setup *s, struct team *ret, struct err *err)
 {
-	const struct cli_request rq = { .path = "/admin/teams", .ms = SETUP_ASK_MS };
+	const struct cli_request rq = { .path = "/admin/teams", .ms = SETUP_LIST_MS };
 	AUTO(json_decrefp) json_t *teams = NULL;
 	char shared[CONF_VALUE_MAX];
 	const json_t *t;

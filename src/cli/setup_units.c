@@ -8,6 +8,7 @@
 #include "cli/table.h"
 
 enum {
+	HTTPS_PORT = 443,
 	SYSTEMCTL_MS = 60 * 1000,
 	REPLACE_MS = 120 * 1000,
 	DAEMONS_MS = 12 * 60 * 1000, /* the disk of `base` comes before node: ten minutes */
@@ -158,10 +159,13 @@ static void ask_server(const struct setup *s, struct server *ret)
 /* Does the gateway that answers know what is in its file? */
 static bool is_current(const struct setup *s, const json_t *status)
 {
-	const char *domain =
-		json_string_value(json_object_get(json_object_get(status, "gateway"), "domain"));
+	const json_t *gateway = json_object_get(status, "gateway");
+	const char *domain = json_string_value(json_object_get(gateway, "domain"));
+	char name[DOMAIN_SIZE];
+	uint16_t port;
 
-	return domain && strcasecmp(domain, s->domain) == 0 &&
+	return domain && domain_and_port(bytes_str(domain), name, &port) &&
+	       strcmp(name, s->name) == 0 && (port == HTTPS_PORT ? 0 : port) == s->port &&
 	       (s->proxied || json_is_object(json_object_get(status, "tls")));
 }
 

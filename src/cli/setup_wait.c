@@ -87,7 +87,7 @@ static const json_t *find(const json_t *all, const char *member, const char *nam
 static int ask_templates(const struct setup *s, json_t **ret, struct err *err)
 {
 	return cli_list(&s->cli,
-			&(struct cli_request){ .path = "/admin/templates", .ms = SETUP_ASK_MS },
+			&(struct cli_request){ .path = "/admin/templates", .ms = SETUP_LIST_MS },
 			ret, err);
 }
 

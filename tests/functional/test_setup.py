@@ -201,6 +201,15 @@ def test_a_setting_is_put_where_it_belongs(host, before, after):
     assert host.conf("gateway") == f"tls_dir = {host.etc}/tls\nproxies = 127.0.0.1\n" + after.format(d=host.domain)
 
 
+def test_a_domain_that_is_there_keeps_its_spelling(host):
+    host.conf("gateway", host.conf("gateway") + "proxies = 127.0.0.1\ndomain = Hotcell.Example.com:443\n")
+    before = host.conf("gateway")
+    r = host.setup("--yes", "--allow-emulation")
+    assert r.returncode == 0, r.stderr
+    assert host.conf("gateway") == before and exports(r.stdout)["E2B_DOMAIN"] == "hotcell.example.com"
+    assert "replace" not in host.changes()
+
+
 # --- what goes wrong --------------------------------------------------------------------------------------------------
 
 def port_taken(host):
