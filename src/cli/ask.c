@@ -9,7 +9,7 @@
 #include "http/call.h"
 #include "net/dial.h"
 
-enum { PIECE = 64 * 1024 };
+enum { PIECE = 64 * 1024, WARNING_SIZE = 1024 };
 
 struct asking {
 	struct loop *loop;
@@ -27,7 +27,8 @@ struct asking {
 	int result;  /* 0, or -1 with *err filled */
 	unsigned int status;
 	struct buf answer;
-	char next[TARGET_MAX]; /* the page after this one; empty: none */
+	char next[TARGET_MAX];      /* the page after this one; empty: none */
+	char warning[WARNING_SIZE]; /* what was done is perhaps not what was meant */
 	struct err *err;
 };
 
@@ -44,7 +45,7 @@ static void on_answer(struct http_call *call, const struct http_call_result *got
 		      const struct err *err)
 {
 	struct asking *a = CONTAINER_OF(call, struct asking, call);
-	struct bytes next = { 0 };
+	struct bytes next = { 0 }, warning = { 0 };
 	struct err why = { 0 };
 
 	if (err) {
@@ -55,6 +56,8 @@ static void on_answer(struct http_call *call, const struct http_call_result *got
 	if (http1_find(got->head, "x-next-token", &next) != 1 ||
 	    !bytes_to_str(next, a->next, sizeof(a->next)))
 		a->next[0] = '\0';
+	if (http1_find(got->head, "x-hotcell-warning", &warning) == 1)
+		(void)!bytes_to_str(warning, a->warning, sizeof(a->warning));
 	finish(a, buf_add(&a->answer, got->body, &why) < 0 ? &why : NULL);
 }
 
@@ -278,6 +281,19 @@ static int make_target(const struct cli_request *rq, char ret[static TARGET_MAX]
 	return 0;
 }
 
+static void say_warning(const struct cli *c, const char *warning)
+{
+	AUTO(json_decrefp)
+	json_t *all = c->json ? json_pack("{s:o}", "warning", json_text(bytes_str(warning))) : NULL;
+
+	if (!warning[0])
+		return;
+	if (all && json_dumpf(all, stderr, JSON_COMPACT) == 0)
+		fputc('\n', stderr);
+	else
+		fprintf(stderr, "hotcell: warning: %s\n", warning);
+}
+
 static int ask(const struct cli *c, const struct cli_request *rq, json_t **ret,
 	       char ret_next[static TARGET_MAX], struct err *err)
 {
@@ -309,6 +325,7 @@ static int ask(const struct cli *c, const struct cli_request *rq, json_t **ret,
 		err_wrap(err, "gateway: %s", c->socket);
 	else
 		r = read_answer(&a, ret, err);
+	say_warning(c, a.warning);
 	snprintf(ret_next, TARGET_MAX, "%s", a.next);
 	buf_done(&a.answer);
 	return r;

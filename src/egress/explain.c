@@ -53,11 +53,21 @@ static json_t *services(const struct policy *p)
 	return all;
 }
 
+static json_t *published(const struct policy_ground *g)
+{
+	json_t *all = json_array();
+
+	for (size_t i = 0; i < g->n_services; i++)
+		(void)json_array_append_new(all, json_string(g->services[i].name));
+	return all;
+}
+
 static json_t *facts(const struct policy *p)
 {
-	return json_pack("{so so so so so so}", "operator", operator_of(p->ground), "packages",
+	return json_pack("{so so so so so so so}", "operator", operator_of(p->ground), "packages",
 			 list(&p->packages), "allowOut", list(&p->allow), "denyOut", list(&p->deny),
-			 "opened", list(&p->opened), "services", services(p));
+			 "opened", list(&p->opened), "services", services(p), "published",
+			 published(p->ground));
 }
 
 /* --- the question --------------------------------------------------------------------------- */

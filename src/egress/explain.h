@@ -4,11 +4,13 @@
  *      the question may be absent, be an address, and have no port.
  * Out: {"operator":{"mode":"none"|"allowlist"|"open","allow":[]}, "packages":[], "allowOut":[],
  *       "denyOut":[], "opened":[], "services":[{"name":"db.hotcell.internal","address":"10.1.2.3",
- *       "port":5432}], "answer":{"question":"example.com:443","allowed":true,"why":"",
+ *       "port":5432}], "published":["db"],
+ * "answer":{"question":"example.com:443","allowed":true,"why":"",
  *       "opened":false,"addresses":[{"address":"1.2.3.4","allowed":true,"why":""}]}};
  *      opened: rules of headers apply, and TLS is opened for them. addresses: of a name that the
  *      rules allow, unless the proxy resolves it; "allowed" is then whether one of them may be
  *      dialled.
+ *      services: those that it may reach; published: all that the operator has.
  *      Without a question there is no answer.
  */
 #pragma once

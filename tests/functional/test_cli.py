@@ -329,6 +329,15 @@ def test_services_of_a_key(gateway):
     assert [body for _, _, body in gateway.asked] == [{"services": ["db", "cache"]}, {}, {"services": []}]
 
 
+@pytest.mark.parametrize("flags, said", [((), "hotcell: warning: no service db is published\n"),
+                                         (("--json",), '{"warning":"no service db is published"}\n')])
+def test_a_warning_of_the_server_is_shown(gateway, flags, said):
+    gateway("PATCH", "/admin/keys/k-1/services", 200, {**KEY, "limits": {}, "services": ["db"]},
+            X_Hotcell_Warning="no service db is published")
+    r = hotcell(gateway, "keys", "services", "k-1", "db", *flags)
+    assert r.returncode == 0 and r.stderr == said
+
+
 RULES = {"operator": {"mode": "allowlist", "allow": ["packages"]}, "packages": ["deb.example", "pypi.example"],
          "allowOut": [], "denyOut": ["0.0.0.0/0"], "opened": [],
          "services": [{"name": "db.hotcell.internal", "address": "10.1.2.3", "port": 5432}]}

@@ -276,6 +276,17 @@ static void a_question_is_answered_with_the_rule(void **state)
 	}
 }
 
+/* Whoever names a service can be told that it is none. */
+static void what_is_published_is_told_to_all(void **state)
+{
+	AUTO(json_decrefp) json_t *v = explained(&ground, "{\"rules\":{}}");
+	AUTO(auto_free) char *all = json_dumps(json_object_get(v, "published"), JSON_COMPACT);
+
+	(void)state;
+	assert_string_equal(all, "[\"db\"]");
+	assert_int_equal(json_array_size(json_object_get(v, "services")), 0);
+}
+
 /* An address that stands for a name leads somewhere only where the proxy resolves. */
 static void a_stand_in_is_explained_as_it_is_decided(void **state)
 {
@@ -364,10 +375,11 @@ static void without_a_question_all_that_holds_is_told(void **state)
 	(void)state;
 	assert_int_equal(policy_ground_allow(&g, BYTES_LIT("packages *.corp.com"), &err), 0);
 	v = explained(&g, RULES "}");
-	want = json_pack("{s{ss s[ss]} s[s] s[s] s[s] s[s] s[{ss ss si}]}", "operator", "mode",
+	want = json_pack("{s{ss s[ss]} s[s] s[s] s[s] s[s] s[{ss ss si}] s[s]}", "operator", "mode",
 			 "allowlist", "allow", "packages", "*.corp.com", "packages", "deb.org",
 			 "allowOut", "a.com", "denyOut", "0.0.0.0/0", "opened", "a.com", "services",
-			 "name", "db.hotcell.internal", "address", "10.1.2.3", "port", 5432);
+			 "name", "db.hotcell.internal", "address", "10.1.2.3", "port", 5432,
+			 "published", "db");
 	assert_non_null(want);
 	assert_true(json_equal(v, want));
 }
@@ -409,6 +421,7 @@ int main(void)
 		cmocka_unit_test(known_names_that_are_none_are_refused),
 		cmocka_unit_test(a_name_has_an_address_that_stands_for_it),
 		cmocka_unit_test(a_question_is_answered_with_the_rule),
+		cmocka_unit_test(what_is_published_is_told_to_all),
 		cmocka_unit_test(a_stand_in_is_explained_as_it_is_decided),
 		cmocka_unit_test(addresses_are_judged),
 		cmocka_unit_test(without_a_question_all_that_holds_is_told),

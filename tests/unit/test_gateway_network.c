@@ -295,6 +295,59 @@ static void an_operator_is_told(void **state)
 	mock_expect_error(m, 404);
 }
 
+static const char *warning(struct mock *m)
+{
+	static char text[512];
+	const char *at = strstr(m->fields, "X-Hotcell-Warning: ");
+
+	snprintf(text, sizeof(text), "%.*s", at ? (int)strcspn(at, "\n") : 0, at ? at : "");
+	return at ? text + strlen("X-Hotcell-Warning: ") : "";
+}
+
+/* What is typed wrong is kept, for it may be published later; but not silently. */
+static void a_service_that_nobody_published_is_named(void **state)
+{
+	struct mock *m = *state;
+	char path[128];
+
+	assert_int_equal(mock_ask(m, "GET", "/api-keys", m->key[0], ""), 200);
+	snprintf(path, sizeof(path), "/admin/keys/%s/services",
+		 json_string_value(json_object_get(json_array_get(m->json, 0), "id")));
+	m->record = "{\"published\":[\"db\",\"cache\"]}";
+	mock_ask(m, "PATCH", path, NULL, "{\"services\":[\"db\",\"nosuch\"]}");
+	assert_int_equal(m->status, 200);
+	assert_string_equal(warning(m), "no service nosuch is published: services in "
+					"/etc/hotcell/egress.conf");
+	assert_int_equal(json_array_size(json_object_get(m->json, "services")), 2);
+	mock_ask(m, "PATCH", path, NULL, "{\"services\":[\"cache\"]}");
+	assert_string_equal(warning(m), "");
+	m->refuse = ERR_UNAVAILABLE; /* nobody knows: it is set all the same */
+	assert_int_equal(mock_ask(m, "PATCH", path, NULL, "{\"services\":[\"any\"]}"), 200);
+	assert_string_equal(warning(m), "");
+}
+
+/* E2B's server ignores what it does not know, and SDKs to come may send more. */
+static void what_a_create_cannot_use_is_named(void **state)
+{
+	struct mock *m = *state;
+
+	mock_ask(m, "POST", "/v2/sandboxes", m->key[0],
+		 "{\"templateID\":\"base\",\"time_out\":9,\"x\\u00e9\\n\":1,\"auto_pause\":true,"
+		 "\"volumeMounts\":[],\"nothing\":null}");
+	assert_int_equal(m->status, 201);
+	assert_string_equal(warning(m), "ignored, for nobody knows it: time_out, x???");
+	assert_int_equal(mock_ask(m, "POST", "/sandboxes", m->key[0],
+				  "{\"templateID\":\"base\",\"allow_internet_access\":true,"
+				  "\"mcp\":{},\"iam\":{},\"autoResume\":{\"enabled\":false}}"),
+			 201);
+	assert_string_equal(warning(m), "");
+	mock_ask(m, "POST", "/sandboxes", m->key[0], "{\"templateID\":\"base\",\"cpuCount\":8}");
+	mock_expect_error(m, 400);
+	assert_non_null(strstr(mock_text(m, "message"), "cpuCount: a sandbox has the size of its"));
+	mock_ask(m, "POST", "/sandboxes", m->key[0], "{\"templateID\":\"base\",\"memory_mb\":8}");
+	mock_expect_error(m, 400);
+}
+
 static void keys_have_services(void **state)
 {
 	static const char body[] = "{\"templateID\":\"base\"}";
@@ -339,6 +392,8 @@ int main(void)
 		T(a_network_is_shown),
 		T(an_operator_is_told),
 		T(keys_have_services),
+		T(a_service_that_nobody_published_is_named),
+		T(what_a_create_cannot_use_is_named),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -305,6 +305,8 @@ static void rules_take_along_what_they_name(void **state)
 	text = told(m);
 	sealed = json_object_get(text, "sealed");
 	assert_int_equal(json_object_size(sealed), 1);
+	assert_non_null(strstr(m->fields, "X-Hotcell-Warning: no secret missing: requests that "
+					  "need it are refused until it is there\n"));
 	expect_sealed(&v, m, "one", json_object_get(sealed, "one"), "the value");
 	assert_null(strstr(m->last_text, "the value")); /* no base64 has a blank */
 

@@ -9,7 +9,8 @@
 enum { TIME_DIGITS = 6, FIELDS_MAX = 12, PIECE = 32 * 1024, MESSAGE_SIZE = 512 };
 
 static const char expose[] = "X-Next-Token, X-Total-Running, RateLimit-Limit, RateLimit-Remaining, "
-			     "RateLimit-Reset, Retry-After, X-Request-Id, X-E2B-Trace-ID";
+			     "RateLimit-Reset, Retry-After, X-Request-Id, X-E2B-Trace-ID, "
+			     "X-Hotcell-Warning";
 
 struct fields {
 	struct http1_field all[FIELDS_MAX];
@@ -99,6 +100,23 @@ static void send_whole(struct api_call *c, struct http_response *r)
 	api_call_free(c);
 }
 
+void api_warn(struct api_call *c, const char *fmt, ...)
+{
+	size_t n = strlen(c->warning);
+	va_list args;
+
+	if (n > 0)
+		n += (size_t)snprintf(c->warning + n, sizeof(c->warning) - n, "; ");
+	if (n >= sizeof(c->warning))
+		return;
+	va_start(args, fmt);
+	vsnprintf(c->warning + n, sizeof(c->warning) - n, fmt, args);
+	va_end(args);
+	for (char *p = c->warning; *p; p++)
+		if (*p < ' ' || *p > '~')
+			*p = '?';
+}
+
 void api_answer_with(struct api_call *c, unsigned int status, json_t *body,
 		     const struct http1_field *extra, size_t n_extra)
 {
@@ -118,6 +136,8 @@ void api_answer_with(struct api_call *c, unsigned int status, json_t *body,
 	add_retry(&f, status, c->retry_s, retry);
 	if (strncmp(c->route->path, "/secrets", 8) == 0) /* also what was refused */
 		add(&f, "Cache-Control", BYTES_LIT("no-store"));
+	if (c->warning[0])
+		add(&f, "X-Hotcell-Warning", bytes_str(c->warning));
 	for (size_t i = 0; i < n_extra; i++)
 		f.all[f.n++] = extra[i];
 	c->out = BUF_MAX(API_ANSWER_MAX);

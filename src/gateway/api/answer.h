@@ -8,6 +8,10 @@
 struct api_call;
 struct node_answer;
 
+/* What was done is perhaps not what was meant: the answer says so in X-Hotcell-Warning. What a
+ * client chose in it comes out as printable ASCII; what is too long is cut. */
+void api_warn(struct api_call *c, const char *fmt, ...) PRINTF(2, 3);
+
 /* Each ends the call. `body` is taken; NULL for none. */
 void api_answer(struct api_call *c, unsigned int status, json_t *body);
 void api_answer_with(struct api_call *c, unsigned int status, json_t *body,

@@ -27,6 +27,7 @@ enum {
 	API_NODE_MS = 30 * 1000,
 	API_CREATE_MS = 120 * 1000, /* and of whatever else may have to wait for a VM */
 	API_PAUSE_MS = 330 * 1000,  /* longer than a copier may take */
+	API_WARNING_SIZE = 512,
 };
 
 struct api_call;
@@ -76,10 +77,11 @@ struct api_call {
 	char key_id[STORE_ID_SIZE], family[STORE_ID_SIZE];
 	struct store_limits limits; /* of the family */
 	char services[STORE_SERVICES_SIZE];
-	struct store_team team; /* whose key it is */
-	uint32_t retry_s;       /* for Retry-After; 0: nobody knows */
-	uint32_t seconds;       /* of a refresh; of a list of snapshots how many at most */
-	bool outlives;          /* its client: what node answers is dealt with all the same */
+	struct store_team team;         /* whose key it is */
+	uint32_t retry_s;               /* for Retry-After; 0: nobody knows */
+	uint32_t seconds;               /* of a refresh; of a list of snapshots how many at most */
+	char warning[API_WARNING_SIZE]; /* api_warn(); empty: none */
+	bool outlives; /* its client: what node answers is dealt with all the same */
 	struct buf body;
 	struct link_call node;
 	api_node_fn *on_node;

@@ -7,7 +7,7 @@
 #include "gateway/api/limits_json.h"
 #include "gateway/parse/key_services.h"
 
-enum { HEAD_SHOWN = 2, TAIL_SHOWN = 4 };
+enum { HEAD_SHOWN = 2, TAIL_SHOWN = 4, PUBLISHED_MS = 3000 };
 
 /* The team of the key, which is all that a key can know. */
 static void team_list(struct api_call *c)
@@ -195,23 +195,73 @@ static void admin_key_limits(struct api_call *c)
 		api_ask_store(c, &rq, on_to_limit);
 }
 
-/* In force for the next create and the next change of a network. Absent: as they were. */
-static void admin_key_services(struct api_call *c)
+/* What was typed, or -1: answered already. *ret is false when services are as they were. */
+static int take_services(struct api_call *c, struct store_request *rq, bool *ret)
 {
 	AUTO(json_decrefp) json_t *body = NULL;
-	struct store_request rq = { .verb = STORE_KEY_SERVICES };
 	json_t *names = NULL;
 	struct err err;
 
 	if (api_body(c, &body) < 0)
-		return;
+		return -1;
 	if (json_may_array(body, "services", &names, &err) < 0 ||
-	    key_services_read(names, rq.key.services, &err) < 0)
+	    key_services_read(names, rq->key.services, &err) < 0) {
 		api_fail(c, 400, "%s", err.msg);
-	else if (!names)
-		show_key(c);
-	else if (take_key_id(c, &rq))
+		return -1;
+	}
+	*ret = names != NULL;
+	return 0;
+}
+
+static void set_services(struct api_call *c)
+{
+	struct store_request rq = { .verb = STORE_KEY_SERVICES };
+	bool given;
+
+	if (take_services(c, &rq, &given) == 0 && take_key_id(c, &rq))
 		api_ask_store(c, &rq, on_changed);
+}
+
+/* They may be published later. Where node, or egress, does not say which are, nothing is said. */
+static void on_published(struct api_call *c, struct node_answer *said)
+{
+	AUTO(json_decrefp) json_t *told = NULL;
+	struct store_request rq = { 0 };
+	struct bytes rest, name;
+	struct err err;
+	bool given;
+
+	if (!said->err)
+		(void)!json_decode(said->after, NODE_TEXT_MAX, API_DEPTH_MAX, &told, &err);
+	if (take_services(c, &rq, &given) < 0)
+		return;
+	rest = bytes_str(rq.key.services);
+	while (bytes_next(&rest, ' ', &name))
+		if (name.len > 0 && !key_services_has(json_object_get(told, "published"), name))
+			api_warn(c,
+				 "no service %.*s is published: services in "
+				 "/etc/hotcell/egress.conf",
+				 (int)name.len, (const char *)name.ptr);
+	set_services(c);
+}
+
+/* In force for the next create and the next change of a network. Absent: as they were. */
+static void admin_key_services(struct api_call *c)
+{
+	const struct node_request ask = { .verb = NODE_EXPLAIN };
+	struct store_request rq = { 0 };
+	struct err err;
+	bool given;
+
+	if (take_services(c, &rq, &given) < 0)
+		return;
+	c->on_node = on_published;
+	c->on_refused = NULL;
+	if (!given)
+		show_key(c);
+	else if (!rq.key.services[0] || node_link_call(c->g->node, &c->node, &ask, BYTES_LIT("{}"),
+						       PUBLISHED_MS, api_on_node, &err) < 0)
+		set_services(c);
 }
 
 const struct route key_routes[] = {

@@ -81,6 +81,8 @@ static void sandbox_create(struct api_call *c)
 		api_fail_err(c, &err);
 		return;
 	}
+	if (want.ignored[0])
+		api_warn(c, "ignored, for nobody knows it: %s", want.ignored);
 	ask_create(c, &rq, &want);
 	create_request_done(&want);
 }

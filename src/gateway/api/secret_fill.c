@@ -28,6 +28,23 @@ static void job_free(struct api_job *job)
 	free(j);
 }
 
+/* It may come later, as E2B allows; until then requests that need it are refused. */
+static void warn_missing(struct api_call *c, const json_t *text, const json_t *sealed)
+{
+	AUTO(json_decrefp) json_t *names = rule_secrets(text);
+	const char *name;
+	json_t *unused;
+
+	json_object_foreach(names, name, unused)
+	{
+		if (!json_object_get(sealed, name))
+			api_warn(
+				c,
+				"no secret %s: requests that need it are refused until it is there",
+				name);
+	}
+}
+
 static void on_found(struct api_call *c, const struct store_result *ret, const struct err *err)
 {
 	AUTO(buf_done) struct buf text = BUF_MAX(NODE_TEXT_MAX);
@@ -38,6 +55,8 @@ static void on_found(struct api_call *c, const struct store_result *ret, const s
 	for (size_t i = 0; ret && i < ret->n_secrets; i++)
 		json_object_set_new(sealed, ret->secrets[i].name,
 				    json_string(ret->secrets[i].sealed));
+	if (ret)
+		warn_missing(c, j->text, sealed);
 	json_object_set_new(j->text, "sealed", sealed);
 	if (!c->rq) /* nobody waits for it any more, and nothing was begun */
 		api_call_free(c);

@@ -154,6 +154,69 @@ static int check_absent(const json_t *body, struct err *err)
 	return json_object_size(tokens) > 0 ? refuse("iam", err) : 0;
 }
 
+/* In either spelling. */
+static bool is_member(const char *given, const char *name)
+{
+	for (; *name; name++) {
+		if (given[0] == '_' && *name >= 'A' && *name <= 'Z' &&
+		    given[1] == *name - 'A' + 'a')
+			given++;
+		else if (*given != *name)
+			return false;
+		given++;
+	}
+	return *given == '\0';
+}
+
+static bool is_any(const char *given, const char *const *names, size_t n)
+{
+	for (size_t i = 0; i < n; i++)
+		if (is_member(given, names[i]))
+			return true;
+	return false;
+}
+
+/* No SDK sends these with a create; whoever does believes that it helps. */
+static int check_sizes(const json_t *body, struct err *err)
+{
+	static const char *const names[] = { "cpuCount", "memoryMB", "diskSizeMB" };
+	const char *given;
+	json_t *v;
+
+	json_object_foreach((json_t *)(uintptr_t)body, given, v)
+	{
+		if (is_any(given, names, COUNT(names)) || strcmp(given, "memory_mb") == 0 ||
+		    strcmp(given, "disk_size_mb") == 0)
+			return err_set(err, ERR_INVALID, 0,
+				       "%s: a sandbox has the size of its template; build a "
+				       "template with the CPUs and memory that you want",
+				       given);
+	}
+	return 0;
+}
+
+static void note_ignored(const json_t *body, struct create_request *ret)
+{
+	static const char *const known[] = {
+		"templateID",          "timeout", "secure",       "autoPause", "autoPauseMemory",
+		"autoResume",          "memory",  "metadata",     "envVars",   "network",
+		"allowInternetAccess", "mcp",     "volumeMounts", "iam",
+	};
+	size_t n = 0;
+	const char *given;
+	json_t *v;
+
+	json_object_foreach((json_t *)(uintptr_t)body, given, v)
+	{
+		if (json_is_null(v) || is_any(given, known, COUNT(known)))
+			continue;
+		n += (size_t)snprintf(ret->ignored + n, sizeof(ret->ignored) - n, "%s%.32s",
+				      n ? ", " : "", given);
+		if (n >= sizeof(ret->ignored))
+			return;
+	}
+}
+
 static int take_template(const json_t *body, struct create_request *ret, struct err *err)
 {
 	struct bytes name;
@@ -213,10 +276,11 @@ int create_request_parse(struct bytes body, enum api_version version, struct cre
 	}
 	if (take_template(v, ret, err) < 0 || take_numbers(v, version, ret, err) < 0 ||
 	    take_pausing(v, ret, err) < 0 || take_memory(v, ret, err) < 0 ||
-	    check_absent(v, err) < 0 || make_text(v, ret, err) < 0) {
+	    check_absent(v, err) < 0 || check_sizes(v, err) < 0 || make_text(v, ret, err) < 0) {
 		create_request_done(ret);
 		return -1;
 	}
+	note_ignored(v, ret);
 	return 0;
 }
 

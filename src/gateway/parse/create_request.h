@@ -1,7 +1,9 @@
 /* create_request.h - the body of POST /sandboxes and /v2/sandboxes. Pure.
  *
  * What is not there yet is refused by name and never ignored: a client that asked for a sandbox to
- * be paused must not find it killed.
+ * be paused must not find it killed. So is what belongs to a template and not to a create. A member
+ * that nobody knows may be one that a later SDK sends: it is ignored, as E2B's server does, and
+ * named.
  */
 #pragma once
 
@@ -15,6 +17,7 @@ enum {
 	CREATE_DEPTH_MAX = 16,
 	CREATE_TIMEOUT_V1_S = 15,
 	CREATE_TIMEOUT_V2_S = 300,
+	CREATE_IGNORED_SIZE = 160,
 };
 
 enum api_version { API_V1, API_V2 };
@@ -23,12 +26,13 @@ struct create_request {
 	struct template_ref template; /* whose namespace it is, is not looked at */
 	uint32_t timeout_s;
 	bool secure;
-	bool auto_pause, pause_memory; /* at the end of its time; with its memory */
-	bool auto_resume;              /* by traffic */
-	bool boot;                     /* a snapshot's disk alone: ours */
-	bool private;                  /* its ports want a token */
-	bool ingress;                  /* how they are spoken to stands in the text */
-	json_t *text;                  /* for node: {"metadata":{},"envVars":{},...} */
+	bool auto_pause, pause_memory;     /* at the end of its time; with its memory */
+	bool auto_resume;                  /* by traffic */
+	bool boot;                         /* a snapshot's disk alone: ours */
+	bool private;                      /* its ports want a token */
+	bool ingress;                      /* how they are spoken to stands in the text */
+	char ignored[CREATE_IGNORED_SIZE]; /* "a, b": members that nobody knows, cut; "": none */
+	json_t *text;                      /* for node: {"metadata":{},"envVars":{},...} */
 };
 
 /* ERR_INVALID; ERR_NOT_FOUND for a template that cannot exist, ERR_DENIED for what nobody may have.

@@ -49,3 +49,18 @@ int key_services_add(const char *services, json_t *text, struct err *err)
 		return err_set(err, ERR_EXHAUSTED, 0, "no memory");
 	return 0;
 }
+
+bool key_services_has(const json_t *published, struct bytes name)
+{
+	const json_t *v;
+	size_t i;
+
+	if (!json_is_array(published))
+		return true;
+	json_array_foreach(published, i, v)
+	{
+		if (json_is_string(v) && bytes_eq(json_bytes(v), name))
+			return true;
+	}
+	return false;
+}
