@@ -153,6 +153,25 @@ static inline void send_it(struct node_request rq, const char *text)
 
 enum { HEARD_MAX = 4096 };
 
+/* What is behind the reply, as it is. */
+static inline struct node_reply hear_bytes(char behind[static HEARD_MAX])
+{
+	uint8_t in[sizeof(struct node_reply) + HEARD_MAX];
+	struct node_reply r;
+	struct err err = { 0 };
+	size_t len = 0, n_fds = 0;
+
+	while (fdmsg_recv_some(s.sock, in, sizeof(r), sizeof(in), &len, NULL, 0, &n_fds, &err) <
+	       0) {
+		assert_int_equal(err.sys, EAGAIN);
+		assert_true(loop_turn(s.n->loop));
+	}
+	memcpy(&r, in, sizeof(r));
+	memset(behind, 0, HEARD_MAX);
+	memcpy(behind, in + sizeof(r), len - sizeof(r));
+	return r;
+}
+
 static inline struct node_reply hear_text(char text[static HEARD_MAX])
 {
 	uint8_t in[HEARD_MAX];

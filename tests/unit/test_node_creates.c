@@ -431,6 +431,81 @@ static void the_journal_remembers_it_for_a_day(void **state)
 	scene_end();
 }
 
+/* --- what fails on the way ------------------------------------------------------------------ */
+
+/* It found its template: whatever is missing then, or in the way, is the host's, and no reason for
+ * a 404. */
+static void what_the_host_lacks_is_not_what_was_asked_for(void **state)
+{
+	static const struct {
+		const char *name;
+		enum err_code said, told;
+	} rows[] = {
+		{ "a file of the template", ERR_NOT_FOUND, ERR_INTERNAL },
+		{ "a name that is taken", ERR_EXISTS, ERR_INTERNAL },
+		{ "a folder that may not be read", ERR_DENIED, ERR_INTERNAL },
+		{ "variables that its agent does not take", ERR_INVALID, ERR_INVALID },
+		{ "memory", ERR_EXHAUSTED, ERR_EXHAUSTED },
+		{ "warden", ERR_UNAVAILABLE, ERR_UNAVAILABLE },
+	};
+
+	(void)state;
+	FOR_ROWS(row, rows) {
+		struct node_reply reply;
+		struct sandbox *b;
+		struct err err;
+
+		scene_open();
+		send_it(request("a", ""), "{}");
+		run_until_waiting(1);
+		b = box_new();
+		b->create = s.n->creates.first;
+		b->create->tries = CREATE_TRIES_MAX;
+		creates_take(&s.n->creates, b->create);
+		s.n->creates.claimed = s.n->creates.bound = 1;
+		err_set(&err, row->said, 0, "open the template's memory");
+		creates_failed(b, &err);
+		reply = hear();
+		assert_int_equal(reply.code, row->told);
+		assert_non_null(strstr(reply.msg, "open the template's memory"));
+		scene_end();
+	}
+}
+
+/* Nothing is stopped and copied for those who may not have it. */
+static void a_fork_over_the_limit_copies_nothing(void **state)
+{
+	struct node_request rq = request("a", "");
+	struct node_forked all[2];
+	char text[HEARD_MAX];
+	struct node_reply reply;
+	struct sandbox *b;
+
+	(void)state;
+	scene_open();
+	b = box_new();
+	snprintf(b->key_id, sizeof(b->key_id), "a");
+	box_runs(b);
+	rq.verb = NODE_FORK;
+	snprintf(rq.id, sizeof(rq.id), "%s", b->info.id);
+	rq.limits.sandboxes = 1;
+	rq.count = COUNT(all);
+	send_it(rq, "");
+	reply = hear_bytes(text);
+	assert_int_equal(reply.code, ERR_NONE);
+	assert_int_equal(reply.count, COUNT(all));
+	memcpy(all, text, sizeof(all));
+	for (size_t i = 0; i < COUNT(all); i++) {
+		assert_int_equal(all[i].code, ERR_EXHAUSTED);
+		assert_non_null(strstr(all[i].msg, "maximum number of concurrent sandboxes (1)"));
+	}
+	assert_int_equal(b->state, SANDBOX_RUNNING);
+	assert_null(b->pausing);
+	assert_null(s.n->forks);
+	assert_int_equal(s.n->figures.limited, COUNT(all));
+	scene_end();
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -449,6 +524,8 @@ int main(void)
 		cmocka_unit_test(who_waits_for_a_create_that_fails_is_told),
 		cmocka_unit_test(no_more_than_so_many_wait_for_one),
 		cmocka_unit_test(the_journal_remembers_it_for_a_day),
+		cmocka_unit_test(what_the_host_lacks_is_not_what_was_asked_for),
+		cmocka_unit_test(a_fork_over_the_limit_copies_nothing),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

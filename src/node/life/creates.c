@@ -251,13 +251,25 @@ static bool is_final(const struct create *c, const struct err *why)
 	return why->code == ERR_MISMATCH && !(c->snapshot && refreeze_doubt(c->snapshot));
 }
 
+/* A start wants nothing that the client named: what is missing, in the way or refused on it is of
+ * this host. To a client "not found" would be its template. */
+static struct err of_the_host(const struct err *why)
+{
+	struct err told = *why;
+
+	if (why->code == ERR_NOT_FOUND || why->code == ERR_EXISTS || why->code == ERR_DENIED)
+		told.code = ERR_INTERNAL;
+	return told;
+}
+
 static void blame(struct create *c, const struct err *why)
 {
 	bool never =
 		is_final(c, why) || (why->code == ERR_BASE_LOST && (c->snapshot || c->ground[0]));
+	struct err told = of_the_host(why);
 
 	if (++c->tries >= CREATE_TRIES_MAX || never)
-		refuse(c, why);
+		refuse(c, &told);
 }
 
 /* Who would have had one that was begun for nobody. */

@@ -7,6 +7,7 @@
 #include "base/list.h"
 #include "node/network/network_secrets.h"
 #include "node/node.h"
+#include "node/life/limits.h"
 #include "node/life/requests_paused.h"
 #include "node/life/snapshot_take.h"
 #include "node/life/step.h"
@@ -144,11 +145,37 @@ static struct fork *make(struct sandbox *s, struct door_asked *a, const struct n
 	return f;
 }
 
+/* Not one copy more: then the sandbox is not stopped for them. */
+static int allow_one(const struct sandbox *s, const struct node_request *rq, struct err *err)
+{
+	const struct limits_sizes more = { s->info.vcpus, s->info.memory_mib, s->info.disk_mib };
+
+	if (limits_allow(s->node, s->info.team, rq, more, err) < 0)
+		return -1;
+	return limits_allow_paused(s->node, s->info.team, rq, err);
+}
+
+/* As each copy would be, one by one. */
+static void refuse_all(struct fork *f, const struct err *why)
+{
+	struct node_reply r = { .code = why->code };
+
+	snprintf(r.msg, sizeof(r.msg), "%s", why->msg);
+	f->left = f->request.count;
+	f->node->figures.limited += f->left;
+	for (size_t i = 0, count = f->left; i < count; i++)
+		fork_answer(f, i, &r); /* the last one frees it */
+}
+
 static void begin(struct sandbox *s, struct door_asked *a, const struct node_request *rq)
 {
 	struct fork *f = make(s, a, rq);
 	struct err err;
 
+	if (f && allow_one(s, rq, &err) < 0) {
+		refuse_all(f, &err);
+		return;
+	}
 	err_set(&err, ERR_EXHAUSTED, ENOMEM, "a fork");
 	if (f && taking_begin(s, &(struct taking_spec){ 0 }, &f->taking, &err) == 0)
 		return;
