@@ -34,18 +34,18 @@ static const struct column pool_columns[] = {
 	{ "ALLOWED", "allowed" },   { "MEMORY", "memoryMB", .kind = COLUMN_MIB },
 };
 
-/* POST, and show one member of what was made: all a script wants. */
-static int post(const struct cli *c, struct cli_request rq, const char *member)
+/* POST, and show one member of what was made: all a script wants. `taken`: what helps when
+ * something has that name; NULL: nothing in particular. */
+static int post(const struct cli *c, struct cli_request rq, const char *member, const char *taken)
 {
 	AUTO(json_decrefp) json_t *made = NULL;
 	struct bytes value;
 	struct err err = { 0 };
-	int status;
 
 	rq.method = "POST";
-	status = cli_try(c, &rq, &made);
-	if (status != CLI_FINE)
-		return status;
+	if (cli_ask(c, &rq, &made, &err) < 0)
+		return err.code == ERR_EXISTS && taken ? cli_fail_fix(c, &err, taken)
+						       : cli_fail(c, &err);
 	if (c->json)
 		return cli_print_json(made);
 	if (json_want_string(made, member, &value, &err) < 0)
@@ -59,7 +59,8 @@ static int add(const struct cli *c, struct cli_request rq, const char *name, con
 	AUTO(json_decrefp) json_t *body = json_pack("{s:o}", "name", json_text(bytes_str(name)));
 
 	rq.body = body;
-	return body ? post(c, rq, member) : CLI_FAILED;
+	return body ? post(c, rq, member, "choose another name: hotcell teams lists them")
+		    : CLI_FAILED;
 }
 
 /* Keys are asked for team by team; each is told its team. */
@@ -130,7 +131,7 @@ static int rotate_key(const struct cli *c, const char *key)
 {
 	const struct cli_request rq = { .path = "/admin/keys/", .id = key, .suffix = "/rotate" };
 
-	return said_once(c, post(c, rq, "key"));
+	return said_once(c, post(c, rq, "key", NULL));
 }
 
 static const struct {

@@ -321,6 +321,8 @@ static int ask(const struct cli *c, const struct cli_request *rq, json_t **ret,
 		a.ask.body = buf_view(&text);
 	}
 	r = exchange(&a, c->socket);
+	if (r < 0 && (err->sys == EACCES || err->sys == EPERM))
+		err->code = ERR_DENIED; /* it may well run */
 	if (r < 0)
 		err_wrap(err, "gateway: %s", c->socket);
 	else

@@ -16,7 +16,7 @@ static const char *fix_of(const struct err *err)
 		       "socket "
 		       "with --socket or HOTCELL_ADMIN_SOCKET";
 	case ERR_DENIED:
-		return "run it as root, or as the gateway's admin_uid";
+		return "run it as root (sudo), or as the gateway's admin_uid";
 	case ERR_NOT_FOUND:
 		return "list what there is: hotcell teams, keys, ps, templates";
 	case ERR_INVALID:
@@ -38,8 +38,9 @@ static const char *fix_of(const struct err *err)
 		       "says which; until then it stays as it is";
 	case ERR_VERSION:
 		return "restart the daemon whose build is older: hotcell status";
-	case ERR_NONE:
 	case ERR_EXISTS:
+		return "see what is in the way: hotcell ps --all, teams, templates, snapshots";
+	case ERR_NONE:
 	case ERR_INTERNAL:
 	case ERR_CODES:
 		break;

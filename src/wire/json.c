@@ -210,6 +210,8 @@ static int take_int(const json_t *v, const char *name, struct range in, int64_t 
 
 	if (!v)
 		return 0;
+	if (!to_int(v, &n) && in.min == INT64_MIN && in.max == INT64_MAX)
+		return err_set(err, ERR_INVALID, 0, "%s must be a whole number", name);
 	if (!to_int(v, &n) || n < in.min || n > in.max)
 		return err_set(err, ERR_INVALID, 0,
 			       "%s must be a whole number from %" PRId64 " to %" PRId64, name,

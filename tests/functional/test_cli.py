@@ -15,6 +15,7 @@ import socket
 import socketserver
 import subprocess
 import sys
+import tempfile
 import threading
 import time
 
@@ -115,6 +116,25 @@ def test_a_team_is_made_and_its_id_is_all_that_is_printed(gateway):
     gateway("POST", "/admin/teams", 201, TEAM)
     assert hotcell(gateway, "teams", "add", "acme").stdout == TEAM["teamID"] + "\n"
     assert gateway.asked == [("POST", "/admin/teams", {"name": "acme"})]
+
+
+def test_a_name_that_is_taken_says_what_to_do(gateway):
+    gateway("POST", "/admin/teams", 409, {"code": 409, "message": "a team named 'acme' exists"})
+    r = hotcell(gateway, "teams", "add", "acme")
+    assert r.returncode == 1 and "a team named 'acme' exists" in r.stderr
+    assert r.stderr.endswith("fix: choose another name: hotcell teams lists them\n")
+    gateway("DELETE", "/admin/teams/acme", 409, {"code": 409, "message": "the team has sandboxes: kill them first"})
+    assert "fix: see what is in the way: hotcell ps --all" in hotcell(gateway, "teams", "rm", "acme").stderr
+
+
+@pytest.mark.parametrize("words", [("ps",), ("status",), ("teams", "add", "x"), ("logs", "i"), ("top",), ("templates",), ("lost",)])
+def test_who_may_not_use_the_socket_is_told_so(words):
+    """It may well run: that it does not is no advice."""
+    with tempfile.TemporaryDirectory() as folder:  # 0700, root's
+        r = subprocess.run(["setpriv", "--reuid=65534", "--clear-groups", build_dir() / "src/cli/hotcell", *words], capture_output=True,
+                           text=True, env={**os.environ, "HOTCELL_ADMIN_SOCKET": f"{folder}/admin.sock"}, timeout=60, check=False)
+    assert r.returncode == 1 and "Permission denied" in r.stderr, r
+    assert "fix: run it as root (sudo), or as the gateway's admin_uid\n" in r.stderr, r.stderr
 
 
 def test_a_key_alone_is_on_standard_output(gateway):

@@ -357,6 +357,36 @@ static void keys_have_limits(void **state)
 	assert_int_equal(m->status, 404);
 }
 
+/* No row of digits that nobody asked for. */
+static void seconds_are_called_seconds(void **state)
+{
+	static const struct {
+		const char *name, *path, *body, *told;
+	} rows[] = {
+		{ "create", "/sandboxes", "{\"templateID\":\"base\",\"timeout\":1.5}",
+		  "timeout must be a whole number of seconds" },
+		{ "timeout", "/sandboxes/i0000/timeout", "{\"timeout\":\"soon\"}",
+		  "timeout must be a whole number of seconds" },
+		{ "absent", "/sandboxes/i0000/timeout", "{}", "timeout is missing" },
+		{ "refresh", "/sandboxes/i0000/refreshes", "{\"duration\":[]}",
+		  "duration must be a whole number of seconds" },
+		{ "connect", "/sandboxes/i0000/connect", "{\"timeout\":true}",
+		  "timeout must be a whole number of seconds" },
+		{ "fork", "/sandboxes/i0000/fork", "{\"timeout\":{}}",
+		  "timeout must be a whole number of seconds" },
+		{ "count", "/sandboxes/i0000/fork", "{\"count\":2.5}",
+		  "count must be a whole number" },
+	};
+	struct mock *m = *state;
+
+	mock_add(m, m->team[0], "{}");
+	FOR_ROWS(row, rows) {
+		mock_ask(m, "POST", row->path, m->key[0], row->body);
+		mock_expect_error(m, 400);
+		assert_string_equal(mock_text(m, "message"), row->told);
+	}
+}
+
 int main(void)
 {
 #define T(f) cmocka_unit_test_setup_teardown(f, mock_set_up, mock_tear_down)
@@ -372,6 +402,7 @@ int main(void)
 		T(logs),
 		T(creates_may_be_repeated),
 		T(keys_have_limits),
+		T(seconds_are_called_seconds),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

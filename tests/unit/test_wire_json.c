@@ -163,6 +163,8 @@ static void numbers_are_ranged(void **state)
 	}
 	assert_int_equal(json_want_int(v, "s", -1, 2, &n, &err), -1);
 	assert_string_equal(err.msg, "s must be a whole number from -1 to 2");
+	assert_int_equal(json_want_int(v, "s", INT64_MIN, INT64_MAX, &n, &err), -1);
+	assert_string_equal(err.msg, "s must be a whole number"); /* of any size */
 	n = 5;
 	assert_int_equal(json_may_int(v, "absent", 0, 1, &n, &err), 0);
 	assert_true(n == 5);

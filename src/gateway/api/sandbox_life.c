@@ -17,16 +17,20 @@ enum {
 static bool take_seconds(struct api_call *c, const json_t *body, const char *name, bool required,
 			 int64_t *ret)
 {
+	int64_t given = INT64_MIN;
 	struct err err;
-	int rc;
 
-	if (required)
-		rc = json_want_int(body, name, INT64_MIN, INT64_MAX, ret, &err);
-	else
-		rc = json_may_int(body, name, INT64_MIN, INT64_MAX, ret, &err);
-	if (rc < 0)
+	if (timeout_take(body, name, &given, &err) < 0) {
 		api_fail(c, 400, "%s", err.msg);
-	return rc == 0;
+		return false;
+	}
+	if (given == INT64_MIN && required) {
+		api_fail(c, 400, "%s is missing", name);
+		return false;
+	}
+	if (given != INT64_MIN)
+		*ret = given;
+	return true;
 }
 
 /* NODE_NO_MEMORY for `"memory": false`. Answered already when this fails. */

@@ -245,7 +245,7 @@ static void sandbox_fork(struct api_call *c)
 
 	if (!sandbox_take_id(c) || api_body(c, &body) < 0)
 		return;
-	if (json_may_int(body, "timeout", INT64_MIN, INT64_MAX, &seconds, &err) < 0 ||
+	if (timeout_take(body, "timeout", &seconds, &err) < 0 ||
 	    json_may_int(body, "count", INT64_MIN, INT64_MAX, &count, &err) < 0 ||
 	    take_paused(body, api_is_admin(c), &rq.flags, &err) < 0) {
 		api_fail(c, 400, "%s", err.msg);

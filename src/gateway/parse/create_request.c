@@ -6,6 +6,15 @@
 #include "gateway/parse/template_ref.h"
 #include "wire/json.h"
 
+int timeout_take(const json_t *body, const char *name, int64_t *ret, struct err *err)
+{
+	if (json_may_int(body, name, INT64_MIN, INT64_MAX, ret, err) == 0)
+		return 0;
+	if (json_object_get(body, name))
+		return err_set(err, ERR_INVALID, 0, "%s must be a whole number of seconds", name);
+	return -1;
+}
+
 int timeout_check(int64_t seconds, int64_t least, uint32_t *ret, struct err *err)
 {
 	if (seconds < least)
@@ -233,7 +242,7 @@ static int take_numbers(const json_t *body, enum api_version version, struct cre
 
 	/* version 2 has no such member: always secured */
 	ret->secure = version == API_V2;
-	if (json_may_int(body, "timeout", INT64_MIN, INT64_MAX, &timeout, err) < 0 ||
+	if (timeout_take(body, "timeout", &timeout, err) < 0 ||
 	    (version == API_V1 && json_may_bool(body, "secure", &ret->secure, err) < 0))
 		return -1;
 	return timeout_check(timeout, 1, &ret->timeout_s, err);

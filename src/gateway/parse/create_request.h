@@ -43,6 +43,8 @@ int create_request_parse(struct bytes body, enum api_version version, struct cre
 int create_request_text(const struct create_request *r, struct buf *ret, struct err *err) NODISCARD;
 void create_request_done(struct create_request *r);
 
+/* The member `name`, of one word; *ret stays as it is when it is absent. */
+int timeout_take(const json_t *body, const char *name, int64_t *ret, struct err *err) NODISCARD;
 /* A lifetime that a client asked for: "Timeout must be greater than 0". Whether it is too long is
  * for node to say; what node cannot even be told comes out as NODE_TIMEOUT_MAX_S + 1. */
 int timeout_check(int64_t seconds, int64_t least, uint32_t *ret, struct err *err) NODISCARD;
