@@ -2,7 +2,10 @@
 #include "cli/client.h"
 
 #include <arpa/inet.h>
+#include <errno.h>
 #include <netdb.h>
+#include <stdlib.h>
+#include <unistd.h>
 
 #include "tls/tls_stream.h"
 
@@ -146,20 +149,54 @@ static void finish(struct client_exchange *x, const struct err *err)
 	x->ops->on_done(x, err ? &why : NULL);
 }
 
+static uint64_t length_of(const struct client_ask *ask)
+{
+	return ask->file_bytes ? ask->file_bytes : ask->body.len;
+}
+
+/* 0: it broke, what came before comes yet, then on_fail; -1: the file cannot be read. */
+static int send_file_piece(struct client_exchange *x, struct err *err)
+{
+	AUTO(auto_free) uint8_t *piece = malloc(PIECE);
+	uint64_t left = x->ask.file_bytes - x->sent;
+	ssize_t n =
+		piece ? pread(x->ask.file, piece, left < PIECE ? left : PIECE, (off_t)x->sent) : -1;
+
+	if (n < 0)
+		return err_set(err, ERR_INTERNAL, errno, "read the file");
+	if (n == 0)
+		return err_set(err, ERR_INVALID, 0, "the file became shorter while it was read");
+	if (http_ask_send(x->exchange, (struct bytes){ piece, (size_t)n }, err) < 0)
+		return 0;
+	x->sent += (size_t)n;
+	return 1;
+}
+
+static int send_body_piece(struct client_exchange *x, struct err *err)
+{
+	struct bytes piece = bytes_head(bytes_tail(x->ask.body, x->sent), PIECE);
+
+	if (http_ask_send(x->exchange, piece, err) < 0)
+		return 0;
+	x->sent += piece.len;
+	return 1;
+}
+
 /* As much as fits. An answer that is there says that nobody wants the rest. */
 static void send_more(struct client_exchange *x)
 {
 	struct err err = { 0 };
 
-	while (x->status == 0 && x->sent < x->ask.body.len &&
+	while (x->status == 0 && x->sent < length_of(&x->ask) &&
 	       http_ask_queued(x->exchange) <= STREAM_LOW_WATER) {
-		struct bytes piece = bytes_head(bytes_tail(x->ask.body, x->sent), PIECE);
+		int rc = x->ask.file_bytes ? send_file_piece(x, &err) : send_body_piece(x, &err);
 
-		if (http_ask_send(x->exchange, piece, &err) < 0)
-			return; /* it broke: what came before comes yet, then on_fail */
-		x->sent += piece.len;
+		if (rc < 0)
+			finish(x, &err);
+		if (rc <= 0)
+			return;
 	}
-	if (x->status == 0 && x->sent == x->ask.body.len)
+	if (x->status == 0 && x->sent == length_of(&x->ask))
 		http_ask_finish(x->exchange);
 }
 
@@ -188,7 +225,7 @@ static void on_drain(struct http_reply *r)
 {
 	struct client_exchange *x = CONTAINER_OF(r, struct client_exchange, reply);
 
-	if (x->sent < x->ask.body.len)
+	if (x->sent < length_of(&x->ask))
 		send_more(x);
 }
 
@@ -211,7 +248,7 @@ static int ask_over(struct client_exchange *x, struct stream *s, struct err *err
 				      .host = bytes_str(x->ask.to->field),
 				      .fields = x->ask.fields,
 				      .n_fields = x->ask.n_fields,
-				      .length = (int64_t)x->ask.body.len };
+				      .length = (int64_t)length_of(&x->ask) };
 
 	limits.body_stall_ms = 0;
 	limits.reply_ms = x->ask.reply_ms;
@@ -222,7 +259,7 @@ static int ask_over(struct client_exchange *x, struct stream *s, struct err *err
 	if (http_client_open(s, &limits, &x->http, err) < 0 ||
 	    http_ask(x->http, &ask, &x->reply, &x->exchange, err) < 0)
 		return -1;
-	if (x->ask.body.len > 0)
+	if (length_of(&x->ask) > 0)
 		send_more(x);
 	return 0;
 }

@@ -47,7 +47,9 @@ struct client_ask {
 	struct http1_field fields[CLIENT_FIELDS_MAX];
 	size_t n_fields;
 	struct bytes body; /* borrowed until on_done */
-	uint64_t reply_ms; /* to the head of the answer; 0: the caller looks at the clock */
+	int file;          /* in place of `body` where file_bytes is not 0: what it has from its */
+	uint64_t file_bytes; /* beginning on; the same */
+	uint64_t reply_ms;   /* to the head of the answer; 0: the caller looks at the clock */
 };
 
 struct client_exchange;

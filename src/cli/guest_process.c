@@ -286,36 +286,6 @@ static void on_beat(struct timer *t)
 	give_up(p, &err);
 }
 
-static void on_refreshed(struct client_exchange *x, const struct err *err)
-{
-	(void)err; /* the next one may do better */
-	CONTAINER_OF(x, struct guest_process, refresh)->refreshing = false;
-}
-
-static void on_keep(struct timer *t)
-{
-	static const struct client_exchange_ops ops = { NULL, on_refreshed };
-	struct guest_process *p = CONTAINER_OF(t, struct guest_process, keeper);
-	char target[RUN_ID_MAX + 32];
-	struct client_ask ask = {
-		.to = &p->s->api,
-		.method = "POST",
-		.target = target,
-		.fields = { { BYTES_LIT("x-api-key"), bytes_str(p->s->c->e2b.key) },
-			    { BYTES_LIT("content-type"), BYTES_LIT("application/json") } },
-		.n_fields = 2,
-		.body = buf_view(&p->kept),
-		.reply_ms = RUN_ASK_MS,
-	};
-	struct err err;
-
-	if (p->refreshing)
-		return;
-	snprintf(target, sizeof(target), "/sandboxes/%s/connect", p->s->id);
-	p->refresh.ops = &ops;
-	p->refreshing = client_start(&p->refresh, &p->s->client, &ask, &err) == 0;
-}
-
 static int start(struct guest_process *p, const json_t *message, struct buf *body, struct err *err)
 {
 	static const struct client_exchange_ops ops = { on_body, on_done };
@@ -323,8 +293,7 @@ static int start(struct guest_process *p, const json_t *message, struct buf *bod
 	struct client_ask ask;
 
 	if (json_encode(message, &text, err) < 0 ||
-	    envelope_put(body, &(struct envelope){ .body = buf_view(&text) }, err) < 0 ||
-	    buf_printf(&p->kept, err, "{\"timeout\":%d}", GUEST_KEEP_S) < 0)
+	    envelope_put(body, &(struct envelope){ .body = buf_view(&text) }, err) < 0)
 		return -1;
 	run_session_to_agent(p->s, "application/connect+json", &ask);
 	ask.target = "/process.Process/Start";
@@ -341,13 +310,11 @@ static void stop(struct guest_process *p)
 	watch_close(&p->watch);
 	watch_close(&p->winch_watch);
 	timer_stop(&p->beat);
-	timer_stop(&p->keeper);
+	run_keep_end(&p->keeper);
 	client_cancel(&p->send);
-	client_cancel(&p->refresh);
 	buf_done(&p->in);
 	buf_done(&p->queue);
 	buf_done(&p->sending);
-	buf_done(&p->kept);
 }
 
 /* Nobody waits for it any more. It may be gone already. */
@@ -390,14 +357,12 @@ int guest_process_run(struct guest_process *p, const json_t *message, uint64_t m
 	p->in = BUF_MAX(2 * GUEST_MESSAGE_MAX);
 	p->queue = BUF_MAX(GUEST_QUEUE_MAX);
 	p->sending = BUF_MAX(4 * GUEST_INPUT_MAX);
-	p->kept = BUF_MAX(64);
 	timer_init(&p->beat, p->s->client.loop, on_beat);
-	timer_init(&p->keeper, p->s->client.loop, on_keep);
 	rc = start(p, message, &body, err);
 	if (rc == 0 && open_input(p, err) == 0) {
 		timer_repeat(&p->beat, GUEST_BEAT_MS);
 		if (p->keep)
-			timer_repeat(&p->keeper, GUEST_KEEP_MS);
+			run_keep_begin(&p->keeper, p->s);
 		run_session_wait(p->s, ms ? ms : EVER_MS);
 		rc = outcome(p, err);
 	}

@@ -3,7 +3,7 @@
  */
 #pragma once
 
-#include "cli/run_session.h"
+#include "cli/run_keep.h"
 
 enum {
 	GUEST_MESSAGE_MAX = 256 * 1024, /* of the agent; its pieces have 32 KiB */
@@ -11,8 +11,6 @@ enum {
 	GUEST_QUEUE_MAX = 128 * 1024,   /* read and not sent */
 	GUEST_BEAT_MS = 30 * 1000,      /* an agent that lives says something every 15 seconds */
 	GUEST_BEATS_MAX = 2,
-	GUEST_KEEP_MS = 60 * 1000, /* a sandbox is told so often that somebody is there, */
-	GUEST_KEEP_S = 300,        /* and then lives so long */
 };
 
 struct guest_process {
@@ -35,16 +33,16 @@ struct guest_process {
 	/* inside: */
 	uint32_t pid; /* 0: not yet */
 	struct buf in;
-	struct timer beat, keeper;
+	struct timer beat;
+	struct run_keep keeper;
 	unsigned int misses;
 	struct watch watch, winch_watch;
 	bool file;             /* input is no pipe, and is always ready */
 	bool finished, closed; /* nothing more comes; it has been told */
 	bool resize;
 	struct buf queue, sending; /* input */
-	struct client_exchange send, refresh;
-	bool busy, refreshing;
-	struct buf kept; /* the body of `refresh` */
+	struct client_exchange send;
+	bool busy;
 };
 
 /* {"process":{"cmd":...}} as the agent wants it. Until it ends, for `ms` at most. 0: `ended`, and

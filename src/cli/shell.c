@@ -201,7 +201,7 @@ int shell_run(struct cli *c)
 		err_set(&err, ERR_INVALID, 0, "standard input is no terminal");
 		return cli_fail_fix(c, &err, "hotcell exec --stdin SANDBOX -- sh");
 	}
-	if (open_job(&j, c, GUEST_KEEP_S, &err) < 0) {
+	if (open_job(&j, c, RUN_KEEP_S, &err) < 0) {
 		status = failed(&j, &err, run_fix(&j.s, &err));
 	} else {
 		winch = j.p.winch = open_winch(&err);
