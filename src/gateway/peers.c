@@ -1,5 +1,5 @@
 /* peers.c - a page that several gateways map. What another one wrote there is a number at most. */
-/* #syscalls: openat ftruncate fstat newfstatat mmap munmap close */
+/* #syscalls: openat ftruncate fallocate fstat newfstatat mmap munmap close */
 #include "gateway/peers.h"
 
 #include <errno.h>
@@ -47,6 +47,19 @@ static void claim_line(struct peers *p)
 	}
 }
 
+/* Room that is only promised would end whoever writes to the page when the disk is full. Two that
+ * make it grow at once make it equally large. */
+static int make_room(int fd, const struct stat *st)
+{
+	const off_t size = sizeof(struct peers_page);
+
+	if (fallocate(fd, 0, 0, size) == 0)
+		return 0;
+	if (errno != EOPNOTSUPP) /* not every file system can */
+		return -1;
+	return st->st_size < size ? ftruncate(fd, size) : 0;
+}
+
 static int open_page(const char *dir, struct err *err)
 {
 	AUTO(auto_close) int folder = open(dir, O_PATH | O_DIRECTORY | O_CLOEXEC), fd = -1;
@@ -58,9 +71,7 @@ static int open_page(const char *dir, struct err *err)
 		return err_set(err, ERR_UNAVAILABLE, errno, "open %s/gateways", dir);
 	if (!S_ISREG(st.st_mode))
 		return err_set(err, ERR_INVALID, 0, "%s/gateways is not a file", dir);
-	/* two that make it grow at once make it equally large */
-	if (st.st_size < (off_t)sizeof(struct peers_page) &&
-	    ftruncate(fd, sizeof(struct peers_page)) < 0)
+	if (make_room(fd, &st) < 0)
 		return err_set(err, ERR_UNAVAILABLE, errno, "make %s/gateways", dir);
 	return take_fd(&fd);
 }
