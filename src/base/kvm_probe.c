@@ -14,6 +14,7 @@
 #include <sys/syscall.h>
 #include <sys/wait.h>
 
+#include "base/own.h"
 #include "base/read_all.h"
 
 enum { PROBE_MS = 2000, GUEST_AT = 0x1000, PORT = 0x10, ANSWER = 0x42, CPUINFO_MAX = 16384 };
@@ -76,14 +77,13 @@ static int make_vcpu(int kvm, struct kvm_run **ret)
 }
 
 /* Exit status of the probing child: 0 is a working KVM. Everything it opened ends with it. */
-static int run_guest(void)
+static int run_guest(int kvm)
 {
-	int kvm = open("/dev/kvm", O_RDWR | O_CLOEXEC);
 	struct kvm_run *run = NULL;
 	int vcpu;
 	const uint8_t *data;
 
-	if (kvm < 0 || ioctl(kvm, KVM_GET_API_VERSION, 0) != KVM_API_VERSION)
+	if (ioctl(kvm, KVM_GET_API_VERSION, 0) != KVM_API_VERSION)
 		return 1;
 	vcpu = make_vcpu(kvm, &run);
 	if (vcpu < 0 || ioctl(vcpu, KVM_RUN, 0) < 0 || run->exit_reason != KVM_EXIT_IO)
@@ -96,17 +96,20 @@ static int run_guest(void)
 
 int kvm_probe(struct err *err)
 {
+	AUTO(auto_close) int kvm = open("/dev/kvm", O_RDWR | O_CLOEXEC);
 	struct pollfd ended = { .events = POLLIN };
-	int status = -1;
+	int status = -1, failed = errno;
 	pid_t pid;
 
 	if (check_processor(err) < 0)
 		return -1;
+	if (kvm < 0)
+		return err_set(err, ERR_UNAVAILABLE, failed, "open /dev/kvm");
 	pid = fork();
 	if (pid < 0)
 		return err_set(err, ERR_EXHAUSTED, errno, "fork the KVM probe");
 	if (pid == 0)
-		_exit(run_guest());
+		_exit(run_guest(kvm));
 	ended.fd = (int)syscall(SYS_pidfd_open, pid, 0);
 	poll(&ended, 1, PROBE_MS);
 	kill(pid, SIGKILL); /* not yet reaped, so it is still ours */
