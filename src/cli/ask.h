@@ -8,7 +8,9 @@ enum {
 	ANSWER_MAX = 16 * 1024 * 1024, /* bytes of one answer of the gateway */
 	ANSWER_DEPTH = 16,
 	ASK_CONNECT_MS = 5 * 1000,
-	ASK_MS = 360 * 1000,   /* a pause is answered when all is on the disk */
+	ASK_MS = 360 * 1000, /* a pause is answered when all is on the disk */
+	ASK_LOOK_MS =
+		20 * 1000,     /* what doctor asks for: a daemon that hangs is what it looks for */
 	SEND_MS = 3600 * 1000, /* with a file */
 	TARGET_MAX = 8 * 1024, /* as the gateway takes it */
 	PAGES_MAX = 1000,

@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <pwd.h>
 #include <sys/stat.h>
 
 #include "base/folder.h"
@@ -57,6 +58,17 @@ bool conf_says(const struct conf *c, const char *name, const char *value)
 
 	conf_value(c, name, text);
 	return strcmp(text, value) == 0;
+}
+
+bool conf_user(const char *user, uid_t *ret_uid, gid_t *ret_gid)
+{
+	uint64_t n = UINT32_MAX;
+	bool is_number = bytes_to_u64(bytes_str(user), &n) && n < UINT32_MAX;
+	const struct passwd *who = is_number ? getpwuid((uid_t)n) : getpwnam(user);
+
+	*ret_uid = who ? who->pw_uid : (uid_t)n;
+	*ret_gid = who ? who->pw_gid : (gid_t)n;
+	return who || is_number;
 }
 
 /* --- a setting is changed -------------------------------------------------------------------- */

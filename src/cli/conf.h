@@ -7,6 +7,7 @@
 
 #include <stdbool.h>
 #include <stdint.h>
+#include <sys/types.h>
 
 #include "base/bytes.h"
 
@@ -26,6 +27,8 @@ void conf_value(const struct conf *c, const char *name, char ret[static CONF_VAL
 void conf_text(const struct conf *c, const char *name, const char *otherwise,
 	       char ret[static CONF_VALUE_MAX]);
 uint64_t conf_number(const struct conf *c, const char *name, uint64_t otherwise);
+/* A name or a number, as daemons take it. False: there is no such user. */
+bool conf_user(const char *user, uid_t *ret_uid, gid_t *ret_gid);
 bool conf_says(const struct conf *c, const char *name, const char *value);
 
 /* --- a setting is changed -------------------------------------------------------------------- */

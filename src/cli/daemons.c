@@ -17,6 +17,9 @@ static const char *server_fix(const char *why)
 {
 	if (strstr(why, "ermission denied"))
 		return "run it as root (sudo), or as the gateway's admin_uid";
+	if (strstr(why, "the deadline of the exchange passed"))
+		return "the gateway hangs: read its log (journalctl -u 'hotcell-gateway@*'), and "
+		       "put another in its place with hotcell-gateway-replace";
 	if (strstr(why, "onnection refused"))
 		return "the gateway does not run: systemctl start hotcell.target, and read its log "
 		       "(journalctl -u 'hotcell-gateway@*')";
@@ -243,8 +246,9 @@ static void look_templates(const struct told *told, struct finding *f)
 	struct err err = { 0 };
 	size_t i;
 
-	if (cli_ask(told->cli, &(struct cli_request){ .path = "/admin/templates" }, &all, &err) <
-	    0) {
+	if (cli_ask(told->cli,
+		    &(struct cli_request){ .path = "/admin/templates", .ms = ASK_LOOK_MS }, &all,
+		    &err) < 0) {
 		finding_set(f, VERDICT_WARN, "see what is said of `server`", "%s", err.msg);
 		return;
 	}

@@ -70,6 +70,7 @@ static void print_line(const char *name, const struct finding *f)
 	printf("%-4s  %-12s  %s\n", words[f->verdict], name, f->what);
 	if (f->verdict != VERDICT_OK && f->fix[0])
 		printf("%20sfix: %s\n", "", f->fix);
+	(void)fflush(stdout); /* the next one may take its time */
 }
 
 static int add_json(json_t *all, const char *name, const struct finding *f)
@@ -144,7 +145,9 @@ static int check_all(const struct cli *c)
 	struct report r = { &t, all, CLI_FINE };
 
 	if (!c->before)
-		(void)!cli_ask(c, &(struct cli_request){ .path = "/admin/status" }, &status, &err);
+		(void)!cli_ask(c,
+			       &(struct cli_request){ .path = "/admin/status", .ms = ASK_LOOK_MS },
+			       &status, &err);
 	tell(&t, c, status, &err);
 	for (size_t i = 0; i < COUNT(tables); i++)
 		for (size_t k = 0; k < tables[i]->n; k++)

@@ -5,7 +5,6 @@
 #include <fcntl.h>
 #include <linux/fs.h>
 #include <linux/magic.h>
-#include <pwd.h>
 #include <sys/file.h>
 #include <sys/ioctl.h>
 #include <sys/stat.h>
@@ -193,21 +192,6 @@ static void look_filesystem(const struct told *t, struct finding *f)
 
 /* --- users and permissions ------------------------------------------------------------------ */
 
-/* A name or a number. False: there is no such user. */
-static bool uid_of(const char *user, uid_t *ret)
-{
-	const struct passwd *who;
-	uint64_t n;
-
-	if (bytes_to_u64(bytes_str(user), &n) && n < UINT32_MAX) {
-		*ret = (uid_t)n;
-		return true;
-	}
-	who = getpwnam(user);
-	*ret = who ? who->pw_uid : 0;
-	return who != NULL;
-}
-
 static void look_users(const struct told *t, struct finding *f)
 {
 	static const char *const daemons[] = { "node",     "gateway", "egress",
@@ -220,6 +204,7 @@ static void look_users(const struct told *t, struct finding *f)
 		char user[CONF_VALUE_MAX];
 		struct conf conf;
 		uid_t uid;
+		gid_t gid;
 
 		conf_read_daemon(&conf, t->cli->conf_dir, daemons[i]);
 		conf_value(&conf, "user", user);
@@ -229,7 +214,7 @@ static void look_users(const struct told *t, struct finding *f)
 		if (!user[0])
 			finding_add(f, VERDICT_WARN, "set `user` to one of its own",
 				    "%s.conf names no user: it stays who starts it", daemons[i]);
-		else if (!uid_of(user, &uid))
+		else if (!conf_user(user, &uid, &gid))
 			finding_add(f, VERDICT_FAIL, fix, "%s.conf: there is no user %.64s",
 				    daemons[i], user);
 		else if (uid == 0)
@@ -263,8 +248,9 @@ static void look_owner(const struct place *p, const struct stat *st, struct find
 {
 	char above[CONF_VALUE_MAX];
 	uid_t uid = 0;
+	gid_t gid;
 
-	if (p->user[0] && !uid_of(p->user, &uid))
+	if (p->user[0] && !conf_user(p->user, &uid, &gid))
 		return; /* said of users */
 	if (st->st_uid != uid && st->st_uid != 0) {
 		finding_add(f, VERDICT_FAIL, "", "%.128s (%s of %s.conf) belongs to uid %u, not %u",

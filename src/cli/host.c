@@ -24,7 +24,7 @@ enum {
 	QEMU_MAJOR = 8,
 	QEMU_MINOR = 2,
 	QEMU_MICRO_UNRELEASED = 50, /* development; release candidates are 90 and up */
-	PROGRAM_MS = 10 * 1000,     /* a program that is only asked for its version */
+	PROGRAM_S = 10,             /* a program that is only asked for its version */
 	LANDLOCK_VERSION_FLAG = 1,
 	CPUINFO_MAX = 16384,
 };
@@ -222,9 +222,9 @@ static void look_tun(const struct told *t, struct finding *f)
 /* --- programs ------------------------------------------------------------------------------- */
 
 /* Until it is said, there is no room, or the time is over. How much was said. */
-static size_t read_said(int fd, char *ret, size_t size)
+static size_t read_said(int fd, uint64_t end, char *ret, size_t size)
 {
-	uint64_t end = clock_mono_ns() + PROGRAM_MS * NSEC_PER_MSEC, now;
+	uint64_t now;
 	struct pollfd p = { .fd = fd, .events = POLLIN };
 	size_t len = 0;
 
@@ -243,8 +243,12 @@ static _Noreturn void become(const char *const *argv, int out, bool apart)
 {
 	int null = open("/dev/null", O_RDWR | O_CLOEXEC);
 
-	if ((apart && unshare(CLONE_NEWNET) < 0) || dup2(null, STDIN_FILENO) < 0 ||
-	    dup2(out, STDOUT_FILENO) < 0 || dup2(apart ? out : null, STDERR_FILENO) < 0)
+	if (apart && unshare(CLONE_NEWNET) < 0) {
+		(void)dprintf(out, "such a network cannot be made: %s", strerror(errno));
+		_exit(126);
+	}
+	if (dup2(null, STDIN_FILENO) < 0 || dup2(out, STDOUT_FILENO) < 0 ||
+	    dup2(apart ? out : null, STDERR_FILENO) < 0)
 		_exit(126);
 	execv(argv[0], (char *const *)(uintptr_t)argv);
 	_exit(127);
@@ -252,11 +256,12 @@ static _Noreturn void become(const char *const *argv, int out, bool apart)
 
 static bool output(const char *const *argv, bool apart, char *ret, size_t size)
 {
+	uint64_t end = clock_mono_ns() + PROGRAM_S * NSEC_PER_SEC;
 	int ends[2];
 	pid_t pid;
 	size_t n = 0;
 
-	ret[0] = '\0';
+	snprintf(ret, size, "does not run");
 	if (pipe2(ends, O_CLOEXEC) < 0)
 		return false;
 	pid = fork();
@@ -264,12 +269,15 @@ static bool output(const char *const *argv, bool apart, char *ret, size_t size)
 		become(argv, ends[1], apart);
 	close(ends[1]);
 	if (pid > 0) {
-		n = read_said(ends[0], ret, size - 1);
+		n = read_said(ends[0], end, ret, size - 1);
 		kill(pid, SIGKILL); /* it said what we wanted, or never will */
 		waitpid(pid, NULL, 0);
 	}
 	close(ends[0]);
-	ret[n] = '\0';
+	if (n > 0)
+		ret[n] = '\0';
+	else if (clock_mono_ns() >= end)
+		snprintf(ret, size, "said nothing within %d seconds", PROGRAM_S);
 	return n > 0;
 }
 
@@ -302,7 +310,7 @@ static void look_qemu(const struct told *t, struct finding *f)
 	const char *version;
 
 	if (!program_output(argv, text, sizeof(text))) {
-		finding_set(f, VERDICT_FAIL, fix, "%.128s does not run", t->places.qemu);
+		finding_set(f, VERDICT_FAIL, fix, "%.128s %.128s", t->places.qemu, text);
 		return;
 	}
 	text[strcspn(text, "\n")] = '\0';
@@ -331,7 +339,7 @@ static void look_nft(const struct told *t, struct finding *f)
 
 	(void)t;
 	if (!program_output(version, text, sizeof(text))) {
-		finding_set(f, VERDICT_FAIL, "install nftables", "%s does not run", version[0]);
+		finding_set(f, VERDICT_FAIL, "install nftables", "%s %s", version[0], text);
 		return;
 	}
 	text[strcspn(text, "\n")] = '\0';
@@ -348,8 +356,7 @@ static void look_nft(const struct told *t, struct finding *f)
 	finding_set(f, VERDICT_FAIL,
 		    "use a kernel with nftables (modprobe nf_tables nft_redir nft_chain_nat); in a "
 		    "container it needs CAP_NET_ADMIN",
-		    "%.200s loads no rules in a network of its own: %.200s", text,
-		    said[0] ? said : "such a network cannot be made");
+		    "%.200s loads no rules in a network of its own: %.200s", text, said);
 }
 
 static const struct check checks[] = {

@@ -6,7 +6,6 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <netdb.h>
-#include <pwd.h>
 #include <sys/socket.h>
 #include <sys/statvfs.h>
 #include <sys/wait.h>
@@ -47,7 +46,7 @@ static void look_skopeo(const struct told *t, struct finding *f)
 
 	if (!program_output(argv, text, sizeof(text))) {
 		finding_set(f, VERDICT_FAIL, "install skopeo: tools/deps --run names the packages",
-			    "%.128s does not run: no image can be fetched", program);
+			    "%.128s %.128s: no image can be fetched", program, text);
 		return;
 	}
 	text[strcspn(text, "\n")] = '\0';
@@ -89,18 +88,18 @@ static void look_rules(const struct told *t, struct finding *f)
 					    "hotcell_images", "out",  NULL };
 	struct conf c;
 	char user[CONF_VALUE_MAX], text[CHAIN_MAX], rule[64];
-	const struct passwd *who;
+	uid_t uid;
+	gid_t gid;
 
 	if (!wanted(t, f, &c))
 		return;
 	conf_value(&c, "user", user);
-	who = user[0] ? getpwnam(user) : NULL;
-	if (!who) {
+	if (!user[0] || !conf_user(user, &uid, &gid)) {
 		finding_set(f, VERDICT_FAIL, "run deploy/install, which makes it",
 			    user[0] ? "there is no user %.64s" : "no user is set%.0s", user);
 		return;
 	}
-	snprintf(rule, sizeof(rule), "meta skuid %u goto locked", who->pw_uid);
+	snprintf(rule, sizeof(rule), "meta skuid %u goto locked", uid);
 	if (geteuid() != 0)
 		finding_set(f, VERDICT_WARN, "run it as root", "not known: only root sees rules");
 	else if (!program_output(argv, text, sizeof(text)) || !strstr(text, rule))
@@ -202,14 +201,18 @@ static int connect_to(const struct registry *r)
 	return failed;
 }
 
-static pid_t begin(const struct registry *r, const struct passwd *who)
+/* `user`: as whom; "" or unknown: as who we are. */
+static pid_t begin(const struct registry *r, const char *user)
 {
+	uid_t uid = 0;
+	gid_t gid = 0;
+	bool known = user[0] && conf_user(user, &uid, &gid);
 	pid_t pid = fork();
 
 	if (pid != 0)
 		return pid;
 	alarm(REGISTRY_S); /* whoever looks up names may not hear of it: it ends us */
-	if (who && geteuid() == 0 && (setgid(who->pw_gid) < 0 || setuid(who->pw_uid) < 0))
+	if (known && geteuid() == 0 && (setgid(gid) < 0 || setuid(uid) < 0))
 		_exit(EPERM);
 	_exit(connect_to(r));
 }
@@ -228,13 +231,12 @@ static const char *outcome(const struct registry *r)
 	return WEXITSTATUS(status) == 0 ? NULL : strerror(WEXITSTATUS(status));
 }
 
-static size_t reach_all(struct registry *all, size_t n, const struct passwd *who, char *text,
-			size_t size)
+static size_t reach_all(struct registry *all, size_t n, const char *user, char *text, size_t size)
 {
 	size_t failed = 0, len = 0;
 
 	for (size_t i = 0; i < n; i++)
-		all[i].pid = begin(&all[i], who);
+		all[i].pid = begin(&all[i], user);
 	for (size_t i = 0; i < n; i++) {
 		const char *why = outcome(&all[i]);
 
@@ -259,7 +261,7 @@ static void look_registries(const struct told *t, struct finding *f)
 		return;
 	n = find_all(&c, all);
 	conf_value(&c, "user", user);
-	failed = reach_all(all, n, user[0] ? getpwnam(user) : NULL, text, sizeof(text));
+	failed = reach_all(all, n, user, text, sizeof(text));
 	if (n == 0)
 		finding_set(f, VERDICT_OK, NULL, "none is configured: none was looked at");
 	else if (failed == 0)

@@ -247,7 +247,9 @@ static bool judge_host(const struct told *t, const char *host, struct finding *f
 	const char *why;
 	struct err err = { 0 };
 
-	if (cli_ask(t->cli, &(struct cli_request){ .path = "/admin/explain?to=", .id = host },
+	if (cli_ask(t->cli,
+		    &(struct cli_request){
+			    .path = "/admin/explain?to=", .id = host, .ms = ASK_LOOK_MS },
 		    &said, &err) < 0) {
 		finding_add(f, VERDICT_WARN, "see egress's log", "%.64s: %.200s", host, err.msg);
 		return false;
@@ -271,7 +273,8 @@ static void look_dns(const struct told *t, struct finding *f)
 		look_resolvers(t, f);
 		return;
 	}
-	if (cli_ask(t->cli, &(struct cli_request){ .path = "/admin/explain" }, &said, &err) < 0) {
+	if (cli_ask(t->cli, &(struct cli_request){ .path = "/admin/explain", .ms = ASK_LOOK_MS },
+		    &said, &err) < 0) {
 		finding_set(f, VERDICT_WARN, "see what is said of `server`", "not known: %.200s",
 			    err.msg);
 		return;
