@@ -21,6 +21,7 @@ enum {
 	SERVERS_MAX = 4, /* as egress asks */
 	DNS_PORT = 53,
 	DNS_WAIT_MS = 2000,
+	DNS_TRIES = 2,  /* a datagram may be lost */
 	HOSTS_MAX = 16, /* package hosts that are asked for */
 	DAY_S = 24 * 3600,
 	EXPIRES_WARN_S = 14 * DAY_S,
@@ -195,7 +196,7 @@ static size_t find_servers(const struct told *t, struct addr all[static SERVERS_
 }
 
 /* Any answer at all to the one question that every resolver knows: who has the root? */
-static bool answers(const struct addr *to)
+static bool answers_once(const struct addr *to)
 {
 	static const uint8_t root_ns[] = {
 		0x48, 0x43, 1, 0, 0, 1, 0, 0, 0, 0, 0, 0, 0, 0, 2, 0, 1
@@ -208,6 +209,14 @@ static bool answers(const struct addr *to)
 	       send(fd, root_ns, sizeof(root_ns), MSG_NOSIGNAL) == (ssize_t)sizeof(root_ns) &&
 	       poll(&p, 1, DNS_WAIT_MS) == 1 && recv(fd, in, sizeof(in), 0) >= 2 &&
 	       in[0] == root_ns[0] && in[1] == root_ns[1];
+}
+
+static bool answers(const struct addr *to)
+{
+	for (int i = 0; i < DNS_TRIES; i++)
+		if (answers_once(to))
+			return true;
+	return false;
 }
 
 static void look_resolvers(const struct told *t, struct finding *f)
