@@ -22,6 +22,7 @@ import socket
 import sqlite3
 import struct
 import subprocess
+import tempfile
 import time
 
 import pytest
@@ -46,7 +47,6 @@ while True:
     data, peer = s.recvfrom(512)
     s.sendto(data[:2] + b"\\x81\\x80" + data[4:], peer)
 """
-WAIT = "for i in $(seq 100); do grep -q ready {0} && break; sleep 0.1; done && grep -q ready {0}"
 LISTENER = """
 import socket, sys, time
 s = socket.create_server((sys.argv[1], int(sys.argv[2])))
@@ -268,19 +268,25 @@ os.execv(sys.argv[1], sys.argv[1:])
     return ("/usr/bin/python3", "-I", "-c", code.replace("'", '"'))
 
 
+def begun(command, file, says="ready"):
+    """It runs behind the rest, as $begun, and has said that in its file: in that of this run."""
+    look = f"grep -qs '{says}' {file}"
+    return (f"rm -f {file} && {{ {command} >{file} 2>&1 & }} && begun=$! && "
+            f"for i in $(seq 300); do {{ {look} || ! kill -0 $begun; }} && break; sleep 0.1; done && {look}")
+
+
 V1_WITHOUT_MEMORY = "mount -t tmpfs none /sys/fs/cgroup && mkdir /sys/fs/cgroup/cpu /sys/fs/cgroup/pids"
 FULL = "mount -t tmpfs -o size=1m,mode=755,uid={uid} none {folder} && head -c 2m /dev/zero >{folder}/x 2>/dev/null; true"
 CPUINFO = fake("/proc/cpuinfo", "flags : fpu vmx sse\\n")
 NO_GROUP = "mount -t tmpfs none /dev && mknod -m 666 /dev/null c 1 3 && mknod -m 666 /dev/urandom c 1 9 && mknod -m 660 /dev/kvm c 10 232"
 AS_NOBODY = ("setpriv", "--reuid", str(NOBODY), "--regid", str(NOBODY), "--clear-groups")
-ANSWERS = f"{{ /usr/bin/python3 -I -S -c '{RESOLVER}' >ready 2>&1 & }} && " + WAIT.format("ready")
-TAKEN = f"{{ /usr/bin/python3 -I -S -c '{LISTENER}' 127.0.0.1 {PORT} >taken & }} && " + WAIT.format("taken")
-REGISTRY = ("ip addr add 10.9.9.9/32 dev lo && "
-            f"{{ /usr/bin/python3 -I -S -c '{LISTENER}' 10.9.9.9 5000 >there & }} && " + WAIT.format("there") + " && "
+ANSWERS = begun(f"/usr/bin/python3 -I -S -c '{RESOLVER}'", "names")
+TAKEN = begun(f"/usr/bin/python3 -I -S -c '{LISTENER}' 127.0.0.1 {PORT}", "taken")
+REGISTRY = ("ip addr add 10.9.9.9/32 dev lo && " + begun(f"/usr/bin/python3 -I -S -c '{LISTENER}' 10.9.9.9 5000", "registry") + " && "
             f"{build_dir()}/src/images/hotcell-images --nft conf/images.conf | nft -f -")
-GATEWAY = f"{{ {build_dir()}/src/gateway/hotcell-gateway conf/gateway.conf 2>up & }} && gateway=$! && " + WAIT.format("up").replace("ready", "'info gateway: '")
-OTHER_JOURNAL = (f"{{ {build_dir()}/src/node/hotcell-node conf/node.conf 2>up & }} && node=$! && " + WAIT.format("up").replace("ready", "'this installation is'") +
-                 " && kill $node && { wait $node; true; } && echo 00000000000000000000000000000000 >node/installation")
+GATEWAY = begun(f"{build_dir()}/src/gateway/hotcell-gateway conf/gateway.conf", "gateway.log", "listening on")
+OTHER_JOURNAL = (begun(f"{build_dir()}/src/node/hotcell-node conf/node.conf", "node.log", "this installation is") +
+                 " && kill $begun && { wait $begun; true; } && echo 00000000000000000000000000000000 >node/installation")
 # what the rows change of the kernel's files, as it is on a host that has none of it
 WHOLE = " && ".join([ANSWERS, meminfo(), *(f"{{ [ ! -e {path} ] || {{ {fake(path, '0' + chr(92) + 'n')}; }}; }}" for path in (
     "/proc/sys/vm/overcommit_memory", "/sys/kernel/mm/ksm/run", "/sys/devices/system/cpu/smt/active"))])
@@ -349,7 +355,7 @@ ROWS = [
     Row("threads share cores", "doctor smt warn", ("share a core", "nosmt"), fake("/sys/devices/system/cpu/smt/active", "1\\n")),
     Row("behind a proxy", "doctor proxy warn", ("https_proxy is set", "`proxy = ADDRESS:PORT` in egress.conf"), env={"https_proxy": "http://10.1.1.1:3128"}),
     Row("server gone", "doctor server FAIL", ("it does not answer", "systemctl start hotcell.target")),
-    Row("gateway hangs", "doctor server FAIL", ("it does not answer", "the deadline", "the gateway hangs", "hotcell-gateway-replace"), f"{GATEWAY} && kill -STOP $gateway"),
+    Row("gateway hangs", "doctor server FAIL", ("it does not answer", "the deadline", "the gateway hangs", "hotcell-gateway-replace"), f"{GATEWAY} && kill -STOP $begun"),
     Row("node gone", "doctor server FAIL", ("node does not answer", "systemctl start hotcell-node"), GATEWAY),
     Row("journal of another machine", "node", ("the journal is of installation", "is data_dir right?", "remove the file `installation`"), OTHER_JOURNAL),
     Row("a setting that is none", "egress", ("egress.conf:3: unknown key `resolver`", "--help has them all"), files=settings("egress", resolver="127.0.0.1")),
@@ -398,13 +404,12 @@ def chosen():
 
 
 @pytest.fixture
-def host(tmp_path_factory):
-    base = tmp_path_factory.mktemp("broken")
-    base.parent.chmod(0o755)
-    base.parent.parent.chmod(0o755)
-    h = Host(base)
-    yield h
-    h.close()
+def host():
+    """Not below pytest's own folder: that one is closed for the users of daemons, by every pytest that starts."""
+    with tempfile.TemporaryDirectory(prefix="hotcell-broken-", dir=os.environ.get("HOTCELL_TEST_DIR")) as base:
+        h = Host(pathlib.Path(base))
+        yield h
+        h.close()
 
 
 def doctor_rows():
@@ -462,10 +467,12 @@ def test_it_says_what_is_wrong_and_what_to_do(host, row):
 def test_a_host_that_is_not_broken_has_none_of_these(host):
     """The rows can tell: where nothing is broken, only what no row's folder can mend is said."""
     out, err, _ = host.run(Row("with a gateway", "doctor", (), f"{WHOLE} && {GATEWAY}"))
+    assert out, err
     server = findings(out)["server"]
     (host.base / "gateway/store.db").unlink()
     whole(host)
     out, err, _ = host.run(Row("whole", "doctor", (), f"{WHOLE} && {REGISTRY}"))
+    assert out, err
     found = {**findings(out), "server": server}
     for check in ("tun", "nft", "calls", "cgroups", "folders", "users", "guest", "locks", "journal-file", "store-file", "template-files", "certificates",
                   "dns", "ports", "proxy", "limits", "qemu", "skopeo", "registries", "memory", "swap", "ksm", "overcommit", "smt"):
