@@ -11,7 +11,7 @@ HOTCELL_BROKEN=all: every row; without it those that are marked, for CI.
 
 import contextlib
 import dataclasses
-import glob
+import errno
 import json
 import os
 import pathlib
@@ -28,7 +28,7 @@ import time
 import pytest
 
 from certs import Authority, put
-from warden import build_dir
+from warden import build_dir, cgroup_trees, wait_for
 
 pytestmark = pytest.mark.skipif(os.geteuid() != 0, reason="only root can break a host in namespaces")
 
@@ -151,11 +151,20 @@ class Host:
         for process in self.held:
             process.kill()
             process.wait()
-        for root in ("/sys/fs/cgroup", *glob.glob("/sys/fs/cgroup/*/")):  # empty: a warden without VMs
-            group = os.path.join(root, CGROUP)
-            if os.path.isdir(group):
-                for folder, _, _ in os.walk(group, topdown=False):
-                    os.rmdir(folder)
+        wait_for(lambda: all(remove_group(tree / CGROUP) for tree in cgroup_trees()), "the groups of a warden without VMs are empty")
+
+
+def remove_group(group):
+    """False: a process that was killed is not quite gone."""
+    with contextlib.suppress(FileNotFoundError):
+        for folder, _, _ in os.walk(group, topdown=False):
+            try:
+                os.rmdir(folder)
+            except OSError as e:
+                if e.errno != errno.EBUSY:
+                    raise
+                return False
+    return True
 
 
 def lock(folder):
@@ -498,9 +507,7 @@ def test_lines_are_said_as_they_are_known(host):
     row = Row("people's form", "doctor", (), WHOLE)
     host.command = lambda row: [w for w in Host.command(host, row) if w != "--json"]
     with host.begun(row) as p:
-        end = time.monotonic() + START_SECONDS
-        while "tun  " not in host.said()[0] and p.poll() is None and time.monotonic() < end:
-            time.sleep(0.02)
+        wait_for(lambda: "tun  " in host.said()[0] or p.poll() is not None, "a line is said", START_SECONDS)
         out = host.said()[0]
         assert p.poll() is None and re.search("^ok    tun ", out, re.M) and " qemu " not in out, out
         p.wait(SECONDS)
