@@ -410,7 +410,8 @@ int leaks_run(struct cli *c)
 		err_set(&err, ERR_DENIED, 0, "doctor --leaks: only root sees everything");
 		return cli_fail(c, &err);
 	}
-	if (cli_ask(c, &(struct cli_request){ .path = "/admin/status" }, &status, &err) < 0)
+	if (cli_ask(c, &(struct cli_request){ .path = "/admin/status", .ms = ASK_LOOK_MS }, &status,
+		    &err) < 0)
 		return cli_fail(c, &err);
 	places_find(&at, c, json_object_get(status, "node"));
 	if (look(c, &at, &first, &err) < 0)
