@@ -1,0 +1,172 @@
+"""debian_host.py - a Debian of its own, booted with systemd, with no network but its loopback.
+
+    with DebianHost(folder, "trixie") as host:
+        host.add_repository(repository)
+        host.run("apt-get", "install", "-y", "hotcell")
+        host.hotcell("status", "--json")
+
+The root is `tools/artefact debian-root SUITE`, below an overlay: what a test does to it is gone with the test. It is
+process 1 of systemd-nspawn, with all capabilities, since warden needs them. VMs inside are emulated, unless /dev/kvm
+works.
+
+Where this machine has its control groups in the hierarchies of v1, a container's systemd has v2 without controllers. There
+the daemons that need them, and `hotcell`, find groups of v1, which are the test's own, at /sys/fs/cgroup.
+"""
+
+import contextlib
+import os
+import pathlib
+import shutil
+import signal
+import subprocess
+
+from engine import artefact
+from warden import wait_for
+
+TREES = ("memory", "cpu", "pids")
+BOOT_SECONDS, RUN_SECONDS, STOP_SECONDS = 120, 600, 120
+GROUPS_AT = "/mnt/cgroup"  # in the container
+LANDLOCK = "landlock_create_ruleset landlock_add_rule landlock_restrict_self"  # which nspawn does not know of
+WITH_GROUPS = ("warden", "node")
+TOP_V2 = next((p for p in (pathlib.Path("/sys/fs/cgroup/unified"), pathlib.Path("/sys/fs/cgroup"))
+               if (p / "cgroup.procs").exists()), None)
+
+
+def has_v2():
+    file = pathlib.Path("/sys/fs/cgroup/cgroup.controllers")
+    return file.exists() and set(TREES) <= set(file.read_text().split())
+
+
+class DebianHost:
+    def __init__(self, folder, suite):
+        self.folder = pathlib.Path(folder)
+        self.lower = pathlib.Path(artefact("debian-root", suite)) / "root"
+        self.root = self.folder / "root"
+        self.group = f"hotcell-packages-{os.getpid()}"
+        self.binds, self.nspawn, self.leader = [], None, None
+
+    # what is done before it boots
+
+    def __enter__(self):
+        try:
+            for name in ("root", "upper", "work"):
+                (self.folder / name).mkdir()
+            options = f"lowerdir={self.lower},upperdir={self.folder / 'upper'},workdir={self.folder / 'work'}"
+            subprocess.run(["mount", "-t", "overlay", "overlay", "-o", options, self.root], check=True)
+            if not has_v2():
+                self.lend_groups()
+            self.boot()
+        except BaseException:
+            self.__exit__()
+            raise
+        return self
+
+    def lend_groups(self):
+        for tree in TREES:
+            group = pathlib.Path("/sys/fs/cgroup", tree, self.group)
+            (group / "hotcell.slice").mkdir(parents=True)
+            self.binds.append(f"--bind={group}:{GROUPS_AT}/{tree}")
+        for name in WITH_GROUPS:
+            drop_in = self.root / f"etc/systemd/system/hotcell-{name}.service.d/groups.conf"
+            drop_in.parent.mkdir(parents=True)
+            drop_in.write_text(f"[Service]\nBindPaths={GROUPS_AT}:/sys/fs/cgroup\n")
+
+    def boot(self):
+        words = ["systemd-nspawn", "--quiet", "-D", self.root, f"--machine={self.group}", "--register=no", "--keep-unit", "--private-network",
+                 "--capability=all", f"--system-call-filter={LANDLOCK}", "--bind=/dev/net/tun", "--console=pipe", *self.binds]
+        if pathlib.Path("/dev/kvm").exists():
+            words.append("--bind=/dev/kvm")
+        if TOP_V2:
+            (TOP_V2 / self.group).mkdir()
+        self.nspawn = subprocess.Popen([*words, "--boot"], stdin=subprocess.DEVNULL,
+                                       stdout=open(self.folder / "console", "w", encoding="utf-8"), stderr=subprocess.STDOUT,
+                                       env={**os.environ, "SYSTEMD_NSPAWN_UNIFIED_HIERARCHY": "1"}, preexec_fn=self.enter_group)
+        wait_for(self.is_up, f"the container's systemd; its console: {self.folder / 'console'}", BOOT_SECONDS)
+
+    def enter_group(self):
+        if TOP_V2:
+            (TOP_V2 / self.group / "cgroup.procs").write_text("0")
+
+    def is_up(self):
+        assert self.nspawn.poll() is None, (self.folder / "console").read_text()
+        children = pathlib.Path(f"/proc/{self.nspawn.pid}/task/{self.nspawn.pid}/children").read_text().split()
+        if not children:
+            return False
+        self.leader = int(children[-1])
+        done = self.try_run("systemctl", "is-system-running")
+        return done.stdout.strip() in ("running", "degraded")
+
+    # what is done to it
+
+    def try_run(self, *words, seconds=RUN_SECONDS):
+        return subprocess.run(["nsenter", "-t", str(self.leader), "-a", "env", "-i", "HOME=/root", "LC_ALL=C.UTF-8",
+                               "DEBIAN_FRONTEND=noninteractive", "PATH=/usr/sbin:/usr/bin:/sbin:/bin", *map(str, words)],
+                              capture_output=True, text=True, check=False, timeout=seconds, stdin=subprocess.DEVNULL)
+
+    def run(self, *words, seconds=RUN_SECONDS):
+        """What it said, on success."""
+        done = self.try_run(*words, seconds=seconds)
+        assert done.returncode == 0, f"{words}: {done.returncode}\n{done.stdout}{done.stderr}"
+        return done.stdout
+
+    def hotcell(self, *words, seconds=RUN_SECONDS):
+        """The operator's command, which looks at control groups."""
+        if has_v2():
+            return self.run("hotcell", *words, seconds=seconds)
+        return self.run("unshare", "--mount", "sh", "-c", f'mount --bind {GROUPS_AT} /sys/fs/cgroup && exec hotcell "$@"', "sh",
+                        *words, seconds=seconds)
+
+    def path(self, name):
+        return self.root / str(name).lstrip("/")
+
+    def allow_emulation(self):
+        """Where there is no KVM, which is what an operator has to say."""
+        conf = self.path("/etc/hotcell/warden.conf")
+        conf.write_text(conf.read_text().replace("#allow_emulation = no", "allow_emulation = yes"))
+
+    def add_repository(self, repository):
+        """Of Repository: apt in there finds its packages, and no others."""
+        at = self.path("/srv/repository")
+        shutil.rmtree(at, ignore_errors=True)
+        shutil.copytree(repository.folder, at)
+        self.path("/etc/apt/sources.list.d/hotcell.sources").write_text(
+            "Types: deb\nURIs: file:/srv/repository\nSuites: stable\nComponents: main\n"
+            "Signed-By: /srv/repository/key.asc\n")
+        self.run("apt-get", "update")
+
+    def apt(self, *words):
+        return self.run("apt-get", "-y", "-q", "--no-install-recommends", *words)
+
+    def status(self):
+        return self.hotcell("status", "--json")
+
+    def units(self, state):
+        lines = self.run("systemctl", "list-units", "--no-legend", "--plain", f"--state={state}", "hotcell*").splitlines()
+        return {line.split()[0] for line in lines}
+
+    def journal(self, unit):
+        return self.try_run("journalctl", "--no-pager", "-o", "cat", "-n", "60", "-u", unit).stdout
+
+    # its end
+
+    def __exit__(self, *_):
+        if self.nspawn and self.nspawn.poll() is None:
+            with contextlib.suppress(Exception):
+                self.try_run("systemctl", "poweroff")
+                self.nspawn.wait(timeout=STOP_SECONDS)
+            if self.nspawn.poll() is None:
+                if self.leader:
+                    os.kill(self.leader, signal.SIGKILL)
+                self.nspawn.kill()
+                self.nspawn.wait()
+        subprocess.run(["umount", "--lazy", self.root], check=False, stderr=subprocess.DEVNULL)
+        for top in [TOP_V2, *(pathlib.Path("/sys/fs/cgroup", tree) for tree in TREES)]:
+            if top and (top / self.group).is_dir():
+                wait_for(lambda at=top / self.group: removed(at), f"no process in {top / self.group}", STOP_SECONDS)
+
+
+def removed(group):
+    """A process that was just ended leaves its group a moment later."""
+    subprocess.run(["find", str(group), "-depth", "-type", "d", "-exec", "rmdir", "{}", ";"], check=False,
+                   stderr=subprocess.DEVNULL)
+    return not group.exists()
