@@ -9,6 +9,7 @@ import pathlib
 import re
 import socket
 import subprocess
+import tempfile
 import threading
 
 import pytest
@@ -27,9 +28,11 @@ ASKED_MAX = 6  # questions of a program that tries once more, with room for one 
 
 
 class GuestNetwork:
-    """A network of its own with the address of a sandbox's resolver, and programs that ask there."""
+    """A network of its own with the address of a sandbox's resolver, and programs that ask there. They have a home of
+    their own: pip asks rustc for its version, which makes folders in there."""
 
     def __enter__(self):
+        self.home = tempfile.TemporaryDirectory()
         script = f"ip link set lo up && ip addr add {HOST_SIDE}/32 dev lo && echo ready && exec cat"
         self.process = subprocess.Popen(["unshare", "--net", "sh", "-c", script], stdin=subprocess.PIPE,
                                         stdout=subprocess.PIPE, text=True)
@@ -40,6 +43,7 @@ class GuestNetwork:
         self.process.stdin.close()
         self.process.wait()
         self.process.stdout.close()
+        self.home.cleanup()
 
     def sockets(self):
         """The two doors of a sandbox: a thread is enough to be in another network."""
@@ -64,7 +68,7 @@ class GuestNetwork:
         if resolv_conf:
             inside += ["unshare", "--mount", "sh", "-c", 'mount --bind "$0" /etc/resolv.conf && exec "$@"', resolv_conf]
         return subprocess.run([*inside, *command], capture_output=True, text=True, check=False, timeout=100,
-                              env={"PATH": os.environ["PATH"], "HOME": "/nonexistent", "LC_ALL": "C"})
+                              env={"PATH": os.environ["PATH"], "HOME": self.home.name, "LC_ALL": "C"})
 
 
 @pytest.fixture(scope="module")
