@@ -14,17 +14,19 @@ the daemons that need them, and `hotcell`, find groups of v1, which are the test
 """
 
 import contextlib
+import json
 import os
 import pathlib
 import shutil
 import signal
 import subprocess
+import time
 
 from engine import artefact
 from warden import wait_for
 
 TREES = ("memory", "cpu", "pids")
-BOOT_SECONDS, RUN_SECONDS, STOP_SECONDS = 120, 600, 120
+BOOT_SECONDS, RUN_SECONDS, STOP_SECONDS, CALL_SECONDS = 120, 300, 120, 180
 GROUPS_AT = "/mnt/cgroup"  # in the container
 LANDLOCK = "landlock_create_ruleset landlock_add_rule landlock_restrict_self"  # which nspawn does not know of
 WITH_GROUPS = ("warden", "node")
@@ -98,14 +100,18 @@ class DebianHost:
 
     # what is done to it
 
-    def try_run(self, *words, seconds=RUN_SECONDS):
-        return subprocess.run(["nsenter", "-t", str(self.leader), "-a", "env", "-i", "HOME=/root", "LC_ALL=C.UTF-8",
-                               "DEBIAN_FRONTEND=noninteractive", "PATH=/usr/sbin:/usr/bin:/sbin:/bin", *map(str, words)],
-                              capture_output=True, text=True, check=False, timeout=seconds, stdin=subprocess.DEVNULL)
+    def try_run(self, *words, seconds=RUN_SECONDS, env=()):
+        words = ["nsenter", "-t", str(self.leader), "-a", "env", "-i", "HOME=/root", "LC_ALL=C.UTF-8", "DEBIAN_FRONTEND=noninteractive",
+                 "PATH=/usr/sbin:/usr/bin:/sbin:/bin", *env, *map(str, words)]
+        try:
+            return subprocess.run(words, capture_output=True, text=True, check=False, timeout=seconds, stdin=subprocess.DEVNULL)
+        except subprocess.TimeoutExpired as late:
+            said = b"".join(part or b"" for part in (late.stdout, late.stderr)).decode(errors="replace")
+            raise AssertionError(f"{words[9:]} took more than {seconds} s\n{said}") from None
 
-    def run(self, *words, seconds=RUN_SECONDS):
+    def run(self, *words, seconds=RUN_SECONDS, env=()):
         """What it said, on success."""
-        done = self.try_run(*words, seconds=seconds)
+        done = self.try_run(*words, seconds=seconds, env=env)
         assert done.returncode == 0, f"{words}: {done.returncode}\n{done.stdout}{done.stderr}"
         return done.stdout
 
@@ -146,6 +152,38 @@ class DebianHost:
 
     def journal(self, unit):
         return self.try_run("journalctl", "--no-pager", "-o", "cat", "-n", "60", "-u", unit).stdout
+
+    def wait(self, condition, what, seconds):
+        return wait_for(condition, what, seconds, 0.5)
+
+    def api(self, method, target, body=None, key=None, seconds=CALL_SECONDS):
+        """Status and JSON of an answer: asked in there, as curl is not."""
+        script = ("import json, sys, urllib.request as u, urllib.error\nm, t, b, k = sys.argv[1:]\n"
+                  "r = u.Request('http://127.0.0.1:3000' + t, b.encode() or None, {'X-API-KEY': k, 'Content-Type': 'application/json'}, method=m)\n"
+                  "try: a = u.urlopen(r)\nexcept urllib.error.HTTPError as e: a = e\nprint(a.status, a.read().decode())")
+        said = self.run("python3", "-c", script, method, target, json.dumps(body) if body is not None else "", key or "", seconds=seconds)
+        status, _, text = said.strip().partition(" ")
+        return int(status), json.loads(text) if text else None
+
+    def vms(self):
+        """Processes of QEMU in there."""
+        return self.try_run("pgrep", "-f", "^[^ ]*qemu-system").stdout.split()
+
+    def state(self):
+        """For who reads why something failed."""
+        return "\n".join(self.try_run(*words, seconds=60).stdout for words in (
+            ("systemctl", "list-units", "--all", "--no-legend", "--plain", "hotcell*"), ("systemctl", "list-jobs", "--no-legend"),
+            ("ps", "-e", "-o", "pid,uid,etimes,args", "--cols=160"), ("journalctl", "--no-pager", "-q", "-o", "short-monotonic", "-n", "80")))
+
+    @contextlib.contextmanager
+    def step(self, what):
+        """One of several that build on each other: its time is printed; what failed says how the host was."""
+        begun = time.monotonic()
+        try:
+            yield
+        except Exception as error:
+            raise AssertionError(f"{what}: {error}\n--- the host\n{self.state()}") from error
+        print(f"{time.monotonic() - begun:6.1f} s  {what}")
 
     # its end
 

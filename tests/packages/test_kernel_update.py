@@ -1,0 +1,103 @@
+"""test_kernel_update.py - a security fix of the guest's kernel: another hotcell-guest is installed by apt.
+
+Its kernel is the one of this checkout with another version in its text, as a fix would have. `base` is frozen again with
+it by itself; who is paused meanwhile goes on with the kernel that is in its memory, and so does who runs.
+"""
+
+import json
+import os
+import re
+import subprocess
+
+import pytest
+
+from debian_host import DebianHost
+from repository import Repository
+from server import is_ready
+from test_packages import START_SECONDS, SUITE, make_packages, serves
+
+FREEZE_SECONDS = 600  # emulated, beside other work
+NEWER = "+fixed1"
+GUEST = "usr/lib/hotcell/guest/vmlinux"
+
+
+@pytest.fixture(name="packages", scope="module")
+def make_both(tmp_path_factory):
+    return make_packages(tmp_path_factory)
+
+
+def another_guest(folder, package):
+    """The package of a later version, whose kernel says another version of itself."""
+    tree, out = folder / "tree", folder / "hotcell-guest-newer.deb"
+    subprocess.run(["dpkg-deb", "--raw-extract", package, tree], check=True)
+    kernel = (tree / GUEST).read_bytes()
+    version = re.search(rb"Linux version (\S+)", kernel)[1]
+    (tree / GUEST).write_bytes(kernel.replace(version, version[:-1] + (b"8" if version[-1:] == b"7" else b"7")))
+    control = (tree / "DEBIAN/control").read_text()
+    (tree / "DEBIAN/control").write_text(re.sub(r"^(Version: .*)$", rf"\g<1>{NEWER}", control, flags=re.M))
+    subprocess.run(["dpkg-deb", "-Znone", "--root-owner-group", "--build", tree, out], check=True, capture_output=True)
+    return out
+
+
+def base_is_ready(host):
+    done = host.try_run("hotcell", "templates", "--json")
+    return done.returncode == 0 and any(is_ready(template) for template in json.loads(done.stdout))
+
+
+class Client:
+    """What an SDK would do, with what is there: python3 and `hotcell exec`."""
+
+    def __init__(self, host):
+        self.host = host
+        host.run("hotcell", "teams", "add", "acme")
+        self.key = re.search(r"\be2b_\w+", host.run("hotcell", "keys", "add", "acme"))[0]
+
+    def must(self, method, target, body=None, seconds=FREEZE_SECONDS):
+        status, answer = self.host.api(method, target, body, self.key, seconds)
+        assert status < 300, (status, answer)
+        return answer
+
+    def create(self):
+        return self.must("POST", "/sandboxes", {"templateID": "base", "timeout": 3600})["sandboxID"]
+
+    def kernel_of(self, box):
+        """A sandbox that is paused is resumed by this."""
+        env = (f"E2B_API_KEY={self.key}", "E2B_API_URL=http://127.0.0.1:3000", "E2B_SANDBOX_URL=http://127.0.0.1:3000")
+        return self.host.run("hotcell", "exec", box, "--", "uname", "-r", env=env).strip()
+
+
+@pytest.mark.skipif("HOTCELL_FAULTS" not in os.environ, reason="HOTCELL_FAULTS is not set: minutes")
+def test_a_new_kernel_of_the_guest(packages, tmp_path):
+    guest = next(p for p in packages if p.name.startswith("hotcell-guest_"))
+    repository = Repository(tmp_path, packages)
+    try:
+        with DebianHost(tmp_path, SUITE) as host:
+            with host.step("installed, base is frozen"):
+                host.add_repository(repository)
+                host.apt("install", "hotcell")
+                host.allow_emulation()
+                host.run("systemctl", "enable", "--now", "hotcell.target")
+                host.wait(lambda: serves(host), "every daemon answers", START_SECONDS)
+                host.wait(lambda: base_is_ready(host), "base is frozen", FREEZE_SECONDS)
+            with host.step("two sandboxes, one of them paused"):
+                client = Client(host)
+                paused, runs = client.create(), client.create()
+                before = client.kernel_of(paused)
+                client.must("POST", f"/sandboxes/{paused}/pause")
+            with host.step("apt-get upgrade: base is frozen again"):
+                repository.add([another_guest(tmp_path, guest)])
+                host.add_repository(repository)
+                said = host.apt("upgrade")
+                assert NEWER in host.run("dpkg-query", "-W", "-f", "${Version}", "hotcell-guest"), said
+                host.wait(lambda: serves(host), "every daemon answers", START_SECONDS)
+                host.wait(lambda: base_is_ready(host), "base is frozen again", FREEZE_SECONDS)
+                new = client.create()
+                after = client.kernel_of(new)
+                assert after != before, "what is made now has the new kernel"
+            with host.step("what was there before goes on with its own kernel"):
+                assert client.kernel_of(runs) == before
+                assert client.kernel_of(paused) == before
+                for box in (paused, runs, new):
+                    client.must("DELETE", f"/sandboxes/{box}")
+    finally:
+        repository.close()
