@@ -63,11 +63,10 @@ def how(bill):
 
 
 def test_a_bill_has_what_a_package_is_made_of(tmp_path):
-    package = deb(tmp_path, "hotcell", "Depends: dpkg (>= 1.0), no-such-package | other\nBuilt-Using: linux (= 6.12.9-1)\n"
-                                       "Static-Built-Using: zlib (= 1:1.2-3+b1)\n")
+    package = deb(tmp_path, "hotcell", "Depends: dpkg (>= 1.0), no-such-package | other\nBuilt-Using: linux (= 6.12.9-1), zlib (= 1:1.2-3+b1)\n")
     bill, version = bill_of(package), subprocess.run(["dpkg-query", "-W", "-f", "${Version}", "dpkg"], check=True, capture_output=True,
                                                      text=True).stdout
-    assert how(bill) == {"linux": ("6.12.9-1", "compiled of"), "zlib": ("1:1.2-3+b1", "linked statically"),
+    assert how(bill) == {"linux": ("6.12.9-1", "compiled in"), "zlib": ("1:1.2-3+b1", "compiled in"),
                          "dpkg": (version, "depended on"), "no-such-package": (None, "depended on")}
     assert bill["metadata"]["component"]["hashes"][0]["content"] == hashlib.sha256(package.read_bytes()).hexdigest()
     assert "pkg:deb/debian/zlib@1%3A1.2-3%2Bb1?arch=source" in bill["dependencies"][0]["dependsOn"]
