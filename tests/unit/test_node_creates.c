@@ -3,6 +3,7 @@
 #include "tests/unit/node_scene.h"
 
 #include "node/life/limits.h"
+#include "node/network/network_secrets.h"
 
 enum { MANY = 40 };
 
@@ -472,6 +473,26 @@ static void what_the_host_lacks_is_not_what_was_asked_for(void **state)
 	}
 }
 
+/* Who reads its log learns it; no SDK shows a field of an answer. */
+static void a_secret_that_does_not_exist_is_in_the_log(void **state)
+{
+	struct sandbox *b;
+
+	(void)state;
+	scene_open();
+	b = box_new();
+	secrets_note_missing(b);
+	assert_int_equal(b->record.events.n, 0);
+	b->text = strdup("{\"network\":{\"rules\":{\"a.test\":[{\"transform\":{\"headers\":{\"X\":"
+			 "\"${e2b.secrets.nosuch}\"}}}]}},\"sealed\":{}}");
+	secrets_note_missing(b);
+	assert_int_equal(b->record.events.n, 1);
+	assert_int_equal(b->record.events.at[0].level, EVENT_WARN);
+	assert_string_equal(b->record.events.at[0].message,
+			    "Rules name a secret that does not exist: nosuch");
+	scene_end();
+}
+
 /* Nothing is stopped and copied for those who may not have it. */
 static void a_fork_over_the_limit_copies_nothing(void **state)
 {
@@ -525,6 +546,7 @@ int main(void)
 		cmocka_unit_test(no_more_than_so_many_wait_for_one),
 		cmocka_unit_test(the_journal_remembers_it_for_a_day),
 		cmocka_unit_test(what_the_host_lacks_is_not_what_was_asked_for),
+		cmocka_unit_test(a_secret_that_does_not_exist_is_in_the_log),
 		cmocka_unit_test(a_fork_over_the_limit_copies_nothing),
 	};
 

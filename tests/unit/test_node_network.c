@@ -231,6 +231,33 @@ static void a_secret_is_replaced_where_it_is_named(void **state)
 	}
 }
 
+static void a_secret_that_is_missing_is_named(void **state)
+{
+	static const struct {
+		const char *name, *text, *missing;
+	} rows[] = {
+		{ "no text", NULL, "" },
+		{ "no rules", "{\"sealed\":{}}", "" },
+		{ "no secrets were looked for", "{" NAMES_K "}", "" },
+		{ "it is there", "{" NAMES_K ",\"sealed\":{\"k\":\"QQ==\"}}", "" },
+		{ "another one is", "{" NAMES_K ",\"sealed\":{\"other\":\"QQ==\"}}", "k" },
+		{ "two",
+		  "{\"network\":{\"rules\":{\"a.test\":[{\"transform\":{\"headers\":{\"X\":"
+		  "\"${e2b.secrets.a}${e2b.secrets.b}\"}}}]}},\"sealed\":{}}",
+		  "a, b" },
+	};
+
+	(void)state;
+	FOR_ROWS(row, rows) {
+		char got[16], cut[3];
+
+		network_text_missing(row->text, got, sizeof(got));
+		assert_string_equal(got, row->missing);
+		network_text_missing(row->text, cut, sizeof(cut));
+		assert_int_equal(strncmp(cut, row->missing, 2), 0);
+	}
+}
+
 static void the_newest_names_are_kept(void **state)
 {
 	AUTO(buf_done) struct buf said = BUF_MAX(NETWORK_RULES_MAX);
@@ -277,6 +304,7 @@ int main(void)
 		cmocka_unit_test(a_put_is_bounded),
 		cmocka_unit_test(the_injector_is_told_of_headers_and_secrets_alone),
 		cmocka_unit_test(a_secret_is_replaced_where_it_is_named),
+		cmocka_unit_test(a_secret_that_is_missing_is_named),
 		cmocka_unit_test(the_newest_names_are_kept),
 		cmocka_unit_test(names_of_another_form_are_not_kept),
 	};

@@ -13,6 +13,7 @@
 #include "node/life/built_in.h"
 #include "node/life/end.h"
 #include "node/life/sandbox_row.h"
+#include "node/network/network_secrets.h"
 #include "node/node.h"
 #include "node/life/step.h"
 
@@ -43,6 +44,7 @@ static void on_settled(struct journal_write *w, const struct err *failed)
 	s->seen = n->reconcile.number;
 	sandbox_set_deadline(s);
 	events_add(&s->record.events, EVENT_INFO, "created", "Sandbox created");
+	secrets_note_missing(s);
 	step("create.running");
 	steps_add(&s->machine.steps, "running");
 	steps_text(&s->machine.steps, times);

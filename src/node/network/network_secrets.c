@@ -189,6 +189,16 @@ static void retell_claimed(const struct node *n, const struct create *c)
 			network_retell(s);
 }
 
+void secrets_note_missing(struct sandbox *s)
+{
+	char names[EVENT_MESSAGE_MAX];
+
+	network_text_missing(s->text, names, sizeof(names));
+	if (names[0])
+		events_add(&s->record.events, EVENT_WARN, "secret",
+			   "Rules name a secret that does not exist: %s", names);
+}
+
 bool secret_change_text(const struct secret_change *c, char **text)
 {
 	char *next = NULL;

@@ -9,6 +9,7 @@ enum {
 	SECRETS_WAIT_MS = 60 * 1000, /* and for how long */
 };
 
+struct sandbox;
 struct secret_change {
 	char team[NODE_ID_MAX + 1];
 	const char *name;
@@ -18,6 +19,10 @@ struct secret_change {
 /* Of a create, a fork or a change of rules that is under way; may be NULL. False: it needed none.
  */
 bool secret_change_text(const struct secret_change *c, char **text);
+
+/* Of one that has other rules now: secrets that do not exist are named in its log. Whoever wrote
+ * the rules may have meant another name, or makes them later. */
+void secrets_note_missing(struct sandbox *s);
 
 /* NODE_SECRET: answered when every sandbox of the team that uses it has it in its row, and those
  * that run have a worker that knows it. Snapshots have no rules: who is made of one has those of

@@ -195,6 +195,28 @@ int network_text_secret(const char *text, const char *name, json_t *sealed, char
 	return create_text_put(all, NODE_TEXT_MAX, ret, err);
 }
 
+void network_text_missing(const char *text, char *ret, size_t size)
+{
+	AUTO(json_decrefp) json_t *all = NULL, *names = NULL;
+	const char *name;
+	json_t *unused;
+	struct err err;
+	size_t n = 0;
+
+	ret[0] = '\0';
+	if (!text || !strstr(text, "\"sealed\"") || decode(text, &all, &err) < 0)
+		return;
+	names = rule_secrets(all);
+	json_object_foreach(names, name, unused)
+	{
+		if (json_object_get(json_object_get(all, "sealed"), name))
+			continue;
+		n += (size_t)snprintf(ret + n, size - n, "%s%s", n ? ", " : "", name);
+		if (n >= size)
+			return;
+	}
+}
+
 /* --- EGRESS_KNOWN ------------------------------------------------------------------------- */
 
 static bool is_pair(const json_t *v)

@@ -34,6 +34,9 @@ int network_text_put(const char *text, struct bytes put, size_t max, char **ret,
 int network_text_secret(const char *text, const char *name, json_t *sealed, char **ret,
 			struct err *err) NODISCARD;
 
+/* Secrets that its rules name and that have no value yet, "a, b", cut to `size`; "": none. */
+void network_text_missing(const char *text, char *ret, size_t size);
+
 /* The newest NETWORK_KNOWN_MAX of what egress said, which has the oldest first; as text, owned by
  * the caller. NULL: there are none. ERR_INVALID: that is not what egress says. */
 int network_text_known(struct bytes said, char **ret, struct err *err) NODISCARD;

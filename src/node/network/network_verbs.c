@@ -130,6 +130,7 @@ static void on_told(struct network_telling *t, const struct err *failed)
 		again(j);
 	} else {
 		events_add(&s->record.events, EVENT_INFO, "network", "Network rules changed");
+		secrets_note_missing(s);
 		if (sandbox_note(s, &j->write, JOURNAL_RUNNING, on_noted, &err) < 0)
 			on_noted(&j->write, &err);
 	}
