@@ -47,6 +47,7 @@ static void check(const struct create_request *r, enum api_version version)
 	MUST(r->pause_memory || (r->auto_pause && !r->auto_resume));
 	MUST(version == API_V1 || r->secure);
 	MUST(r->secure || !r->private);
+	MUST(strnlen(r->ignored, sizeof(r->ignored)) < sizeof(r->ignored));
 	if (create_request_text(r, &out, &err) < 0) {
 		must_say_why(&err);
 		return;
