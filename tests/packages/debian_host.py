@@ -69,7 +69,7 @@ class DebianHost:
             (group / "hotcell.slice").mkdir(parents=True)
             self.binds.append(f"--bind={group}:{GROUPS_AT}/{tree}")
         for name in WITH_GROUPS:
-            drop_in = self.root / f"etc/systemd/system/hotcell-{name}.service.d/groups.conf"
+            drop_in = self.root / f"usr/lib/systemd/system/hotcell-{name}.service.d/groups.conf"  # purge removes those in /etc
             drop_in.parent.mkdir(parents=True)
             drop_in.write_text(f"[Service]\nBindPaths={GROUPS_AT}:/sys/fs/cgroup\n")
 

@@ -65,6 +65,7 @@ def facts(host):
             "users": host.run("getent", "passwd"), "groups": host.run("getent", "group"),
             "units": host.run("systemctl", "list-unit-files", "--no-legend", "hotcell*") if host.try_run(
                 "systemctl", "list-unit-files", "--no-legend", "hotcell*").returncode == 0 else "",
+            "loaded units": host.run("systemctl", "list-units", "--all", "--no-legend", "--plain", "hotcell*"),
             "namespaces": host.run("ip", "netns"), "links": host.run("ip", "-o", "link").count("\n"),
             "control groups": groups, "rules": host.run("nft", "list", "tables"),
             "processes": [line for line in host.run("ps", "-e", "-o", "args=").splitlines() if "hotcell" in line or "qemu" in line]}
