@@ -64,6 +64,7 @@ struct cli {
 	const char *domain, *key_file;
 	bool yes, dry_run, allow_emulation;
 	const char *die_at; /* the step at which it dies; fault tests only */
+	bool keep_soon;     /* a sandbox is kept alive all the time; the same */
 	/* what doctor looks at */
 	bool leaks, before;
 	const char *conf_dir; /* of support, too */

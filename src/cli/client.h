@@ -41,13 +41,13 @@ void client_close(struct client *c);
 
 /* --- one request ---------------------------------------------------------------------------- */
 
-struct client_ask {
+struct client_ask { /* what it points to is borrowed until on_done */
 	const struct client_place *to;
 	const char *method, *target;
 	struct http1_field fields[CLIENT_FIELDS_MAX];
 	size_t n_fields;
-	struct bytes body; /* borrowed until on_done */
-	int file;          /* in place of `body` where file_bytes is not 0: what it has from its */
+	struct bytes body;
+	int file; /* in place of `body` where file_bytes is not 0: what it has from its */
 	uint64_t file_bytes; /* beginning on; the same */
 	uint64_t reply_ms;   /* to the head of the answer; 0: the caller looks at the clock */
 };

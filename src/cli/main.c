@@ -38,6 +38,7 @@ int main(int argc, char **argv)
 
 #if HOTCELL_FAULTS
 	c.die_at = variable("HOTCELL_SETUP_DIE_AT");
+	c.keep_soon = variable("HOTCELL_KEEP_SOON") != NULL;
 #endif
 	log_init("hotcell", LOG_WARN);
 	status = options_take(&c, argc, argv);

@@ -97,11 +97,11 @@ def test_wrong_usage(server, words):
 class Shell:
     """`hotcell shell` in a terminal of our own."""
 
-    def __init__(self, server, agent, cols, rows):
+    def __init__(self, server, agent, cols, rows, **more):
         self.pid, self.fd = pty.fork()
         if self.pid == 0:
             argv = command("shell", "--user", ME, "--env", "PS1=> ", BOX)
-            os.execve(argv[0], argv, env(server, agent, TERM="dumb"))
+            os.execve(argv[0], argv, env(server, agent, TERM="dumb", **more))
         self.seen = b""
         self.size(cols, rows)
 
@@ -141,12 +141,21 @@ def test_a_shell_is_a_terminal_of_the_sandbox(server, agent):
     os.kill(shell.pid, signal.SIGWINCH)
     shell.type("until [ \"$(stty size)\" = '20 70' ]; do :; done; echo resi''zed\r")
     shell.until(rb"resized")
-    shell.type("sleep 100\r")
-    shell.until(rb"sleep 100\r\n")
+    shell.type("sh -c 'echo ru''ns; exec sleep 100'\r")
+    shell.until(rb"runs\r\n")
     shell.type("\x03")  # for what runs inside, not for us
     shell.type("exit 5\r")
-    assert shell.status() == 5
+    assert shell.status() == 5, shell.seen
     wait_for(lambda: not agent.children(), "its process is gone")
+
+
+def test_a_shell_keeps_its_sandbox_alive(server, agent):
+    shell = Shell(server, agent, 91, 33, HOTCELL_KEEP_SOON="1")
+    wait_for(lambda: len(server.asked) >= 5, "it is told again and again", SECONDS)
+    shell.type("exit 5\r")
+    assert shell.status() == 5, shell.seen
+    assert set((method, path) for method, path, _ in server.asked) == {("POST", f"/sandboxes/{BOX}/connect")}
+    assert all(body == {"timeout": 300} for _, _, body in server.asked)
 
 
 def test_a_shell_wants_a_terminal(server, agent):
