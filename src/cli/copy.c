@@ -80,7 +80,7 @@ static int copy_all(struct copying *c, bool up, struct err *err)
 static char *sandbox_of(const struct cli *c, bool *ret_up)
 {
 	int last = c->n_words - 1;
-	char *id = NULL;
+	AUTO(auto_free) char *id = NULL;
 
 	*ret_up = remote_path(c->words[last]) != NULL;
 	for (int i = 0; i <= last; i++) {
@@ -94,7 +94,7 @@ static char *sandbox_of(const struct cli *c, bool *ret_up)
 		if (at && !id)
 			id = strndup(c->words[i], len);
 	}
-	return id;
+	return TAKE(id);
 }
 
 static int say_done(const struct copying *c)

@@ -67,18 +67,20 @@ enum node_flags {
 
 enum node_state { NODE_RUNNING, NODE_ENDING, NODE_PAUSED };
 
-/* Why a sandbox is no more. The order is written to disk: only ever add at the end. */
+/* Why a sandbox is no more. */
 enum node_reason {
-	NODE_ALIVE,
-	NODE_KILLED, /* by its owner, or from inside: a reboot ends it */
-	NODE_LIFETIME,
-	NODE_IDLE,        /* nothing ends for this: its number is kept */
-	NODE_OOM_GUEST,   /* its kernel panicked for want of memory */
-	NODE_OOM_HOST,    /* the host's kernel killed its QEMU */
-	NODE_DISK_FULL,   /* its time was over while it stood still: NODE_STALLED */
-	NODE_GUEST_PANIC, /* or its machine was reset without a word */
-	NODE_VMM_CRASH,
-	NODE_LOST,
-	NODE_EVICTED, /* by an operator */
+#define REASON(reason, name) reason,
+#include "node/reasons.def"
 	NODE_REASONS,
 };
+
+/* NULL: it is alive, or this is no reason that is known here. */
+static inline const char *node_reason_name(unsigned int reason)
+{
+	static const char *const all[] = {
+#define REASON(reason, name) name,
+#include "node/reasons.def"
+	};
+
+	return reason < NODE_REASONS ? all[reason] : NULL;
+}

@@ -154,28 +154,9 @@ json_t *sandbox_detail_json(const struct node_sandbox *s, const json_t *text, co
 	return whole(o, rc);
 }
 
-/* Why it ended: "killed"; NULL for none, or one that is not known here. */
-static const char *sandbox_reason(uint32_t reason)
-{
-	static const char *const names[NODE_REASONS] = {
-		[NODE_KILLED] = "killed",
-		[NODE_LIFETIME] = "lifetime",
-		[NODE_IDLE] = "idle",
-		[NODE_OOM_GUEST] = "oom_guest",
-		[NODE_OOM_HOST] = "oom_host",
-		[NODE_DISK_FULL] = "disk_full",
-		[NODE_GUEST_PANIC] = "guest_panic",
-		[NODE_VMM_CRASH] = "vmm_crash",
-		[NODE_LOST] = "node_lost",
-		[NODE_EVICTED] = "evicted",
-	};
-
-	return reason < NODE_REASONS ? names[reason] : NULL;
-}
-
 int sandbox_add_end(json_t *o, uint32_t reason, uint64_t ended_ns)
 {
-	const char *name = sandbox_reason(reason);
+	const char *name = node_reason_name(reason);
 
 	if (!name)
 		return 0;

@@ -16,21 +16,6 @@
 
 enum { MIB = 1024 * 1024 };
 
-/* The order is that of enum node_reason; as clients are told it. */
-static const char *const reasons[NODE_REASONS] = {
-	[NODE_ALIVE] = "",
-	[NODE_KILLED] = "killed",
-	[NODE_LIFETIME] = "lifetime",
-	[NODE_IDLE] = "",
-	[NODE_OOM_GUEST] = "oom_guest",
-	[NODE_OOM_HOST] = "oom_host",
-	[NODE_DISK_FULL] = "disk_full",
-	[NODE_GUEST_PANIC] = "guest_panic",
-	[NODE_VMM_CRASH] = "vmm_crash",
-	[NODE_LOST] = "node_lost",
-	[NODE_EVICTED] = "evicted",
-};
-
 enum {
 #define FIGURE(id, name, kind, labels, help) FIGURE_##id,
 #include "node/figures.def"
@@ -158,9 +143,10 @@ static void put_sandboxes(struct exposition *e, const struct node *n)
 	put_teams(e, &n->table);
 	exposition_single(e, &table[FIGURE_SANDBOXES_MAX], n->set[SET_SANDBOXES_MAX].number);
 	exposition_family(e, &table[FIGURE_ENDED]);
-	for (size_t i = 0; i < NODE_REASONS; i++)
-		if (reasons[i][0])
-			exposition_value(e, LABELS({ "reason", reasons[i] }), n->figures.ended[i]);
+	for (unsigned int i = 0; i < NODE_REASONS; i++)
+		if (node_reason_name(i) && i != NODE_IDLE)
+			exposition_value(e, LABELS({ "reason", node_reason_name(i) }),
+					 n->figures.ended[i]);
 }
 
 static void put_pools(struct exposition *e, const struct node *n)
