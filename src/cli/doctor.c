@@ -67,9 +67,9 @@ struct report {
 
 static void print_line(const char *name, const struct finding *f)
 {
-	printf("%-4s  %-12s  %s\n", words[f->verdict], name, f->what);
+	printf("%-4s  %-14s  %s\n", words[f->verdict], name, f->what);
 	if (f->verdict != VERDICT_OK && f->fix[0])
-		printf("%20sfix: %s\n", "", f->fix);
+		printf("%22sfix: %s\n", "", f->fix);
 	(void)fflush(stdout); /* the next one may take its time */
 }
 

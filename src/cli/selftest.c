@@ -121,9 +121,9 @@ static void say_step(struct outcome *o, const char *name, enum selftest_result r
 						  json_text(bytes_str(o->t.detail))));
 	if (o->t.c->json)
 		return;
-	printf("%s%s%s%s  %-16s %8.2f s  %s\n", o->moving ? "\r\033[K" : "",
+	printf("%s%s%s%s  %-16s %8.2f s%s%s\n", o->moving ? "\r\033[K" : "",
 	       o->colours ? results[r].colour : "", results[r].name, o->colours ? "\033[0m" : "",
-	       name, seconds, o->t.detail);
+	       name, seconds, o->t.detail[0] ? "  " : "", o->t.detail);
 	fflush(stdout);
 }
 

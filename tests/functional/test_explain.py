@@ -12,7 +12,7 @@ import pytest
 from server import Server, wait_for
 from warden import build_dir
 
-EGRESS = {"network": "allowlist", "allow": "allowed.example 198.51.100.0/24", "services": "db=10.1.2.3:5432",
+EGRESS = {"network": "allowlist", "allow": "packages allowed.example 198.51.100.0/24", "services": "db=10.1.2.3:5432",
           "resolvers": "127.0.0.1:9"}
 ASK = "python3 -c 'import socket; print(socket.getaddrinfo(\"NAME\", None)[0][4][0])' 2>&1 | tail -n 1"
 
@@ -46,7 +46,7 @@ def logged(server, box, name):
 def test_what_is_in_force(server):
     box = server.create(network={"allowOut": ["Allowed.example"], "denyOut": ["0.0.0.0/0"]})
     told = hotcell(server, "explain", box["sandboxID"])
-    assert told["operator"] == {"mode": "allowlist", "allow": ["allowed.example", "198.51.100.0/24"]}
+    assert told["operator"] == {"mode": "allowlist", "allow": ["packages", "allowed.example", "198.51.100.0/24"]}
     assert told["allowOut"] == ["allowed.example"] and told["denyOut"] == ["0.0.0.0/0"]
     assert told["services"] == [] and "answer" not in told
     assert server.api("PUT", f"/sandboxes/{box['sandboxID']}/network", {}).status == 204
