@@ -74,34 +74,16 @@ int tls_files_read(const struct tls_files *f, const char *path, struct buf *ret,
 	return 0;
 }
 
-static int write_all(int fd, struct bytes text)
+static int write_chain(int dir, const char *name, const struct tls_pair *p, struct err *err)
 {
-	while (text.len > 0) {
-		ssize_t n = write(fd, text.ptr, text.len);
-
-		if (n < 0 && errno != EINTR)
-			return -1;
-		text = bytes_tail(text, n > 0 ? (size_t)n : 0);
-	}
-	return 0;
+	return write_new(dir, name, p->chain,
+			 &(struct write_how){ CHAIN_MODE, geteuid(), (gid_t)-1, false }, err);
 }
 
-/* A new file, whole on the disk. It is its owner's before there is anything in it. */
-static int write_new(int dir, const char *name, struct bytes text, mode_t mode, uid_t owner,
-		     struct err *err)
+static int write_key(int dir, const char *name, const struct tls_pair *p, struct err *err)
 {
-	AUTO(auto_close) int fd = -1;
-
-	if (folder_remove(dir, name, err) < 0)
-		return -1;
-	fd = folder_open(dir, name, O_WRONLY | O_CREAT | O_EXCL, KEY_MODE, err);
-	if (fd < 0)
-		return -1;
-	if (fchown(fd, owner, (gid_t)-1) < 0)
-		return err_set(err, ERR_DENIED, errno, "give %s to user %u", name, owner);
-	if (fchmod(fd, mode) < 0 || write_all(fd, text) < 0 || fsync(fd) < 0)
-		return err_set(err, ERR_INTERNAL, errno, "write %s", name);
-	return 0;
+	return write_new(dir, name, p->key,
+			 &(struct write_how){ KEY_MODE, p->key_owner, (gid_t)-1, false }, err);
 }
 
 static void draft_of(const char *name, char ret[static DRAFT_SIZE])
@@ -119,8 +101,8 @@ static int put_folder(const struct tls_files *f, const char *name, const struct 
 	if (folder_remove(f->dir, draft, err) < 0)
 		return -1;
 	dir = folder_make(f->dir, draft, FOLDER_MODE, err);
-	if (dir < 0 || write_new(dir, p->chain_name, p->chain, CHAIN_MODE, geteuid(), err) < 0 ||
-	    write_new(dir, p->key_name, p->key, KEY_MODE, p->key_owner, err) < 0)
+	if (dir < 0 || write_chain(dir, p->chain_name, p, err) < 0 ||
+	    write_key(dir, p->key_name, p, err) < 0)
 		return -1;
 	if (fsync(dir) < 0 || renameat2(f->dir, draft, f->dir, name, RENAME_NOREPLACE) < 0 ||
 	    fsync(f->dir) < 0)
@@ -135,8 +117,7 @@ static int replace_files(int dir, const struct tls_pair *p, struct err *err)
 
 	draft_of(p->chain_name, chain);
 	draft_of(p->key_name, key);
-	if (write_new(dir, chain, p->chain, CHAIN_MODE, geteuid(), err) < 0 ||
-	    write_new(dir, key, p->key, KEY_MODE, p->key_owner, err) < 0)
+	if (write_chain(dir, chain, p, err) < 0 || write_key(dir, key, p, err) < 0)
 		return -1;
 	if (renameat(dir, key, dir, p->key_name) < 0 || fsync(dir) < 0 ||
 	    renameat(dir, chain, dir, p->chain_name) < 0 || fsync(dir) < 0)

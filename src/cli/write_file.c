@@ -22,21 +22,21 @@ static int write_whole(int fd, struct bytes text)
 	return 0;
 }
 
-/* It is its owner's before there is anything in it. */
-static int write_draft(int dir, const char *draft, struct bytes text, const struct write_how *how,
-		       struct err *err)
+int write_new(int dir, const char *name, struct bytes text, const struct write_how *how,
+	      struct err *err)
 {
 	AUTO(auto_close) int fd = -1;
 
-	if (folder_remove(dir, draft, err) < 0)
+	if (folder_remove(dir, name, err) < 0)
 		return -1;
-	fd = folder_open(dir, draft, O_WRONLY | O_CREAT | O_EXCL, DRAFT_MODE, err);
+	fd = folder_open(dir, name, O_WRONLY | O_CREAT | O_EXCL, DRAFT_MODE, err);
 	if (fd < 0)
 		return -1;
-	if (fchown(fd, how->owner, how->group) < 0 || fchmod(fd, how->mode) < 0 ||
-	    write_whole(fd, text) < 0 || fsync(fd) < 0)
+	if (fchown(fd, how->owner, how->group) < 0)
+		return err_set(err, ERR_DENIED, errno, "give %s to user %u", name, how->owner);
+	if (fchmod(fd, how->mode) < 0 || write_whole(fd, text) < 0 || fsync(fd) < 0)
 		return err_set(err, errno == ENOSPC ? ERR_NO_SPACE : ERR_INTERNAL, errno,
-			       "write %s", draft);
+			       "write %s", name);
 	return 0;
 }
 
@@ -49,7 +49,7 @@ int write_file(int dir, const char *name, struct bytes text, const struct write_
 
 	if (n < 0 || (size_t)n >= sizeof(draft))
 		return err_set(err, ERR_INVALID, 0, "%.64s...: the name is too long", name);
-	if (write_draft(dir, draft, text, how, err) < 0)
+	if (write_new(dir, draft, text, how, err) < 0)
 		return -1;
 	if (renameat2(dir, draft, dir, name, how->replace ? 0 : RENAME_NOREPLACE) < 0) {
 		err_set(err, errno == EEXIST ? ERR_EXISTS : ERR_INTERNAL, errno,

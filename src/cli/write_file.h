@@ -15,3 +15,8 @@ struct write_how {
 /* In `dir`, under `name`. Its draft, .NAME.new, is whatever an earlier attempt left. */
 int write_file(int dir, const char *name, struct bytes text, const struct write_how *how,
 	       struct err *err) NODISCARD;
+
+/* In the place of whatever is there, which is gone while it is written: a draft, for who renames
+ * it. It is its owner's before there is anything in it. `replace` is not looked at. */
+int write_new(int dir, const char *name, struct bytes text, const struct write_how *how,
+	      struct err *err) NODISCARD;
