@@ -17,6 +17,7 @@ import contextlib
 import json
 import os
 import pathlib
+import re
 import shutil
 import signal
 import subprocess
@@ -66,12 +67,14 @@ class DebianHost:
     def lend_groups(self):
         for tree in TREES:
             group = pathlib.Path("/sys/fs/cgroup", tree, self.group)
-            (group / "hotcell.slice").mkdir(parents=True)
+            group.mkdir()
             self.binds.append(f"--bind={group}:{GROUPS_AT}/{tree}")
+        slices = " ".join(f"/sys/fs/cgroup/{tree}/hotcell.slice" for tree in TREES)  # where systemd would make them
         for name in WITH_GROUPS:
             drop_in = self.root / f"usr/lib/systemd/system/hotcell-{name}.service.d/groups.conf"  # purge removes those in /etc
             drop_in.parent.mkdir(parents=True)
-            drop_in.write_text(f"[Service]\nBindPaths={GROUPS_AT}:/sys/fs/cgroup\n")
+            drop_in.write_text(f"[Service]\nBindPaths={GROUPS_AT}:/sys/fs/cgroup\n"
+                               + (f"ExecStartPre=mkdir -p {slices}\n" if name == "warden" else ""))
 
     def boot(self):
         words = ["systemd-nspawn", "--quiet", "-D", self.root, f"--machine={self.group}", "--register=no", "--keep-unit", "--private-network",
@@ -115,12 +118,23 @@ class DebianHost:
         assert done.returncode == 0, f"{words}: {done.returncode}\n{done.stdout}{done.stderr}"
         return done.stdout
 
+    def grouped(self, *words):
+        """WORDS as they see the control groups that VMs are in."""
+        if has_v2():
+            return words
+        return ("unshare", "--mount", "sh", "-c", f'mount --bind {GROUPS_AT} /sys/fs/cgroup && exec "$@"', "sh", *words)
+
     def hotcell(self, *words, seconds=RUN_SECONDS):
         """The operator's command, which looks at control groups."""
-        if has_v2():
-            return self.run("hotcell", *words, seconds=seconds)
-        return self.run("unshare", "--mount", "sh", "-c", f'mount --bind {GROUPS_AT} /sys/fs/cgroup && exec hotcell "$@"', "sh",
-                        *words, seconds=seconds)
+        return self.run(*self.grouped("hotcell", *words), seconds=seconds)
+
+    def type(self, script, seconds):
+        """What somebody types who may use sudo. Returns what was said, and (command, seconds) of each."""
+        self.path("/srv/typed").write_text(f"PS4='@ $EPOCHREALTIME '\nset -ex\n{script}\n: end\n")
+        done = self.try_run(*self.grouped("su", "-", "you", "-c", "bash /srv/typed"), seconds=seconds)
+        assert done.returncode == 0, f"{done.stdout}\n{done.stderr}"
+        found = re.findall(r"^@+ ([0-9.]+) (.*)", done.stderr, re.M)
+        return done, [(words, float(after) - float(at)) for (at, words), (after, _) in zip(found, found[1:])]
 
     def path(self, name):
         return self.root / str(name).lstrip("/")
@@ -137,11 +151,11 @@ class DebianHost:
         shutil.copytree(repository.folder, at)
         self.path("/etc/apt/sources.list.d/hotcell.sources").write_text(
             "Types: deb\nURIs: file:/srv/repository\nSuites: stable\nComponents: main\n"
-            "Signed-By: /srv/repository/key.asc\n")
+            "Signed-By: /srv/repository/hotcell.asc\n")
         self.run("apt-get", "update")
 
     def apt(self, *words):
-        return self.run("apt-get", "-y", "-q", "--no-install-recommends", *words)
+        return self.run(*self.grouped("apt-get", "-y", "-q", "--no-install-recommends", *words))
 
     def status(self):
         return self.hotcell("status", "--json")
@@ -201,6 +215,27 @@ class DebianHost:
         for top in [TOP_V2, *(pathlib.Path("/sys/fs/cgroup", tree) for tree in TREES)]:
             if top and (top / self.group).is_dir():
                 wait_for(lambda at=top / self.group: removed(at), f"no process in {top / self.group}", STOP_SECONDS)
+
+
+class Client:
+    """What an SDK does, with what every host has: python3 and `hotcell exec`."""
+
+    def __init__(self, host, team):
+        self.host = host
+        self.key = re.search(r"\be2b_\w+", host.run("hotcell", "keys", "add", team))[0]
+
+    def must(self, method, target, body=None, seconds=CALL_SECONDS):
+        status, answer = self.host.api(method, target, body, self.key, seconds)
+        assert status < 300, (status, answer)
+        return answer
+
+    def create(self, seconds=CALL_SECONDS):
+        return self.must("POST", "/sandboxes", {"templateID": "base", "timeout": 3600}, seconds)["sandboxID"]
+
+    def exec(self, box, *words):
+        """What it said. A sandbox that is paused is resumed by this."""
+        env = (f"E2B_API_KEY={self.key}", "E2B_API_URL=http://127.0.0.1:3000", "E2B_SANDBOX_URL=http://127.0.0.1:3000")
+        return self.host.run("hotcell", "exec", box, "--", *words, env=env).strip()
 
 
 def removed(group):

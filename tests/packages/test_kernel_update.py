@@ -11,7 +11,7 @@ import subprocess
 
 import pytest
 
-from debian_host import DebianHost
+from debian_host import Client, DebianHost
 from repository import Repository
 from server import is_ready
 from test_packages import START_SECONDS, SUITE, make_packages, serves
@@ -42,28 +42,6 @@ def another_guest(folder, package):
 def base_is_ready(host):
     done = host.try_run("hotcell", "templates", "--json")
     return done.returncode == 0 and any(is_ready(template) for template in json.loads(done.stdout))
-
-
-class Client:
-    """What an SDK would do, with what is there: python3 and `hotcell exec`."""
-
-    def __init__(self, host):
-        self.host = host
-        host.run("hotcell", "teams", "add", "acme")
-        self.key = re.search(r"\be2b_\w+", host.run("hotcell", "keys", "add", "acme"))[0]
-
-    def must(self, method, target, body=None, seconds=FREEZE_SECONDS):
-        status, answer = self.host.api(method, target, body, self.key, seconds)
-        assert status < 300, (status, answer)
-        return answer
-
-    def create(self):
-        return self.must("POST", "/sandboxes", {"templateID": "base", "timeout": 3600})["sandboxID"]
-
-    def kernel_of(self, box):
-        """A sandbox that is paused is resumed by this."""
-        env = (f"E2B_API_KEY={self.key}", "E2B_API_URL=http://127.0.0.1:3000", "E2B_SANDBOX_URL=http://127.0.0.1:3000")
-        return self.host.run("hotcell", "exec", box, "--", "uname", "-r", env=env).strip()
 
 
 @pytest.mark.skipif("HOTCELL_FAULTS" not in os.environ, reason="HOTCELL_FAULTS is not set: minutes")

@@ -1,36 +1,49 @@
-"""test_packages.py - the packages of this checkout in a clean Debian: installed, started, upgraded, removed, purged.
+"""test_packages.py - the packages of this checkout in a clean Debian: the quick start of README.md, as somebody types it who
+may use sudo, up to sandboxes made by the SDKs; then an upgrade, a removal, and the purge with which the quick start ends.
 
 HOTCELL_PACKAGES names a folder with them; without it they are made (tools/packages). HOTCELL_PACKAGES_SUITE is the
-Debian (trixie). What is expected in the end is what was there in the beginning: by listing.
+Debian (trixie). HOTCELL_PACKAGES_INTERPRETER=yes: with the code interpreter, and what README.md has of it: long. The host has
+no internet, and notes who would have used it. What is expected in the end is what was there in the beginning: by listing.
 """
 
 import json
 import os
 import pathlib
+import re
 import subprocess
+import time
 
 import pytest
 
-from debian_host import DebianHost
+from debian_host import Client, DebianHost
 from engine import TOP, artefact
+from outside import Outside
+from played_systemd import no_kvm
 from repository import Repository
+from shop import Shop
 
 SUITE = os.environ.get("HOTCELL_PACKAGES_SUITE", "trixie")
 DAEMONS = ("warden", "egress", "injector", "images", "signer", "node")
+INTERPRETER = os.environ.get("HOTCELL_PACKAGES_INTERPRETER") == "yes"
 START_SECONDS = 120
+QUICK_SECONDS = 300  # from a bare Debian to the first sandboxes
+ADMIN = "/run/hotcell-gateway/admin.sock"
+LONG_SECONDS = 3600  # the template of the code interpreter, emulated
 # What apt, dpkg and systemd write of their own accord, and this test's own.
 NOT_OURS = ("/var/cache/apt", "/var/lib/apt", "/var/lib/dpkg", "/var/log", "/var/cache/ldconfig", "/var/cache/debconf",
-            "/etc/ld.so.cache", "/var/backups", "/var/lib/systemd/catalog", "/var/lib/systemd/random-seed", "/var/tmp/systemd-private")
+            "/etc/ld.so.cache", "/var/backups", "/var/lib/systemd/catalog", "/var/lib/systemd/random-seed", "/var/tmp/systemd-private", "/srv",
+            "/tmp", "/home/you")  # the last two: what a reader of README.md makes there
 # systemd-sysusers and userdel keep what was there before
 BACKUPS = {"/etc/passwd-", "/etc/group-", "/etc/shadow-", "/etc/gshadow-", "/etc/.pwd.lock", "/etc/subuid-", "/etc/subgid-"}
+GONE_WHEN_REMOVED = ("processes", "rules", "control groups", "namespaces", "links", "loaded units")
 
 
 def make_packages(tmp_path_factory):
-    """Of the server and the guest."""
+    """Of the server and the guest, and the code interpreter where that is wanted."""
     given = os.environ.get("HOTCELL_PACKAGES")
     folder = pathlib.Path(given) if given else tmp_path_factory.mktemp("packages")
     if not given:
-        subprocess.run([TOP / "tools/packages", folder, "hotcell", "guest"], check=True,
+        subprocess.run([TOP / "tools/packages", folder, "hotcell", "guest", *(["interpreter"] if INTERPRETER else [])], check=True,
                        env={**os.environ, "HOTCELL_PACKAGES_LEVEL": "3"})
     return sorted(folder.glob("*.deb"))
 
@@ -46,7 +59,7 @@ def host(packages, tmp_path_factory):
     repository = Repository(folder, packages)
     try:
         with DebianHost(folder, SUITE) as host:
-            host.add_repository(repository)
+            host.shop, host.outside = Shop(host, repository), Outside(host)
             host.before = facts(host)
             yield host
     finally:
@@ -54,13 +67,14 @@ def host(packages, tmp_path_factory):
 
 
 def listing(host):
-    found = host.run("find", "/", "-xdev", "-path", "/srv/repository", "-prune", "-o", "-print").splitlines()
+    found = host.run("find", "/", "-xdev").splitlines()
     return {name for name in found if not name.startswith(NOT_OURS)} - BACKUPS
 
 
 def facts(host):
     """What an installation could leave anywhere."""
-    groups = host.run("find", "/sys/fs/cgroup", "-type", "d", "-name", "hotcell*")
+    find_groups = ("find", "/sys/fs/cgroup", "-type", "d", "-path", "*hotcell.slice*")
+    groups = host.run(*find_groups) + host.run(*host.grouped(*find_groups))
     return {"files": listing(host), "run": set(host.run("find", "/run", "-name", "hotcell*").split()),
             "users": host.run("getent", "passwd"), "groups": host.run("getent", "group"),
             "units": host.run("systemctl", "list-unit-files", "--no-legend", "hotcell*") if host.try_run(
@@ -88,36 +102,76 @@ def gateways(host):
     return [n for n in range(1, 5) if host.run("systemctl", "show", "-P", "ActiveState", f"hotcell-gateway@{n}").strip() == "active"]
 
 
-def installed_and_nothing_runs(host):
+def readme(section):
+    """The `sh` blocks of a section."""
+    text = re.search(rf"^## {section}\n(.*?)^## ", (TOP / "README.md").read_text(), re.S | re.M)[1]
+    return re.findall(r"^```sh\n(.*?)^```$", text, re.S | re.M)
+
+
+def typed(host, script, seconds):
+    """The whole of what was said; the time of each command is printed."""
+    if no_kvm():  # as README.md says of such a host
+        script = script.replace("hotcell setup --yes", "hotcell setup --yes --allow-emulation")
+    said, times = host.type(f"URL={host.shop.url}\n{script}", seconds)
+    print("".join(f"         {took:6.1f} s  {words[:100]}\n" for words, took in times if took >= 0.05), end="")
+    return said
+
+
+def the_package_starts_nothing(host):
+    """Installed by itself, which is undone: the quick start begins without it."""
+    host.add_repository(host.shop.repository)
     host.apt("install", "hotcell")
     assert host.units("active") == set() and host.units("failed") == set()
     assert host.try_run("systemctl", "is-enabled", "hotcell.target").stdout.strip() == "disabled"
     conf = host.path("/etc/hotcell/node.conf").read_text()
     assert "\nuser = hotcell-node\n" in conf and "\n#pool = " in conf
-    assert host.run("hotcell", "--version").strip()
     kernel = host.path("/usr/lib/hotcell/guest/vmlinux").read_bytes()
     assert kernel == (artefact("kernel") / "vmlinux").read_bytes(), "the kernel is the one that is tested, to the byte"
+    host.apt("purge", "hotcell", "hotcell-guest")
+    host.path("/etc/apt/sources.list.d/hotcell.sources").unlink()
+    as_before(host)
 
 
-def daemons_start_and_answer(host):
-    host.allow_emulation()
-    host.run("systemctl", "enable", "--now", "hotcell.target")
+def the_quick_start(host):
+    begun = time.monotonic()
+    done = typed(host, "\n".join(readme("Quick start")[:-1]), QUICK_SECONDS)
+    assert len(re.findall(r"^Linux \S+ 6\.12\S*-hotcell ", done.stdout, re.M)) == 2, done.stdout  # one of each SDK
+    assert "\nok    server " in done.stdout and "\npass  allowed name " in done.stdout and "\nall of it works in " in done.stdout, done.stdout
+    assert "\nFAIL" not in done.stdout and "\nfail" not in done.stdout, done.stdout
+    assert INTERPRETER or time.monotonic() - begun < QUICK_SECONDS
     status = host.wait(lambda: serves(host), "every daemon answers", START_SECONDS)
     assert len(set(filter(None, status["versions"].values()))) == 1 and status["mismatches"] == []
     assert host.units("failed") == set()
     disk = host.path("/var/cache/hotcell/base.raw").stat()
     assert disk.st_size == 10240 * 1024 * 1024 and disk.st_blocks * 512 < 1024 * 1024 * 1024
-    host.run("hotcell", "teams", "add", "acme")
+
+
+def nothing_went_out(host):
+    """Names of package hosts are asked for by doctor and selftest; nobody connects to anything."""
+    print(f"         names that were asked for: {sorted(host.outside.asked())}")
+    assert host.outside.sent() == set()
+    told = json.loads(host.run("curl", "-sf", "--unix-socket", ADMIN, "http://localhost/admin/explain"))
+    assert host.outside.asked() <= set(told["packages"]), told
+
+
+def the_code_interpreter(host):
+    if not INTERPRETER:
+        return
+    done = typed(host, "\n".join(readme("The code interpreter")), LONG_SECONDS)
+    assert "\n42\n" in done.stdout, done.stdout
 
 
 def an_upgrade_restarts_daemons_and_replaces_the_gateway(host):
     before, gateway = main_pids(host), gateways(host)
+    host.client = Client(host, "main")
+    host.runs, host.paused = host.client.create(), host.client.create()
+    started = host.client.exec(host.runs, "cat", "/proc/sys/kernel/random/boot_id")
     said = host.apt("install", "--reinstall", "hotcell")
     host.wait(lambda: serves(host), "every daemon answers", START_SECONDS)
     after = main_pids(host)
     assert all(after[name] not in (0, before[name]) for name in DAEMONS), (before, after, said)
     host.wait(lambda: len(gateways(host)) == 1 and gateways(host) != gateway, "another gateway, and one only", START_SECONDS)
-    assert "acme" in host.run("hotcell", "teams")
+    assert host.client.exec(host.runs, "cat", "/proc/sys/kernel/random/boot_id") == started, "the sandbox ran on"
 
 
 def an_upgrade_of_qemu_is_told(host):
@@ -128,24 +182,33 @@ def an_upgrade_of_qemu_is_told(host):
 
 
 def remove_ends_all_and_keeps_data(host):
-    host.wait(host.vms, "a VM runs, in which base is frozen, or one of the pool", START_SECONDS)
+    host.client.exec(host.paused, "sh", "-c", "echo kept >/home/user/note; sleep 1000 >/dev/null 2>&1 &")
+    host.client.must("POST", f"/sandboxes/{host.paused}/pause")
+    host.wait(lambda: len(host.vms()) == 1, "one VM runs", START_SECONDS)
     host.apt("remove", "hotcell")
     assert host.path("/var/lib/hotcell-gateway/store.db").exists() and host.path("/etc/hotcell/node.conf").exists()
     assert host.path("/var/lib/hotcell-injector/root.key").exists()
     now = facts(host)
-    assert now["processes"] == [] and now["rules"] == host.before["rules"] and now["control groups"] == host.before["control groups"]
-    assert now["namespaces"] == host.before["namespaces"] and now["links"] == host.before["links"]
+    assert {name: now[name] for name in GONE_WHEN_REMOVED} == {name: host.before[name] for name in GONE_WHEN_REMOVED}
 
 
 def installed_again_data_is_there(host):
+    """As after a reboot: who was paused goes on; the disk of who ran is kept."""
     host.apt("install", "hotcell")
-    host.run("systemctl", "enable", "--now", "hotcell.target")
-    host.wait(lambda: serves(host), "every daemon answers", START_SECONDS)
-    assert "acme" in host.run("hotcell", "teams")
+    host.hotcell("setup", "--yes", "--allow-emulation")
+    assert host.client.exec(host.paused, "sh", "-c", "cat /home/user/note; pgrep -x sleep").startswith("kept\n")
+    assert host.api("GET", f"/sandboxes/{host.runs}", key=host.client.key)[1]["reason"] == "node_lost"
+    assert host.runs in host.hotcell("lost")
 
 
 def purge_leaves_nothing(host):
-    host.apt("purge", "hotcell", "hotcell-guest")
+    """With a VM that runs, as it would be."""
+    host.wait(lambda: len(host.vms()) == 1, "one VM runs", START_SECONDS)
+    typed(host, readme("Quick start")[-1], START_SECONDS)
+    as_before(host)
+
+
+def as_before(host):
     now = facts(host)
     left = {what: sorted(now[what] ^ was) if isinstance(was, set) else (was, now[what]) for what, was in host.before.items()
             if now[what] != was}
@@ -161,14 +224,15 @@ def test_a_bill_of_materials_has_what_the_root_has(packages):
     """By the list that is in the package, which the build of the root wrote."""
     package = next(p for p in packages if p.name.startswith("hotcell-guest_"))
     bill = json.loads(package.with_name(package.name.removesuffix(".deb") + ".cdx.json").read_text())
-    listed = subprocess.run(f"dpkg-deb --fsys-tarfile '{package}' | tar -xO ./usr/share/doc/hotcell-guest/packages", shell=True, check=True,
+    listed = subprocess.run(f"dpkg-deb --fsys-tarfile '{package}' | tar -xO ./usr/share/doc/hotcell-guest/packages.gz | gunzip", shell=True, check=True,
                             capture_output=True, text=True).stdout
     found = {part["name"]: part.get("version") for part in bill["components"]}
-    assert found.items() >= {tuple(line.split("\t")) for line in listed.splitlines()} and "linux" in found
+    assert found.items() >= {tuple(line.replace(":amd64\t", "\t").split("\t")) for line in listed.splitlines()} and "linux" in found
 
 
 def test_from_install_to_purge(host):
-    for step in (installed_and_nothing_runs, daemons_start_and_answer, an_upgrade_restarts_daemons_and_replaces_the_gateway,
-                 an_upgrade_of_qemu_is_told, remove_ends_all_and_keeps_data, installed_again_data_is_there, purge_leaves_nothing):
+    for step in (the_package_starts_nothing, the_quick_start, nothing_went_out, the_code_interpreter,
+                 an_upgrade_restarts_daemons_and_replaces_the_gateway, an_upgrade_of_qemu_is_told, remove_ends_all_and_keeps_data,
+                 installed_again_data_is_there, purge_leaves_nothing):
         with host.step(step.__name__.replace("_", " ")):
             step(host)
