@@ -4,7 +4,6 @@
 #include <sys/ioctl.h>
 
 #include "base/clock.h"
-#include "cli/commands.h"
 #include "cli/people.h"
 #include "cli/say.h"
 #include "cli/setup.h"
@@ -187,25 +186,10 @@ static void trusted_path(const struct setup *s, char ret[static SETUP_PATH_SIZE]
 }
 
 /* All of them the whole list: Python's two take it in place of their own. */
+#define TEST "hotcell selftest"
+
 static const char *const trust_names[] = { "SSL_CERT_FILE", "REQUESTS_CA_BUNDLE",
 					   "NODE_EXTRA_CA_CERTS" };
-
-static bool has_command(const char *name)
-{
-	for (size_t i = 0; i < n_command_rows; i++)
-		if (command_rows[i].kind == COMMAND_NAME && !strcmp(command_rows[i].text, name))
-			return true;
-	return false;
-}
-
-static const char *test_line(const struct setup *s)
-{
-	if (has_command("selftest"))
-		return "hotcell selftest";
-	return s->interpreter ? "echo 'print(6 * 7)' | hotcell run -"
-			      : "curl -fsS -H \"X-API-KEY: $E2B_API_KEY\" "
-				"\"https://api.$E2B_DOMAIN/sandboxes\"";
-}
 
 /* Another one, since this is no first run. */
 static void key_line(const struct setup *s, char ret[static SETUP_WHAT_SIZE])
@@ -236,7 +220,7 @@ static void print_exports(const struct setup *s)
 		printf("# export E2B_API_KEY=...: there is a key, and it is not kept; another: "
 		       "%s\n",
 		       more);
-	printf("# a test: %s\n", test_line(s));
+	printf("# a test: " TEST "\n");
 }
 
 static json_t *environment(const struct setup *s)
@@ -255,9 +239,9 @@ static json_t *environment(const struct setup *s)
 static int print_json(const struct setup *s)
 {
 	AUTO(json_decrefp)
-	json_t *all = json_pack("{s:b, s:O, s:o, s:s, s:s}", "changed", s->changed, "steps",
-				s->steps, "environment", environment(s), "team", s->found_team,
-				"test", test_line(s));
+	json_t *all =
+		json_pack("{s:b, s:O, s:o, s:s, s:s}", "changed", s->changed, "steps", s->steps,
+			  "environment", environment(s), "team", s->found_team, "test", TEST);
 
 	if (all && json_array_size(s->journal) > 0)
 		json_object_set(all, "journal", s->journal);
