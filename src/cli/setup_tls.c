@@ -137,6 +137,13 @@ int setup_certificate(struct setup *s, struct setup_said *ret, struct err *err)
 
 /* --- names ---------------------------------------------------------------------------------- */
 
+/* Where a resolver is asked before the host itself (Debian 12), it may name anybody. */
+static bool is_elsewhere(const struct setup *s, const char *address)
+{
+	return strstr(s->name, ".localhost") && strncmp(address, "127.", 4) != 0 &&
+	       strcmp(address, "::1") != 0;
+}
+
 /* Do programs of this host find the gateway? That is asked as they ask. */
 int setup_names(struct setup *s, struct setup_said *ret, struct err *err)
 {
@@ -148,6 +155,11 @@ int setup_names(struct setup *s, struct setup_said *ret, struct err *err)
 	if (program_run(argv, GETENT_MS, &p, err) == 0 && p.status == 0) {
 		p.said[strcspn(p.said, " \n")] = '\0';
 		setup_said(ret, SETUP_KEPT, "%s is %.64s", host, p.said);
+		if (is_elsewhere(s, p.said)) {
+			ret->state = SETUP_WARN;
+			ret->fix = "in /etc/nsswitch.conf, in the line `hosts`, put myhostname "
+				   "before dns: a name below localhost is this machine";
+		}
 		return 0;
 	}
 	*err = (struct err){ 0 };

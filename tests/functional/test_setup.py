@@ -304,6 +304,12 @@ def test_names_that_are_not_found_are_a_warning(host):
     assert r.returncode == 0 and steps(r)["names"] == "warn" and "libnss-myhostname" in r.stderr
 
 
+def test_names_below_localhost_that_lead_elsewhere_are_a_warning(host):
+    (host.played / "wrong-names").touch()
+    r = first(host)
+    assert r.returncode == 0 and steps(r)["names"] == "warn" and "93.184.216.34" in r.stderr and "nsswitch.conf" in r.stderr
+
+
 # --- at a terminal ----------------------------------------------------------------------------------------------------
 
 def test_at_a_terminal_it_asks_at_most_three_questions_and_draws_a_bar(host):

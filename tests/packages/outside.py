@@ -2,7 +2,7 @@
 
     outside = Outside(host)
     outside.sent()     # {"hotcell-egress to 93.184.216.34:443"}: dropped, and noted by the kernel
-    outside.asked()    # {"deb.debian.org"}: names, at a resolver on the host's loopback, which knows one address for all
+    outside.asked()    # {"deb.debian.org"}: names, at a resolver on the host's loopback, which knows one address for all but *.localhost
 """
 
 import json
@@ -20,7 +20,10 @@ while True:
     name, kind, _ = names.read_question(data)
     with open("asked", "a") as asked:
         print(name, file=asked)
-    s.sendto(names.answer(data, [names.GOOD] if kind == names.A else []), whence)
+    if name.endswith(".localhost"):  # which nobody has, by RFC 6761
+        s.sendto(names.answer(data, [], names.NXDOMAIN), whence)
+    else:
+        s.sendto(names.answer(data, [names.GOOD] if kind == names.A else []), whence)
 """
 # as early as can be: rules of others come later
 RULES = """table inet outside {

@@ -10,6 +10,7 @@ import json
 import os
 import pathlib
 import re
+import shutil
 import subprocess
 import time
 
@@ -27,6 +28,7 @@ DAEMONS = ("warden", "egress", "injector", "images", "signer", "node")
 INTERPRETER = os.environ.get("HOTCELL_PACKAGES_INTERPRETER") == "yes"
 START_SECONDS = 120
 QUICK_SECONDS = 300  # from a bare Debian to the first sandboxes
+NODE_MIN = 20
 ADMIN = "/run/hotcell-gateway/admin.sock"
 LONG_SECONDS = 3600  # the template of the code interpreter, emulated
 # What apt, dpkg and systemd write of their own accord, and this test's own.
@@ -60,10 +62,17 @@ def host(packages, tmp_path_factory):
     try:
         with DebianHost(folder, SUITE) as host:
             host.shop, host.outside = Shop(host, repository), Outside(host)
+            bring_node(host)
             host.before = facts(host)
             yield host
     finally:
         repository.close()
+
+
+def bring_node(host):
+    """Where Debian's is older than the SDK wants, this machine's: what README.md says of Debian 12 would fetch one."""
+    if int(host.run("node", "--version").lstrip("v").partition(".")[0]) < NODE_MIN:
+        shutil.copy(shutil.which("node"), host.path("/usr/local/bin/node"))
 
 
 def listing(host):
@@ -147,11 +156,13 @@ def the_quick_start(host):
 
 
 def nothing_went_out(host):
-    """Names of package hosts are asked for by doctor and selftest; nobody connects to anything."""
+    """Names of package hosts are asked for by doctor and selftest; nobody connects to anything. On Debian 12 clients ask a
+    resolver for *.localhost, and sudo for the host's own name, before they ask the host."""
     print(f"         names that were asked for: {sorted(host.outside.asked())}")
     assert host.outside.sent() == set()
     told = json.loads(host.run("curl", "-sf", "--unix-socket", ADMIN, "http://localhost/admin/explain"))
-    assert host.outside.asked() <= set(told["packages"]), told
+    asked = {name for name in host.outside.asked() if "." in name and not name.endswith(".hotcell.localhost")}
+    assert asked <= set(told["packages"]), told
 
 
 def the_code_interpreter(host):

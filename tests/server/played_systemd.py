@@ -45,7 +45,8 @@ show)
 esac
 """,
     "journalctl": "#!/bin/sh\ncat \"$PLAYED/journal\"\n",
-    "getent": "#!/bin/sh\n! test -e \"$PLAYED/no-names\" || exit 2\necho '127.0.0.1       STREAM api.hotcell.localhost'\n",
+    "getent": "#!/bin/sh\n! test -e \"$PLAYED/no-names\" || exit 2\nat=127.0.0.1; ! test -e \"$PLAYED/wrong-names\" || at=93.184.216.34\n"
+              "echo \"$at       STREAM api.hotcell.localhost\"\n",
     # until the next gateway serves
     "hotcell-gateway-replace": """#!/bin/sh
 cd "$PLAYED" && echo replace >>calls && : >replace
