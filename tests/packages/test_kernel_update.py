@@ -50,17 +50,15 @@ def test_a_new_kernel_of_the_guest(packages, tmp_path):
     repository = Repository(tmp_path, packages)
     try:
         with DebianHost(tmp_path, SUITE) as host:
-            with host.step("installed, base is frozen"):
+            with host.step("installed and set up"):
                 host.add_repository(repository)
                 host.apt("install", "hotcell")
-                host.allow_emulation()
-                host.run("systemctl", "enable", "--now", "hotcell.target")
-                host.wait(lambda: serves(host), "every daemon answers", START_SECONDS)
-                host.wait(lambda: base_is_ready(host), "base is frozen", FREEZE_SECONDS)
+                host.hotcell("setup", "--yes", "--allow-emulation", "--team", "acme", seconds=FREEZE_SECONDS)
             with host.step("two sandboxes, one of them paused"):
-                client = Client(host)
+                client = Client(host, "acme")
                 paused, runs = client.create(), client.create()
-                before = client.kernel_of(paused)
+                before = client.exec(paused, "uname", "-r")
+                client.exec(paused, "sh", "-c", "sleep 10000 >/dev/null 2>&1 & echo $! >/home/user/pid")
                 client.must("POST", f"/sandboxes/{paused}/pause")
             with host.step("apt-get upgrade: base is frozen again"):
                 repository.add([another_guest(tmp_path, guest)])
@@ -69,12 +67,13 @@ def test_a_new_kernel_of_the_guest(packages, tmp_path):
                 assert NEWER in host.run("dpkg-query", "-W", "-f", "${Version}", "hotcell-guest"), said
                 host.wait(lambda: serves(host), "every daemon answers", START_SECONDS)
                 host.wait(lambda: base_is_ready(host), "base is frozen again", FREEZE_SECONDS)
-                new = client.create()
-                after = client.kernel_of(new)
+                new = client.create(FREEZE_SECONDS)
+                after = client.exec(new, "uname", "-r")
                 assert after != before, "what is made now has the new kernel"
             with host.step("what was there before goes on with its own kernel"):
-                assert client.kernel_of(runs) == before
-                assert client.kernel_of(paused) == before
+                assert client.exec(runs, "uname", "-r") == before
+                assert client.exec(paused, "uname", "-r") == before
+                assert client.exec(paused, "sh", "-c", "kill -0 $(cat /home/user/pid) && echo goes on") == "goes on"
                 for box in (paused, runs, new):
                     client.must("DELETE", f"/sandboxes/{box}")
     finally:
