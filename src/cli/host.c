@@ -299,8 +299,20 @@ static const char *bad_qemu(const unsigned long v[static 3])
 					     : NULL;
 }
 
+/* Warden goes on with the one that it started with; what is saved fits that one alone. "": it is
+ * the one on the disk, or nobody says. */
+static const char *old_qemu(const struct told *t, const char *installed)
+{
+	const char *used = json_string_value(json_object_get(t->node, "qemu"));
+
+	return used && used[0] && strncmp(used, installed, strlen(used)) != 0 ? used : "";
+}
+
 static void look_qemu(const struct told *t, struct finding *f)
 {
+	static const char fix_old[] = "resume paused sandboxes that matter (later they boot from "
+				      "their disks), then systemctl restart hotcell-warden: see "
+				      "Upgrade in docs/operations.md";
 	static const char fix[] = "install qemu-system-x86 8.2 or newer: Debian 13, Ubuntu 24.04, "
 				  "or Debian 12 with backports; or name another with qemu of "
 				  "warden.conf";
@@ -321,6 +333,11 @@ static void look_qemu(const struct told *t, struct finding *f)
 	else if (bad_qemu(v))
 		finding_set(f, VERDICT_WARN, "install a release of the distribution's", "%.200s %s",
 			    text, bad_qemu(v));
+	else if (old_qemu(t, text)[0])
+		finding_set(f, VERDICT_WARN, fix_old,
+			    "it was upgraded to %.90s; warden uses %.90s until it is restarted: "
+			    "what is saved fits that one alone",
+			    version, old_qemu(t, text));
 	else
 		finding_set(f, VERDICT_OK, NULL, "%.200s", text);
 }

@@ -212,6 +212,8 @@ class DebianHost:
                 self.nspawn.kill()
                 self.nspawn.wait()
         subprocess.run(["umount", "--lazy", self.root], check=False, stderr=subprocess.DEVNULL)
+        for name in ("upper", "work"):  # gigabytes, which pytest would keep
+            shutil.rmtree(self.folder / name, ignore_errors=True)
         for top in [TOP_V2, *(pathlib.Path("/sys/fs/cgroup", tree) for tree in TREES)]:
             if top and (top / self.group).is_dir():
                 wait_for(lambda at=top / self.group: removed(at), f"no process in {top / self.group}", STOP_SECONDS)
