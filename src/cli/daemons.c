@@ -29,6 +29,8 @@ static const char *server_fix(const char *why)
 
 static void look_server(const struct told *t, struct finding *f)
 {
+	static const char fix_fresh[] =
+		"hotcell setup: it starts the daemons, and makes the first team and its key";
 	const char *mismatch = json_string_value(json_array_get(t->mismatches, 0));
 	const char *missing = who_is_missing(t->node);
 
@@ -37,6 +39,10 @@ static void look_server(const struct told *t, struct finding *f)
 			    t->cli->before ? "not asked: the host alone was looked at (--before)"
 					   : "Hotcell is not installed here: the host alone was "
 					     "looked at");
+	else if (t->fresh)
+		finding_set(f, VERDICT_FAIL, fix_fresh,
+			    "Hotcell is installed, and was never started: the host alone was "
+			    "looked at");
 	else if (t->why)
 		finding_set(f, VERDICT_FAIL, server_fix(t->why), "it does not answer: %.512s",
 			    t->why);

@@ -97,7 +97,7 @@ static void look(struct report *r, const struct check *c)
 	const struct told *t = r->told;
 	struct finding f = { 0 };
 
-	if (t->before && c->when != CHECK_ALWAYS)
+	if ((t->before || t->fresh) && c->when != CHECK_ALWAYS)
 		return;
 	if (c->when == CHECK_NODE && !t->node)
 		finding_set(&f, VERDICT_WARN, "see what is said of `server`",
@@ -124,6 +124,15 @@ static bool is_expected(const struct told *t)
 	return t->places.configured || strcmp(socket, CLI_SOCKET) != 0 || access(socket, F_OK) == 0;
 }
 
+/* Daemons make their folders when they start. */
+static bool is_fresh(const struct told *t)
+{
+	for (enum place_folder i = 0; i < FOLDERS; i++)
+		if (access(t->places.folders[i].path, F_OK) == 0)
+			return false;
+	return strcmp(t->cli->socket, CLI_SOCKET) == 0 && access(t->cli->socket, F_OK) < 0;
+}
+
 /* `status` and `err` are what the server said. */
 static void tell(struct told *t, const struct cli *c, const json_t *status, const struct err *err)
 {
@@ -135,6 +144,7 @@ static void tell(struct told *t, const struct cli *c, const json_t *status, cons
 	t->tls = object_of(status, "tls");
 	places_find(&t->places, c, t->node);
 	t->before = c->before || (t->why && !is_expected(t));
+	t->fresh = t->why && !t->before && is_fresh(t);
 }
 
 static int check_all(const struct cli *c)

@@ -17,6 +17,7 @@ struct told { /* what all checks know: where things are, and the daemons' answer
 	const struct cli *cli;
 	struct places places;
 	bool before;              /* nothing is installed: no daemon was asked */
+	bool fresh;               /* it is, and no daemon has ever run */
 	const json_t *gateway;    /* its status; NULL: it cannot be asked */
 	const json_t *node;       /* the same of node */
 	const json_t *versions;   /* the build of each daemon */

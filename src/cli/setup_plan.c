@@ -198,10 +198,15 @@ static int plan_team(struct setup *s, struct err *err)
 
 static int take_emulation(struct setup *s, const char *answer, struct err *err)
 {
-	if (strcmp(answer, "yes") != 0 && strcmp(answer, "no") != 0)
-		return err_set(err, ERR_INVALID, 0, "yes or no?");
-	s->emulation = strcmp(answer, "yes") == 0;
-	return 0;
+	static const char *const yes[] = { "yes", "y", "Y", "Yes" }, *const no[] = { "no", "n", "N",
+										     "No" };
+
+	for (size_t i = 0; i < COUNT(yes); i++) {
+		s->emulation = strcmp(answer, yes[i]) == 0;
+		if (s->emulation || strcmp(answer, no[i]) == 0)
+			return 0;
+	}
+	return err_set(err, ERR_INVALID, 0, "yes or no?");
 }
 
 static int plan_emulation(struct setup *s, struct err *err)

@@ -700,12 +700,23 @@ def test_doctor_fails_when_the_server_does_not_answer(tmp_path):
     """Somebody said where it is, or it is installed; the exit status is that of every command."""
     r = hotcell(None, "doctor")
     assert r.returncode == 3 and re.search("^FAIL  server .*does not answer.*No such file", r.stdout, re.M), r.stdout
-    (tmp_path / "node.conf").write_text("")
-    r = subprocess.run([*APART, build_dir() / "src/cli/hotcell", "doctor", "--conf", str(tmp_path), "--json"], capture_output=True, text=True, check=False,
+    status, found = doctor_of(tmp_path, f"data_dir = {tmp_path}\n")
+    assert status == 3 and found["server"]["verdict"] == "FAIL" and "systemctl start hotcell.target" in found["server"]["fix"], found["server"]
+
+
+def doctor_of(conf, text):
+    """Of an installation at the usual places but for what `text` says, which does not run."""
+    (conf / "node.conf").write_text(text)
+    r = subprocess.run([*APART, build_dir() / "src/cli/hotcell", "doctor", "--conf", str(conf), "--json"], capture_output=True, text=True, check=False,
                        env={k: v for k, v in os.environ.items() if k != "HOTCELL_ADMIN_SOCKET"}, timeout=60)
-    assert r.returncode == 3
-    server = {c["check"]: c for c in json.loads(r.stdout)}["server"]
-    assert server["verdict"] == "FAIL" and "systemctl start hotcell.target" in server["fix"], server
+    return r.returncode, {c["check"]: c for c in json.loads(r.stdout)}
+
+
+def test_doctor_of_an_installation_that_was_never_started_names_setup(tmp_path):
+    """What only a start makes is not called missing."""
+    status, found = doctor_of(tmp_path, "disk = /nowhere/base.raw\n")
+    assert status == 3 and found["server"]["verdict"] == "FAIL" and "hotcell setup" in found["server"]["fix"], found["server"]
+    assert {"kernel", "disk", "clock", "ports"} <= set(found) and not {"guest", "image-rules", "journal", "names"} & set(found)
 
 
 @pytest.mark.parametrize("words", [["--before"], []])
