@@ -219,7 +219,10 @@ def installed_again_data_is_there(host):
 
 
 def purge_leaves_nothing(host):
-    """With a VM that runs, as it would be."""
+    """With a VM that runs, and a drop-in of the operator's, as it would be."""
+    host.path("/etc/systemd/system/hotcell-node.service.d").mkdir(parents=True)
+    host.path("/etc/systemd/system/hotcell-node.service.d/own.conf").write_text("[Service]\nNice=1\n")
+    host.run("systemctl", "daemon-reload")
     host.wait(lambda: len(host.vms()) == 1, "one VM runs", START_SECONDS)
     typed(host, readme("Quick start")[-1], START_SECONDS)
     as_before(host)
