@@ -214,7 +214,7 @@ class DebianHost:
         subprocess.run(["umount", "--lazy", self.root], check=False, stderr=subprocess.DEVNULL)
         for name in ("upper", "work"):  # gigabytes, which pytest would keep
             shutil.rmtree(self.folder / name, ignore_errors=True)
-        for top in [TOP_V2, *(pathlib.Path("/sys/fs/cgroup", tree) for tree in TREES)]:
+        for top in [TOP_V2, *(pathlib.Path("/sys/fs/cgroup", tree) for tree in (*TREES, "systemd"))]:
             if top and (top / self.group).is_dir():
                 wait_for(lambda at=top / self.group: removed(at), f"no process in {top / self.group}", STOP_SECONDS)
 
