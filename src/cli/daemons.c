@@ -164,8 +164,12 @@ static void look_saved(const struct told *t, struct finding *f)
 		"and try again; of what was saved elsewhere: see Upgrade in docs/operations.md; "
 		"nothing was deleted";
 	static const char fix_lost[] = "hotcell lost list; then restore or drop each";
+	static const char fix_elsewhere[] =
+		"hotcell resume --boot ID... boots one from its disk, without what ran in it; or "
+		"give warden the old QEMU again: see Upgrade in docs/operations.md";
 	const json_t *unloaded = json_object_get(t->node, "unloaded");
 	long long missing = count_of(t, "filesMissing"), lost = count_of(t, "lost");
+	long long elsewhere = count_of(t, "savedElsewhere");
 	char text[sizeof(f->what)] = "";
 	size_t n = json_array_size(unloaded);
 
@@ -174,6 +178,11 @@ static void look_saved(const struct told *t, struct finding *f)
 		    "the files of %lld paused sandboxes and snapshots are not there; nothing was "
 		    "deleted",
 		    missing);
+	if (elsewhere > 0)
+		add(text, sizeof(text),
+		    "%lld paused sandboxes were saved with another QEMU: their memory does not fit "
+		    "this one",
+		    elsewhere);
 	if (lost > 0)
 		add(text, sizeof(text), "%lld folders are set aside, for a week or a day: %lld MiB",
 		    lost, count_of(t, "lostBytes") >> 20);
@@ -183,8 +192,8 @@ static void look_saved(const struct told *t, struct finding *f)
 	}
 	if (missing > 0 || n > 0)
 		finding_set(f, VERDICT_FAIL, missing > 0 ? fix_missing : fix_unloaded, "%s", text);
-	else if (lost > 0)
-		finding_set(f, VERDICT_WARN, fix_lost, "%s", text);
+	else if (lost > 0 || elsewhere > 0)
+		finding_set(f, VERDICT_WARN, elsewhere > 0 ? fix_elsewhere : fix_lost, "%s", text);
 	else
 		finding_set(f, VERDICT_OK, NULL, "what is saved has its files");
 }

@@ -234,6 +234,7 @@ def test_what_is_lost_is_shown_restored_and_dropped(gateway):
     ({"lost": 2, "lostBytes": 3 << 20}, "warn", "2 folders are set aside, for a week or a day: 3 MiB"),
     ({"lost": 2, "unloaded": [{"id": "i1", "kind": "sandbox", "why": "it is damaged"}]}, "FAIL",
      "1 saved sandboxes and snapshots could not be loaded; sandbox i1: it is damaged"),
+    ({"savedElsewhere": 3}, "warn", "3 paused sandboxes were saved with another QEMU: their memory does not fit this one"),
     ({"filesMissing": 4}, "FAIL", "the files of 4 paused sandboxes and snapshots are not there"),
     ({"lost": 2, "filesMissing": 4, "unloaded": [{"id": "i1", "kind": "sandbox", "why": "it is damaged"}]}, "FAIL",
      "the files of 4 paused sandboxes and snapshots are not there; nothing was deleted; 2 folders are set aside, for a week or a day: "

@@ -134,6 +134,13 @@ def of_snapshot(server, snapshot, **more):
                       seconds=BOOT_SECONDS)
 
 
+def told_of(server, paused):
+    """Operators are told how many do not fit the QEMU here, before a client comes for them."""
+    wait_for(lambda: server.node_status()["savedElsewhere"] == paused, f"{paused} are saved elsewhere", CALL_SECONDS, 0.2)
+    found = next(c for c in json.loads(hotcell(server, "--json", "doctor").stdout) if c["check"] == "saved")
+    assert ("saved with another QEMU" in found["found"]) == (paused > 0), found
+
+
 def away_and_back(server, what, **changes):
     stays, boots, visited = make(server), make(server), make(server, autoPause=True, autoResume={"enabled": True})
     old = snapshot_of(server, stays)
@@ -143,6 +150,7 @@ def away_and_back(server, what, **changes):
     move(server, **changes)
     assert what != "vmm_version" or facts_of(server) != home
     running = make(server)  # what is made here runs here
+    told_of(server, 3 if what == "vmm_version" else 0)
 
     check_refused(server, stays, what)
     check_refusal(of_snapshot(server, old), what)
@@ -170,6 +178,7 @@ def away_and_back(server, what, **changes):
     server.restart("node")
     server.wait_up()
     server.wait_template()
+    told_of(server, 2 if what == "vmm_version" else 0)  # not of the one that was saved here
     resume_and_count(server, boots)
     answer = of_snapshot(server, new)
     assert answer.status == 201 and counts(server, answer.json) > 0

@@ -74,6 +74,7 @@ static int read_files(struct files_work *w, int folder, const struct manifest *m
 	}
 	w->opened.base = FILES_BASE_READ;
 	w->opened.base_bad = bad;
+	memcpy(w->opened.base_vmm, m->made_with.vmm_version, sizeof(w->opened.base_vmm));
 	return 0;
 }
 

@@ -89,8 +89,9 @@ struct files_opened { /* -1: not opened. The callee takes what it wants, the res
 	/* Also of what failed: */
 	uint64_t base_sums; /* found: of what it was made of; JOIN: of what was made. 0: not read */
 	enum files_base base;
-	uint32_t base_bad, disk_crc; /* disk_crc: KEEP; 0: too large to be read */
-	bool set_aside;              /* REMOVE: it was saved, and is in lost/ */
+	uint32_t base_bad, disk_crc;          /* disk_crc: KEEP; 0: too large to be read */
+	bool set_aside;                       /* REMOVE: it was saved, and is in lost/ */
+	char base_vmm[MANIFEST_TEXT_MAX + 1]; /* BASE_READ: the VMM it was made with */
 };
 #define FILES_NONE (struct files_opened){ .disk = -1, .pages = -1, .memory = -1, .state = -1 }
 void files_opened_close(struct files_opened *o);

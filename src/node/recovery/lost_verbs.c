@@ -464,6 +464,8 @@ void lost_status(const struct node *n, json_t *status)
 				  json_integer((json_int_t)n->sweep.lost_bytes));
 	(void)json_object_set_new(status, "filesMissing",
 				  json_integer((json_int_t)n->sweep.n_missing));
+	(void)json_object_set_new(status, "savedElsewhere",
+				  json_integer((json_int_t)base_saved_elsewhere(n)));
 	(void)json_object_set_new(status, "unloaded", unloaded_json(n));
 	(void)json_object_set_new(status, "journalFailure",
 				  json_text(bytes_str(journal_failure(n->journal))));

@@ -12,5 +12,6 @@ verb_fn lost_list_ask;    /* NODE_LOST_LIST */
 verb_fn lost_restore_ask; /* NODE_LOST_RESTORE */
 verb_fn lost_drop_ask;    /* NODE_LOST_DROP */
 void lost_jobs_close(struct node *n);
-/* {"lost", "lostBytes", "filesMissing", "unloaded": [], "journalFailure"} are added. */
+/* {"lost", "lostBytes", "filesMissing", "savedElsewhere", "unloaded": [], "journalFailure"} are
+ * added. */
 void lost_status(const struct node *n, json_t *status);

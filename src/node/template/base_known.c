@@ -78,6 +78,7 @@ void base_learn(struct node *n, const char *id, const struct files_opened *got)
 	k->absent = got->base == FILES_BASE_ABSENT;
 	k->read = !k->absent;
 	k->bad = k->read ? got->base_bad : 0;
+	memcpy(k->vmm, got->base_vmm, sizeof(k->vmm));
 	k->at_ms = loop_now_ms(n->loop);
 	if (k->absent)
 		say(n, k, "it is not there");
@@ -112,6 +113,8 @@ void base_learn_whole(struct node *n, const char *id)
 	k->read = true;
 	k->absent = k->unfit = false;
 	k->bad = 0;
+	if (strcmp(id, n->base.id) == 0)
+		memcpy(k->vmm, n->base.manifest.made_with.vmm_version, sizeof(k->vmm));
 	say(n, k, "");
 }
 
@@ -248,6 +251,27 @@ void base_read_used(struct node *n)
 }
 
 /* --- what is told ------------------------------------------------------------------------- */
+
+static bool is_elsewhere(const struct node *n, const struct sandbox *s, const char *here)
+{
+	const struct base_known *k = s->snapshot || s->host ? NULL : find(n, s->base_id);
+	const char *vmm = s->host ? s->host->vmm_version : k ? k->vmm : "";
+
+	return vmm[0] && strcmp(vmm, here) != 0;
+}
+
+size_t base_saved_elsewhere(const struct node *n)
+{
+	const char *here = n->warden.facts.vmm_version;
+	size_t count = 0;
+
+	if (!here[0])
+		return 0;
+	for (const struct sandbox *s = n->table.all; s; s = s->next)
+		count += s->state == SANDBOX_PAUSED && s->saved_bytes > 0 &&
+			 is_elsewhere(n, s, here);
+	return count;
+}
 
 static bool is_lost(const struct node *n, const struct base_known *k)
 {

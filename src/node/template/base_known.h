@@ -16,6 +16,7 @@ struct base_known { /* of one, as long as node lives */
 	bool unfit;        /* no new sandbox is made of it: something of it is damaged */
 	uint64_t at_ms;    /* when it was read, by the loop's clock */
 	char why[128];     /* for people: what is wrong; "" nothing */
+	char vmm[MANIFEST_TEXT_MAX + 1]; /* which it was made with; "": not known */
 	struct base_known *next;
 };
 
@@ -31,6 +32,9 @@ bool base_has_row(const char *id,
 bool base_in_use(const struct node *n, const char *id);
 void base_drop_old(struct node *n);
 void base_read_used(struct node *n); /* those in use that were not read yet, one after the other */
+/* Paused sandboxes of templates whose memory fits another VMM than the one here: those of which it
+ * is known, which says nothing of those of snapshots. */
+size_t base_saved_elsewhere(const struct node *n);
 void base_known_close(struct node *n);
 /* Those that are damaged, or in use and gone: as entries of NODE_TEMPLATES, appended. */
 int base_describe_lost(const struct node *n, json_t *to, struct err *err) NODISCARD;
