@@ -11,7 +11,7 @@ import subprocess
 import pytest
 
 from server import Server
-from warden import build_dir
+from warden import build_dir, wait_for
 
 TOP = pathlib.Path(__file__).resolve().parents[2]
 WRONG_KEY = "e2b_" + "0123456789abcdef" * 2 + "01234567"
@@ -135,6 +135,8 @@ def server():
     with Server() as s:
         s.other_team, s.other_key = s.new_team("other")
         s.box = s.create()
+        # what was said of the template while it was looked at is said for a second
+        wait_for(lambda: s.api("GET", "/health", key=None).status == 204, "the server is healthy", 10)
         s.key_id = s.admin("POST", f"/admin/teams/{s.team}/keys", {"name": "first"}).json["id"]
         yield s
 
