@@ -17,6 +17,7 @@ struct http_conn {
 	struct http_conn *next, **prev;
 	struct http_conn *wait_next, **wait_prev; /* wait_prev NULL: does not wait for its client */
 	uint64_t waits_ms;                        /* since then */
+	bool idle; /* it waits, has had an answer, and nothing of another request came */
 };
 
 void http_conn_join(struct http_conn *c, const struct http_conn_ops *ops, struct http_server *sv);

@@ -365,6 +365,7 @@ static void update_timer(struct h1_conn *c, bool new_bytes)
 	};
 	enum h1_wait now = waits_for(c);
 
+	c->conn.idle = now == H1_WAIT_IDLE;
 	http_conn_waits(&c->conn, now != H1_WAIT_NOTHING || c->state != H1_REQUEST, now != c->wait);
 	if (now == c->wait && !(now == H1_WAIT_BODY && new_bytes))
 		return;

@@ -183,6 +183,8 @@ static void update_wait(struct h2_conn *c)
 		now = H2_WAIT_IDLE;
 	for (const struct h2_request *rq = c->requests; rq && waits; rq = rq->next)
 		waits = h2_request_waits(rq);
+	c->conn.idle =
+		now == H2_WAIT_IDLE && nghttp2_session_get_last_proc_stream_id(c->session) > 0;
 	http_conn_waits(&c->conn, waits, now != c->wait);
 	if (now == c->wait)
 		return;

@@ -8,6 +8,8 @@
 #include "http/h1_conn.h"
 #include "http/request_ops.h"
 
+enum { SHED_LOOK_MAX = 64 }; /* of those that wait: how many are looked at */
+
 void http_server_init(struct http_server *sv, struct loop *l, const struct http_server_ops *ops,
 		      const struct http_limits *limits)
 {
@@ -39,12 +41,22 @@ void http_server_drain(struct http_server *sv)
 	}
 }
 
-bool http_server_shed(struct http_server *sv, uint64_t ms)
+static struct http_conn *who_gives_way(const struct http_server *sv, uint64_t ms)
 {
 	struct http_conn *c = sv->waiting.first;
+
+	for (size_t n = 0; c && n < SHED_LOOK_MAX; n++, c = c->wait_next)
+		if (c->idle || loop_now_ms(sv->loop) - c->waits_ms >= ms)
+			return c;
+	return NULL;
+}
+
+bool http_server_shed(struct http_server *sv, uint64_t ms)
+{
+	struct http_conn *c = who_gives_way(sv, ms);
 	struct err why;
 
-	if (!c || loop_now_ms(sv->loop) - c->waits_ms < ms)
+	if (!c)
 		return false;
 	err_set(&why, ERR_EXHAUSTED, 0, "others need the connection");
 	c->ops->kill(c, &why);

@@ -73,6 +73,7 @@ void http_server_done(struct http_server *sv);
 void http_server_cut(struct http_server *sv, const struct http_request *keep);
 
 /* For a server with more clients than connections: resets the one that has waited for its client
- * the longest, if for `ms`: for the next request, for the rest of one that does not rest, or to
- * take an answer. Its handler gets on_gone from inside this call. False: none has. */
+ * the longest: for the next request; or, if for `ms`, for the first one, for the rest of one that
+ * does not rest, or to take an answer. Its handler gets on_gone from inside this call. False: none
+ * has. */
 bool http_server_shed(struct http_server *sv, uint64_t ms);

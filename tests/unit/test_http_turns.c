@@ -263,7 +263,6 @@ static void who_waited_the_longest_gives_way(void **state)
 	RUN_UNTIL(c.l, c.sv.jobs);
 	say(&c.client[0], BYTES_LIT(HELLO)); /* waits for less long than the third from now on */
 	RUN_UNTIL(c.l, has(&c.client[0], "hello"));
-	assert_false(http_server_shed(&c.sv.http, TEST_PATIENCE_MS));
 	assert_true(http_server_shed(&c.sv.http, 0));
 	RUN_UNTIL(c.l, c.client[2].fails + c.client[2].ends == 1);
 	assert_true(http_server_shed(&c.sv.http, 0));
@@ -272,6 +271,22 @@ static void who_waited_the_longest_gives_way(void **state)
 	job_answer_text(c.sv.jobs, "late");
 	RUN_UNTIL(c.l, has(&c.client[1], "late"));
 	assert_true(http_server_shed(&c.sv.http, 0));
+	crowd_close(&c);
+}
+
+/* Who has just come gets time to say what it wants; who was answered has had it. */
+static void who_was_answered_gives_way_before_who_has_just_come(void **state)
+{
+	struct crowd c = { 0 };
+
+	(void)state;
+	crowd_open(&c);
+	assert_false(http_server_shed(&c.sv.http, TEST_PATIENCE_MS));
+	say(&c.client[1], BYTES_LIT(HELLO));
+	RUN_UNTIL(c.l, has(&c.client[1], "hello"));
+	assert_true(http_server_shed(&c.sv.http, TEST_PATIENCE_MS));
+	RUN_UNTIL(c.l, c.client[1].fails + c.client[1].ends == 1);
+	assert_false(http_server_shed(&c.sv.http, TEST_PATIENCE_MS));
 	crowd_close(&c);
 }
 
@@ -321,6 +336,7 @@ int main(void)
 		cmocka_unit_test(an_answer_given_at_once_is_one_write),
 		cmocka_unit_test(tiny_chunks_of_a_server_are_put_together),
 		cmocka_unit_test(who_waited_the_longest_gives_way),
+		cmocka_unit_test(who_was_answered_gives_way_before_who_has_just_come),
 		cmocka_unit_test(who_drips_a_body_gives_way_and_its_handler_is_told),
 		cmocka_unit_test(who_is_not_served_is_told_why),
 	};

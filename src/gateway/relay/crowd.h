@@ -5,7 +5,8 @@
  *
  * The reserve is a part of the connections that relayed requests cannot take: the API is reached.
  * In the second half of it, connections that wait for their client are given up for newcomers, the
- * longest first; then relayed requests in which nothing moved for RELAY_REST_MS.
+ * longest first, unless they have just come and were not answered yet; then relayed requests in
+ * which nothing moved for RELAY_REST_MS.
  */
 #pragma once
 
