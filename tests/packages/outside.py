@@ -2,7 +2,7 @@
 
     outside = Outside(host)
     outside.sent()     # {"hotcell-egress to 93.184.216.34:443"}: dropped, and noted by the kernel
-    outside.asked()    # {"deb.debian.org"}: names, at a resolver on the host's loopback, which knows one address for all but *.localhost
+    outside.asked()    # {"packages.example"}: names, at a resolver on the host's loopback, which knows one address for all but *.localhost
 """
 
 import json
