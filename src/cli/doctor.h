@@ -59,12 +59,6 @@ void finding_fix(struct finding *f, const char *fmt, ...) PRINTF(2, 3);
 void finding_add(struct finding *f, enum verdict v, const char *fix, const char *fmt, ...)
 	PRINTF(4, 5);
 
-/* What a program prints, at most size - 1 bytes of it. It has ten seconds. False: nothing, and
- * *ret is why: "does not run", or that the time is over. */
-bool program_output(const char *const *argv, char *ret, size_t size);
-/* The same; it is started in a network of its own, which only root can make. */
-bool program_output_apart(const char *const *argv, char *ret, size_t size);
-
 int doctor_run(struct cli *c);
 
 /* Who wants to know what is found before an installation, one check after the other. */

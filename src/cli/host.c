@@ -5,18 +5,14 @@
 #include <linux/if.h>
 #include <linux/if_tun.h>
 #include <linux/seccomp.h>
-#include <poll.h>
-#include <sched.h>
-#include <signal.h>
 #include <sys/ioctl.h>
 #include <sys/syscall.h>
 #include <sys/utsname.h>
-#include <sys/wait.h>
 
-#include "base/clock.h"
 #include "base/kvm_probe.h"
 #include "base/read_all.h"
 #include "cli/doctor.h"
+#include "cli/program.h"
 
 enum {
 	KERNEL_MAJOR = 5,
@@ -24,7 +20,6 @@ enum {
 	QEMU_MAJOR = 8,
 	QEMU_MINOR = 2,
 	QEMU_MICRO_UNRELEASED = 50, /* development; release candidates are 90 and up */
-	PROGRAM_S = 10,             /* a program that is only asked for its version */
 	LANDLOCK_VERSION_FLAG = 1,
 	CPUINFO_MAX = 16384,
 };
@@ -220,76 +215,6 @@ static void look_tun(const struct told *t, struct finding *f)
 }
 
 /* --- programs ------------------------------------------------------------------------------- */
-
-/* Until it is said, there is no room, or the time is over. How much was said. */
-static size_t read_said(int fd, uint64_t end, char *ret, size_t size)
-{
-	uint64_t now;
-	struct pollfd p = { .fd = fd, .events = POLLIN };
-	size_t len = 0;
-
-	while (len < size && (now = clock_mono_ns()) < end &&
-	       poll(&p, 1, (int)((end - now) / NSEC_PER_MSEC)) == 1) {
-		ssize_t n = read(fd, ret + len, size - len);
-
-		if (n <= 0)
-			break;
-		len += (size_t)n;
-	}
-	return len;
-}
-
-static _Noreturn void become(const char *const *argv, int out, bool apart)
-{
-	int null = open("/dev/null", O_RDWR | O_CLOEXEC);
-
-	if (apart && unshare(CLONE_NEWNET) < 0) {
-		(void)dprintf(out, "such a network cannot be made: %s", strerror(errno));
-		_exit(126);
-	}
-	if (dup2(null, STDIN_FILENO) < 0 || dup2(out, STDOUT_FILENO) < 0 ||
-	    dup2(apart ? out : null, STDERR_FILENO) < 0)
-		_exit(126);
-	execv(argv[0], (char *const *)(uintptr_t)argv);
-	_exit(127);
-}
-
-static bool output(const char *const *argv, bool apart, char *ret, size_t size)
-{
-	uint64_t end = clock_mono_ns() + PROGRAM_S * NSEC_PER_SEC;
-	int ends[2];
-	pid_t pid;
-	size_t n = 0;
-
-	snprintf(ret, size, "does not run");
-	if (pipe2(ends, O_CLOEXEC) < 0)
-		return false;
-	pid = fork();
-	if (pid == 0)
-		become(argv, ends[1], apart);
-	close(ends[1]);
-	if (pid > 0) {
-		n = read_said(ends[0], end, ret, size - 1);
-		kill(pid, SIGKILL); /* it said what we wanted, or never will */
-		waitpid(pid, NULL, 0);
-	}
-	close(ends[0]);
-	if (n > 0)
-		ret[n] = '\0';
-	else if (clock_mono_ns() >= end)
-		snprintf(ret, size, "said nothing within %d seconds", PROGRAM_S);
-	return n > 0;
-}
-
-bool program_output(const char *const *argv, char *ret, size_t size)
-{
-	return output(argv, false, ret, size);
-}
-
-bool program_output_apart(const char *const *argv, char *ret, size_t size)
-{
-	return output(argv, true, ret, size);
-}
 
 /* Versions that work and should not be used. */
 static const char *bad_qemu(const unsigned long v[static 3])

@@ -13,6 +13,7 @@
 #include "base/read_all.h"
 #include "cli/conf.h"
 #include "cli/doctor.h"
+#include "cli/program.h"
 
 enum {
 	REGISTRIES_MAX = 8, /* that are looked at */

@@ -46,7 +46,6 @@ struct setup {
 	/* what was found */
 	bool no_kvm;
 	bool proxied;       /* a proxy speaks TLS for it: gateway.conf names some */
-	bool interpreter;   /* the template code-interpreter-v1 is there */
 	bool own_authority; /* clients have to be told whom to trust */
 	char found_team[SETUP_NAME_SIZE];
 	char key[SETUP_KEY_SIZE]; /* "": none was made; it is wiped */

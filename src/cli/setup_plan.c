@@ -288,13 +288,10 @@ static bool has_port(const struct conf *gateway, uint16_t port)
 static void listen_value(const struct setup *s, const struct conf *gateway,
 			 char ret[static CONF_VALUE_MAX])
 {
-	static const char local[] = ".localhost";
-	size_t n = strlen(s->name);
-
 	ret[0] = '\0';
 	if (!s->port || s->proxied || has_port(gateway, s->port))
 		return;
-	if (n >= sizeof(local) && strcmp(s->name + n - strlen(local), local) == 0)
+	if (tls_is_local(s->name))
 		snprintf(ret, CONF_VALUE_MAX, "127.0.0.1:%u,[::1]:%u", s->port, s->port);
 	else
 		snprintf(ret, CONF_VALUE_MAX, "0.0.0.0:%u", s->port);

@@ -185,9 +185,9 @@ static void trusted_path(const struct setup *s, char ret[static SETUP_PATH_SIZE]
 	snprintf(ret, SETUP_PATH_SIZE, "%.900s/authority/" SETUP_TRUSTED, s->tls_dir);
 }
 
-/* All of them the whole list: Python's two take it in place of their own. */
 #define TEST "hotcell selftest"
 
+/* All of them the whole list: Python's two take it in place of their own. */
 static const char *const trust_names[] = { "SSL_CERT_FILE", "REQUESTS_CA_BUNDLE",
 					   "NODE_EXTRA_CA_CERTS" };
 

@@ -140,7 +140,7 @@ int setup_certificate(struct setup *s, struct setup_said *ret, struct err *err)
 /* Where a resolver is asked before the host itself (Debian 12), it may name anybody. */
 static bool is_elsewhere(const struct setup *s, const char *address)
 {
-	return strstr(s->name, ".localhost") && strncmp(address, "127.", 4) != 0 &&
+	return tls_is_local(s->name) && strncmp(address, "127.", 4) != 0 &&
 	       strcmp(address, "::1") != 0;
 }
 
@@ -164,7 +164,7 @@ int setup_names(struct setup *s, struct setup_said *ret, struct err *err)
 	}
 	*err = (struct err){ 0 };
 	setup_said(ret, SETUP_WARN, "programs of this host do not find %s", host);
-	ret->fix = strstr(s->name, ".localhost")
+	ret->fix = tls_is_local(s->name)
 			   ? "sudo apt-get install -y libnss-myhostname"
 			   : "records A and AAAA for the domain and *.DOMAIN: docs/tls.md";
 	return 0;

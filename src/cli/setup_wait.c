@@ -246,7 +246,6 @@ int setup_interpreter(struct setup *s, struct setup_said *ret, struct err *err)
 	struct setup_unit u;
 
 	look_at_interpreter(s, &l);
-	s->interpreter = l.ready;
 	if (l.ready) {
 		setup_said(ret, SETUP_KEPT, CLI_CODE_TEMPLATE " is ready");
 		return 0;
@@ -259,7 +258,6 @@ int setup_interpreter(struct setup *s, struct setup_said *ret, struct err *err)
 	if (setup_systemctl(s, start, err) < 0 || wait_for_service(s, &u, err) < 0)
 		return -1;
 	look_at_interpreter(s, &l);
-	s->interpreter = l.ready;
 	if (!l.ready && !u.unwanted)
 		return err_set(err, ERR_INTERNAL, 0, CLI_CODE_TEMPLATE " is not there");
 	setup_said(ret, l.ready ? SETUP_DONE : SETUP_SKIPPED, "%s",

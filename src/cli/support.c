@@ -13,6 +13,7 @@
 #include "base/own.h"
 #include "base/read_all.h"
 #include "cli/doctor.h"
+#include "cli/program.h"
 #include "cli/redact.h"
 #include "cli/say.h"
 

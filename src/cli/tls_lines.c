@@ -13,13 +13,12 @@ static unsigned int port_of(const struct tls_site *s)
 	return s->port ? s->port : HTTPS_PORT;
 }
 
-/* By RFC 6761 such names are this machine itself. */
-static bool is_local(const struct tls_site *s)
+bool tls_is_local(const char *domain)
 {
 	static const char end[] = ".localhost";
-	size_t n = strlen(s->domain);
+	size_t n = strlen(domain);
 
-	return n >= sizeof(end) && strcmp(s->domain + n - strlen(end), end) == 0;
+	return n >= sizeof(end) && strcmp(domain + n - strlen(end), end) == 0;
 }
 
 void tls_e2b_domain(const struct tls_site *s, char ret[static TLS_E2B_DOMAIN_SIZE])
@@ -39,7 +38,7 @@ static void print_server(FILE *out, const struct tls_site *s, const char *e2b_do
 		"# systemd opens port 443 for it (hotcell-https.socket); without systemd, or for "
 		"another port:\n",
 		e2b_domain);
-	if (is_local(s))
+	if (tls_is_local(s->domain))
 		fprintf(out, "listen_tls = 127.0.0.1:%u,[::1]:%u\n\n", port_of(s), port_of(s));
 	else
 		fprintf(out, "listen_tls = 0.0.0.0:%u\n\n", port_of(s));
@@ -73,7 +72,7 @@ static void print_trust(FILE *out, const struct tls_site *s)
 static void print_names(FILE *out, const struct tls_site *s)
 {
 	fprintf(out, "# 3. Names\n");
-	if (is_local(s))
+	if (tls_is_local(s->domain))
 		fprintf(out, "# this machine alone: all names below localhost lead to it\n"
 			     "sudo apt-get install -y libnss-myhostname\n"
 			     "# Node 18: it may try ::1 alone\n"
