@@ -123,6 +123,7 @@ static bool by_host(const struct http1_head *head, const char *domain, struct di
 	if (!split_label(label, &port_text, &id))
 		return false;
 	by_label(port_text, id, ret);
+	ret->named = ret->plane == PLANE_SANDBOX;
 	return true;
 }
 

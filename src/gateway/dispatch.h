@@ -16,6 +16,7 @@ struct dispatch {
 	enum plane plane;
 	char id[NODE_ID_MAX + 1];
 	uint16_t port;
+	bool named;          /* by its host name, not by headers */
 	const char *message; /* a literal */
 	/* Of the sandbox whose signature was seen: it resumes it, and goes nowhere else */
 	char wake_token[NODE_ID_MAX + 1];

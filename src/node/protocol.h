@@ -64,6 +64,7 @@ struct node_request {
  *	{"metadata":{...}, "envVars":{...}, and whatever else the gateway wants to remember}
  * Of these node itself reads
  *	"allowInternetAccess", "network"   the rules for egress
+ *	"guardedPorts":"9222/devtools,6080" of its template, set by node: wire/guarded_ports.h
  *	"sizes":{"vcpus":2,"memoryMib":768} with NODE_BOOT: other than those of what it is made of
  *	"services":["db"]                  those of the operator's that its key may reach
  *	"sealed":{"name":"<base64>"}       the secrets that network.rules names, for the injector */
@@ -74,7 +75,7 @@ struct node_sandbox {
 	char template_id[NODE_ID_MAX + 1];
 	char alias[NODE_ID_MAX + 1];         /* of the template; may be empty */
 	char access_token[NODE_ID_MAX + 1];  /* of the agent; empty when not NODE_SECURE */
-	char traffic_token[NODE_ID_MAX + 1]; /* empty when not NODE_PRIVATE */
+	char traffic_token[NODE_ID_MAX + 1]; /* of NODE_PRIVATE, or with guardedPorts; or empty */
 	uint64_t started_ns, end_ns;         /* since 1970 */
 	uint32_t vcpus, memory_mib, disk_mib;
 	uint32_t state;      /* enum node_state */

@@ -55,6 +55,7 @@ struct node_link {
 	bool paused;               /* until somebody may resume it, */
 	const char *wants;         /* at the agent's port with this token */
 	const char *traffic_token; /* NULL: it is open to everybody */
+	bool open;                 /* with a token all the same: for ports that are guarded */
 	const char *text;          /* with what its owner said of its ports; NULL: nothing */
 	size_t n_resumes;
 };
@@ -109,7 +110,7 @@ static inline enum err_code node_minds(struct node_link *n)
 		return ERR_NOT_FOUND;
 	if ((n->flags & NODE_TO_AGENT) && n->wants && strcmp(n->token, n->wants) != 0)
 		return ERR_DENIED;
-	if ((n->flags & NODE_PRIVATE) && n->traffic_token &&
+	if ((n->flags & NODE_PRIVATE) && n->traffic_token && !n->open &&
 	    strcmp(n->token, n->traffic_token) != 0)
 		return ERR_DENIED;
 	n->paused = false;
@@ -146,7 +147,7 @@ static inline void node_answer(struct node_link *n, struct link_call *c)
 	reply.sandbox.generation = n->generation;
 	reply.sandbox.state = n->state;
 	reply.sandbox.flags =
-		(n->traffic_token ? NODE_PRIVATE : 0u) | (n->text ? NODE_INGRESS : 0u);
+		(n->traffic_token && !n->open ? NODE_PRIVATE : 0u) | (n->text ? NODE_INGRESS : 0u);
 	if (n->traffic_token)
 		(void)snprintf(reply.sandbox.traffic_token, sizeof(reply.sandbox.traffic_token),
 			       "%s", n->traffic_token);

@@ -378,6 +378,22 @@ static void a_context_comes_back(void **state)
 	assert_null(context.start);
 }
 
+/* Who builds is told, not who creates. */
+static void guarded_ports_are_checked(void **state)
+{
+	const struct bytes name = BYTES_LIT("HOTCELL_GUARDED_PORTS");
+	struct err err;
+
+	(void)state;
+	assert_int_equal(build_context_set_env(&context, name, BYTES_LIT("9222/devtools"), &err),
+			 0);
+	assert_int_equal(build_context_set_env(&context, name, BYTES_LIT("devtools"), &err), -1);
+	assert_non_null(strstr(err.msg, "HOTCELL_GUARDED_PORTS: ports are numbers"));
+	assert_string_equal(
+		json_string_value(json_object_get(context.env, "HOTCELL_GUARDED_PORTS")),
+		"9222/devtools");
+}
+
 /* --- output ------------------------------------------------------------------------------- */
 
 static void add_line(void *to, struct bytes line)
@@ -509,6 +525,7 @@ int main(void)
 		TEST(as_whom),
 		TEST(names_that_no_user_has),
 		TEST(a_context_comes_back),
+		TEST(guarded_ports_are_checked),
 		TEST(output_in_any_pieces),
 		TEST(a_line_that_is_too_long),
 		TEST(a_tag_that_moves_on_the_way),

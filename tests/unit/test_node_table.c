@@ -196,6 +196,21 @@ static void a_text_is_split(void **state)
 	}
 }
 
+static void guarded_ports_are_remembered(void **state)
+{
+	AUTO(auto_free) char *text = NULL;
+	struct err err = { 0 };
+
+	(void)state;
+	assert_int_equal(create_text_guard(&text, "9222/devtools", NODE_TEXT_MAX, &err), 0);
+	assert_string_equal(text, "{\"guardedPorts\":\"9222/devtools\"}");
+	/* in place of what was there, as in a copy of a sandbox */
+	assert_int_equal(create_text_guard(&text, "1", NODE_TEXT_MAX, &err), 0);
+	assert_string_equal(text, "{\"guardedPorts\":\"1\"}");
+	assert_int_equal(create_text_guard(&text, "2", 8, &err), -1);
+	assert_string_equal(text, "{\"guardedPorts\":\"1\"}");
+}
+
 static void available_memory_is_read(void **state)
 {
 	static const char real[] = "MemTotal:       26215168 kB\nMemFree:        18000000 kB\n"
@@ -256,6 +271,7 @@ int main(void)
 		cmocka_unit_test(states_are_counted_by_their_only_writer),
 		cmocka_unit_test(teams_are_counted_up_to_a_number),
 		cmocka_unit_test(a_text_is_split),
+		cmocka_unit_test(guarded_ports_are_remembered),
 		cmocka_unit_test(available_memory_is_read),
 	};
 

@@ -148,10 +148,13 @@ int ingress_read(const json_t *network, struct ingress *ret, struct err *err)
 int ingress_recall(struct bytes text, struct ingress *ret, struct err *err)
 {
 	AUTO(json_decrefp) json_t *all = NULL;
+	struct bytes guarded = { 0 };
 	json_t *network = NULL;
 
 	if (json_decode(text, NODE_TEXT_MAX, TEXT_DEPTH, &all, err) < 0 ||
-	    json_may_object(all, "network", &network, err) < 0)
+	    json_may_object(all, "network", &network, err) < 0 ||
+	    json_may_string(all, "guardedPorts", &guarded, err) < 0 ||
+	    ingress_read(network, ret, err) < 0)
 		return -1;
-	return ingress_read(network, ret, err);
+	return guarded_ports_parse(guarded, &ret->guarded, err);
 }

@@ -4,6 +4,7 @@
  */
 #pragma once
 
+#include "wire/guarded_ports.h"
 #include "wire/json.h"
 
 enum {
@@ -17,6 +18,7 @@ struct ingress {
 	char mask_host[INGRESS_HOST_MAX + 1]; /* the Host that services see; empty: what came */
 	uint16_t https[INGRESS_PORTS_MAX];    /* ports that speak TLS */
 	size_t n_https;
+	struct guarded_ports guarded; /* of its template: they want the token in any case */
 };
 
 /* `network` may be NULL. ERR_INVALID with the words that E2B's clients know. */

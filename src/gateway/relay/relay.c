@@ -5,6 +5,7 @@
 #include <errno.h>
 
 #include "gateway/relay/guest_pool.h"
+#include "gateway/relay/relay_guard.h"
 #include "gateway/relay/relay_refuse.h"
 #include "gateway/relay/relay_stream.h"
 #include "gateway/relay/signed_files.h"
@@ -38,6 +39,7 @@ void relay_free(struct relay *r)
 	relays_remove(r);
 	address_count_drop(r->counted);
 	guest_leave(&r->user);
+	free(r->devtools);
 	free(r);
 }
 
@@ -53,6 +55,24 @@ static void cut_off(struct relay *r)
 	relay_free(r);
 }
 
+/* True: it may not enter, or not yet, and was answered. */
+static bool turned_away(struct relay *r)
+{
+	enum refusal why;
+
+	switch (relay_entry(r, &why)) {
+	case ENTRY_FREE:
+		return false;
+	case ENTRY_REFUSED:
+		refuse(r, why);
+		return true;
+	case ENTRY_EXCHANGE:
+		relay_exchange(r);
+		relay_free(r);
+	}
+	return true;
+}
+
 static void ask_over(struct relay *r, struct http_client *client);
 static void dial_with(struct relay *r, int fd);
 
@@ -61,13 +81,10 @@ static void find_way(struct relay *r)
 	/* the first try may go over a connection that is there */
 	bool may_pool = r->shares && !r->pooled && r->tries == 0;
 	struct http_client *c;
-	enum refusal why;
 	int fd;
 
-	if (r->user.guest->known && !relay_may_enter(r, &why)) { /* before it costs a socket */
-		refuse(r, why);
+	if (r->user.guest->known && turned_away(r)) /* before it costs a socket */
 		return;
-	}
 	c = may_pool ? guest_pool_take(r->user.guest, r->to.port, &r->since_ms) : NULL;
 	if (c) {
 		r->pooled = true;
@@ -260,11 +277,9 @@ static enum refusal refusal_of_node(const struct err *err)
 static void on_socket(struct guest_user *u, int fd, const struct err *err)
 {
 	struct relay *r = CONTAINER_OF(u, struct relay, user);
-	enum refusal why;
 
-	if (fd >= 0 && !relay_may_enter(r, &why)) {
+	if (fd >= 0 && turned_away(r)) {
 		close(fd);
-		refuse(r, why);
 	} else if (fd >= 0) {
 		dial_with(r, fd);
 	} else if (err->code == ERR_DENIED && relay_is_agent(r) &&
@@ -357,9 +372,11 @@ static int join(struct relay *r, struct err *err)
 	if (guest_join(r->g->guests, r->to.id, &r->user, &ops, err) < 0)
 		return -1;
 	r->user.to_agent = is_agent;
-	if (http1_find(h, is_agent ? "x-access-token" : RELAY_TRAFFIC_TOKEN, &token) == 1)
+	if (!is_agent)
+		r->user.token = relay_credential(r);
+	else if (http1_find(h, "x-access-token", &token) == 1)
 		r->user.token = token;
-	else if (is_agent)
+	else
 		r->user.token = bytes_str(r->to.wake_token);
 	return 0;
 }

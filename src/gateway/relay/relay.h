@@ -5,12 +5,14 @@
  *	   |        v         +-----> SWITCHED --> over
  *	   +------ PAUSE
  *
- * relay.c has the way to the guest and every end, relay_stream.c what flows, relay_head.c which
- * fields are passed on, relay_refuse.c what a client is told when there is no way.
+ * relay.c has the way to the guest and every end, relay_guard.c who may enter, relay_stream.c what
+ * flows, relay_head.c which fields are passed on, relay_refuse.c what a client is told when there
+ *is no way.
  */
 #pragma once
 
 #include "gateway/dispatch.h"
+#include "gateway/parse/devtools_urls.h"
 #include "gateway/relay/guest_cache.h"
 #include "gateway/relay/guest_tunnel.h"
 #include "net/dial.h"
@@ -50,12 +52,14 @@ struct relay {
 	bool shares;       /* its connection, with requests before and after it */
 	bool pooled;       /* the client had other exchanges before */
 	struct http_reply reply;
-	struct http_exchange *x;       /* NULL: not asked yet, or over */
-	bool deaf;                     /* the guest takes no more of the request */
-	bool is_connect;               /* its answer is a stream of the Connect protocol, */
-	struct envelope_place place;   /* and has come so far */
-	struct pump pump;              /* SWITCHED */
-	struct address_count *counted; /* the same: of the client's address; may be NULL */
+	struct http_exchange *x;        /* NULL: not asked yet, or over */
+	bool deaf;                      /* the guest takes no more of the request */
+	bool is_connect;                /* its answer is a stream of the Connect protocol, */
+	struct envelope_place place;    /* and has come so far */
+	struct devtools_urls *devtools; /* NULL: not Chromium's DevTools */
+	bool rewrites;                  /* in what is answered, too */
+	struct pump pump;               /* SWITCHED */
+	struct address_count *counted;  /* the same: of the client's address; may be NULL */
 	struct relay *older, *newer;
 	struct address_count *of; /* NULL: its client is not counted */
 	bool entered;             /* among the relays of the gateway, ordered by */

@@ -4,7 +4,9 @@
 #include <arpa/inet.h>
 
 #include "gateway/parse/forwarded.h"
+#include "gateway/parse/pass_fields.h"
 #include "gateway/relay/relay.h"
+#include "gateway/relay/relay_guard.h"
 #include "gateway/relay/relay_refuse.h"
 #include "wire/target.h"
 
@@ -71,16 +73,49 @@ static void add_forwarded(const struct http_request *rq, struct relay_fields *re
 		add(ret, BYTES_LIT("X-Forwarded-Host"), host);
 }
 
-void relay_request_fields(const struct http_request *rq, struct relay_fields *ret)
+static bool is_cookie(const struct http1_field *f)
+{
+	return bytes_eq_nocase(f->name, BYTES_LIT("cookie"));
+}
+
+/* A visitor's pass is not for whom he visits. All cookies become one field then; what is left may
+ * be none. */
+static int drop_passes(struct relay_fields *f, struct buf *room, struct err *err)
+{
+	bool has = false;
+	size_t kept = 0;
+
+	for (size_t i = 0; i < f->n; i++)
+		has |= is_cookie(&f->at[i]) && pass_has_cookie(f->at[i].value);
+	if (!has)
+		return 0;
+	for (size_t i = 0; i < f->n; i++) {
+		if (!is_cookie(&f->at[i]))
+			f->at[kept++] = f->at[i];
+		else if (pass_drop_cookies(f->at[i].value, room, err) < 0)
+			return -1;
+	}
+	f->n = kept;
+	if (room->len > 0)
+		add(f, BYTES_LIT("Cookie"), buf_view(room));
+	return 0;
+}
+
+int relay_request_fields(const struct relay *r, struct buf *room, struct relay_fields *ret,
+			 struct err *err)
 {
 	size_t kept = 0;
 
-	copy(http_request_head(rq), ret);
+	copy(http_request_head(r->rq), ret);
 	for (size_t i = 0; i < ret->n; i++)
-		if (!forwarded_is_field(ret->at[i].name))
+		if (!forwarded_is_field(ret->at[i].name) &&
+		    !(r->devtools && bytes_eq_nocase(ret->at[i].name, BYTES_LIT("origin"))))
 			ret->at[kept++] = ret->at[i];
 	ret->n = kept;
-	add_forwarded(rq, ret);
+	if (drop_passes(ret, room, err) < 0)
+		return -1;
+	add_forwarded(r->rq, ret);
+	return 0;
 }
 
 void relay_answer_fields(const struct relay *r, const struct http1_head *head,
@@ -101,21 +136,44 @@ struct bytes relay_host(const struct relay *r, struct relay_fields *f)
 	const struct ingress *in = &r->user.guest->ingress;
 	struct bytes host = { 0 };
 
+	if (r->devtools)
+		return bytes_str(r->devtools->mark);
 	if (in->mask_host[0] != '\0' && !relay_is_agent(r))
 		return ingress_host(in, r->to.port, f->host);
 	(void)http1_find(http_request_head(r->rq), "host", &host);
 	return host;
 }
 
-int relay_target(const struct http1_head *head, struct buf *room, struct bytes *ret,
-		 struct err *err)
+/* What stands in an address for the token is not for whom it leads to. */
+static int drop_pass(const struct relay *r, const struct target *t, struct buf *room,
+		     bool *ret_dropped, struct err *err)
 {
+	struct bytes ignored;
+
+	*ret_dropped = relay_guarded(r) && pass_in_query(t->query, &ignored);
+	return *ret_dropped ? pass_drop_param(t->path, t->query, room, err) : 0;
+}
+
+int relay_target(const struct relay *r, struct buf *room, struct bytes *ret, struct err *err)
+{
+	const struct http1_head *head = http_request_head(r->rq);
+	bool dropped = false;
 	struct target t;
 
 	*ret = head->target;
+	if (head->form != HTTP1_ABSOLUTE && !relay_guarded(r))
+		return 0;
+	if (head->form == HTTP1_ASTERISK)
+		return 0;
+	if (target_split(head->target, &t, err) < 0 || drop_pass(r, &t, room, &dropped, err) < 0)
+		return -1;
+	if (dropped) {
+		*ret = buf_view(room);
+		return 0;
+	}
 	if (head->form != HTTP1_ABSOLUTE)
 		return 0;
-	if (target_split(head->target, &t, err) < 0 || buf_add(room, t.path, err) < 0)
+	if (buf_add(room, t.path, err) < 0)
 		return -1;
 	if (t.query.len > 0 &&
 	    (buf_add(room, BYTES_LIT("?"), err) < 0 || buf_add(room, t.query, err) < 0))

@@ -17,9 +17,11 @@ struct relay_fields {
 	char host[INGRESS_HOST_MAX + 1];
 };
 struct bytes relay_host(const struct relay *r, struct relay_fields *f); /* what the guest is told */
-void relay_request_fields(const struct http_request *rq, struct relay_fields *ret);
+/* Cookies that had to be written anew are in *room. */
+int relay_request_fields(const struct relay *r, struct buf *room, struct relay_fields *ret,
+			 struct err *err) NODISCARD;
 void relay_answer_fields(const struct relay *r, const struct http1_head *head,
 			 struct relay_fields *ret);
 /* The target as a guest expects it, in *room when it had to be written anew. */
-int relay_target(const struct http1_head *head, struct buf *room, struct bytes *ret,
+int relay_target(const struct relay *r, struct buf *room, struct bytes *ret,
 		 struct err *err) NODISCARD;

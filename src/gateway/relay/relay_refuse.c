@@ -38,6 +38,12 @@ static const struct {
 				   "Sandbox is secured with traffic access token. Provided token "
 				   "in header '" RELAY_TRAFFIC_TOKEN "' is invalid",
 				   false },
+	[REFUSE_PASS] = { 403, "Private sandbox",
+			  "The pass to this port is not right, of another port, or too old. Get a "
+			  "new address, as `hotcell browser` prints it.",
+			  true },
+	[REFUSE_ORIGIN] = { 403, "Private sandbox",
+			    "A page of another site may not use a visit to this port", true },
 	[REFUSE_BUSY] = { 409, "Sandbox busy",
 			  "The sandbox is still transitioning. Try again in a moment.", false },
 	[REFUSE_FULL] = { 429, "No room", "The sandbox is paused and there is no room to resume it",
@@ -138,23 +144,6 @@ void relay_refuse_crowd(struct http_request *rq, const struct dispatch *to, size
 		answer_page(rq, 429, false, buf_view(&body));
 	else
 		answer_json(rq, 429, false, buf_view(&body));
-}
-
-/* What it takes to compare tells nothing of the token. */
-bool relay_may_enter(const struct relay *r, enum refusal *ret_why)
-{
-	const struct node_sandbox *s = &r->user.guest->info;
-	struct bytes token = { 0 };
-
-	if (!(s->flags & NODE_PRIVATE) || relay_is_agent(r))
-		return true;
-	*ret_why = REFUSE_NO_TRAFFIC_TOKEN;
-	if (http1_find(http_request_head(r->rq), RELAY_TRAFFIC_TOKEN, &token) == 0 ||
-	    token.len == 0)
-		return false;
-	*ret_why = REFUSE_TRAFFIC_TOKEN;
-	return http1_find(http_request_head(r->rq), RELAY_TRAFFIC_TOKEN, &token) == 1 &&
-	       s->traffic_token[0] != '\0' && bytes_eq_secret(token, bytes_str(s->traffic_token));
 }
 
 bool relay_is_grpc(const struct http1_head *h)

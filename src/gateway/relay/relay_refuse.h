@@ -22,6 +22,8 @@ enum refusal {
 	REFUSE_TOKEN, /* it is paused, and only its token resumes it */
 	REFUSE_NO_TRAFFIC_TOKEN,
 	REFUSE_TRAFFIC_TOKEN, /* a wrong one */
+	REFUSE_PASS,          /* of an address or a cookie: wrong, too old, of another port */
+	REFUSE_ORIGIN,        /* another site's page asks with a visitor's cookie */
 	REFUSE_BUSY,          /* it is between two states */
 	REFUSE_FULL,          /* no room to resume it */
 	REFUSE_ELSEWHERE,     /* its memory fits another QEMU or processor only */
@@ -35,9 +37,6 @@ void relay_refuse(struct http_request *rq, const struct dispatch *to, bool is_ag
 
 /* `limit` requests to its ports are under way. */
 void relay_refuse_crowd(struct http_request *rq, const struct dispatch *to, size_t limit);
-
-/* False: a port of a private sandbox, and the token is missing or wrong. Node has been asked. */
-bool relay_may_enter(const struct relay *r, enum refusal *ret_why);
 
 /* gRPC needs HTTP/2 all the way, and what is relayed goes on as HTTP/1.1. Said as gRPC says it. */
 bool relay_is_grpc(const struct http1_head *h);

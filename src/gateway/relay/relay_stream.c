@@ -6,9 +6,15 @@
  */
 #include "gateway/relay/relay_stream.h"
 
+#include <errno.h>
+
+#include "base/random.h"
 #include "gateway/relay/guest_pool.h"
 #include "gateway/relay/relay.h"
+#include "gateway/relay/relay_guard.h"
 #include "gateway/relay/relay_head.h"
+#include "wire/http1_host.h"
+#include "wire/target.h"
 
 static struct relay *of_handler(struct http_handler *h)
 {
@@ -165,6 +171,18 @@ static bool is_connect(const struct http1_head *head, int64_t length)
 	       http1_find(head, "content-encoding", &coding) == 0;
 }
 
+/* Text of DevTools' own: it says where to connect. */
+static bool has_devtools_urls(const struct relay *r, const struct http1_head *head)
+{
+	struct bytes coding;
+	struct target t;
+	struct err err;
+
+	return r->devtools && target_split(http_request_head(r->rq)->target, &t, &err) == 0 &&
+	       bytes_starts(t.path, BYTES_LIT("/json")) && r->devtools->host[0] != '\0' &&
+	       http1_find(head, "content-encoding", &coding) == 0;
+}
+
 static void on_answer_head(struct http_reply *reply, const struct http1_head *head)
 {
 	struct relay *r = of_reply(reply);
@@ -182,6 +200,9 @@ static void on_answer_head(struct http_reply *reply, const struct http1_head *he
 		relay_failed(r, &err);
 		return;
 	}
+	r->rewrites = has_devtools_urls(r, head);
+	if (r->rewrites && out.length != 0)
+		out.length = HTTP_CHUNKED;
 	relay_answer_fields(r, head, &f);
 	out.fields = f.at;
 	out.n_fields = f.n;
@@ -196,6 +217,20 @@ static void on_answer_head(struct http_reply *reply, const struct http1_head *he
 		http_ask_pause(r->x, true);
 }
 
+/* The piece, or with `piece` empty what is left at the end. */
+static int send_rewritten(struct relay *r, struct bytes piece, struct err *err)
+{
+	/* every WebSocket of it may become longer */
+	AUTO(buf_done)
+	struct buf out = BUF_MAX(DEVTOOLS_HELD_MAX + piece.len +
+				 (piece.len / DEVTOOLS_MARK_MIN + 1) * DEVTOOLS_HOST_MAX);
+
+	if ((piece.len ? devtools_urls_pass(r->devtools, piece, &out, err)
+		       : devtools_urls_end(r->devtools, &out, err)) < 0)
+		return -1;
+	return out.len ? http_send(r->rq, buf_view(&out), err) : 0;
+}
+
 static void on_answer_body(struct http_reply *reply, struct bytes piece)
 {
 	struct relay *r = of_reply(reply);
@@ -204,7 +239,7 @@ static void on_answer_body(struct http_reply *reply, struct bytes piece)
 	relays_moved(r);
 	if (r->is_connect)
 		envelope_follow(&r->place, piece);
-	if (http_send(r->rq, piece, &err) < 0)
+	if ((r->rewrites ? send_rewritten(r, piece, &err) : http_send(r->rq, piece, &err)) < 0)
 		relay_failed(r, &err);
 	else if (http_queued(r->rq) > STREAM_LOW_WATER)
 		http_ask_pause(r->x, true);
@@ -213,9 +248,15 @@ static void on_answer_body(struct http_reply *reply, struct bytes piece)
 static void on_answer_end(struct http_reply *reply)
 {
 	struct relay *r = of_reply(reply);
-	struct http_client *c = TAKE(r->client);
+	struct http_client *c;
+	struct err err;
 
 	r->x = NULL;
+	if (r->rewrites && send_rewritten(r, (struct bytes){ 0 }, &err) < 0) {
+		relay_failed(r, &err);
+		return;
+	}
+	c = TAKE(r->client);
 	http_finish(r->rq);
 	if (r->shares)
 		guest_pool_put(r->user.guest, &(struct guest_pooled){ .client = c,
@@ -246,23 +287,50 @@ static struct bytes wanted_switch(const struct http1_head *h)
 	return protocol;
 }
 
+/* DevTools takes a Host below localhost only, and tells clients to connect to it: it is given one
+ * that nobody else knows, and what it tells is changed on the way back. */
+static int mask_devtools(struct relay *r, struct err *err)
+{
+	const struct guarded_port *p = relay_guarded(r);
+	char drawn[DEVTOOLS_MARK_MIN + 1];
+	struct bytes host = { 0 }, name;
+	uint16_t port;
+
+	if (r->devtools || !p || p->kind != GUARDED_DEVTOOLS)
+		return 0;
+	r->devtools = calloc(1, sizeof(*r->devtools));
+	if (!r->devtools)
+		return err_set(err, ERR_EXHAUSTED, ENOMEM, "allocate a mark");
+	random_name(drawn, DEVTOOLS_MARK_MIN);
+	snprintf(r->devtools->mark, sizeof(r->devtools->mark), "%s.localhost:%u", drawn,
+		 (unsigned int)r->to.port);
+	r->devtools->secure = http_request_secure(r->rq);
+	if (http1_find(http_request_head(r->rq), "host", &host) != 1 ||
+	    !http1_split_host(host, &name, &port) ||
+	    !bytes_to_str(host, r->devtools->host, sizeof(r->devtools->host)))
+		r->devtools->host[0] = '\0';
+	return 0;
+}
+
 int relay_ask(struct relay *r, struct err *err)
 {
 	static const struct http_reply_ops ops = { on_answer_head, on_answer_body, on_answer_end,
 						   on_guest_drain, on_answer_fail };
 	const struct http1_head *h = http_request_head(r->rq);
-	AUTO(buf_done) struct buf room = BUF_MAX(HTTP1_TARGET_MAX);
+	AUTO(buf_done) struct buf room = BUF_MAX(HTTP1_TARGET_MAX + 1);
+	AUTO(buf_done) struct buf cookies = BUF_MAX(HTTP1_HEAD_MAX);
 	struct http_ask ask = { .method = h->method };
 	struct relay_fields f;
 
-	relay_request_fields(r->rq, &f);
+	if (mask_devtools(r, err) < 0 || relay_request_fields(r, &cookies, &f, err) < 0)
+		return -1;
 	ask.host = relay_host(r, &f);
 	ask.fields = f.at;
 	ask.n_fields = f.n;
 	ask.length = h->body == HTTP1_BODY_CHUNKED ? HTTP_CHUNKED : (int64_t)h->length;
 	ask.upgrade = wanted_switch(h);
 	r->reply.ops = &ops;
-	if (relay_target(h, &room, &ask.target, err) < 0 ||
+	if (relay_target(r, &room, &ask.target, err) < 0 ||
 	    http_ask(r->client, &ask, &r->reply, &r->x, err) < 0)
 		return -1;
 	r->state = RELAY_ASKED;

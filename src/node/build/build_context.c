@@ -5,6 +5,7 @@
 #include <stdlib.h>
 
 #include "base/own.h"
+#include "wire/guarded_ports.h"
 
 static int no_memory(struct err *err)
 {
@@ -61,11 +62,23 @@ int build_context_set_workdir(struct build_context *c, struct bytes path, struct
 	return 0;
 }
 
+/* What is wrong with it is told to who builds, not to who creates. */
+static int check_guarded(struct bytes name, struct bytes value, struct err *err)
+{
+	struct guarded_ports ports;
+
+	if (!bytes_eq(name, BYTES_LIT(GUARDED_PORTS_VARIABLE)))
+		return 0;
+	return guarded_ports_parse(value, &ports, err);
+}
+
 int build_context_set_env(struct build_context *c, struct bytes name, struct bytes value,
 			  struct err *err)
 {
 	char text[256];
 
+	if (check_guarded(name, value, err) < 0)
+		return -1;
 	if (!bytes_to_str(name, text, sizeof(text)))
 		return err_set(err, ERR_INVALID, 0, "the name of a variable is longer than %zu",
 			       sizeof(text) - 1);

@@ -19,6 +19,23 @@ static int add_env(const struct build_context *c, struct agent_identity *id, str
 	return 0;
 }
 
+int built_in_guarded(const struct snapshot *p, char ret[static GUARDED_PORTS_TEXT_MAX + 1],
+		     struct err *err)
+{
+	struct build_context c;
+	const char *text;
+
+	ret[0] = '\0';
+	if (!p || !p->row.context || !strstr(p->row.context, GUARDED_PORTS_VARIABLE))
+		return 0;
+	if (build_context_parse(bytes_str(p->row.context), &c, err) < 0)
+		return err_wrap(err, "what snapshot %s was built with", p->row.id);
+	text = json_string_value(json_object_get(c.env, GUARDED_PORTS_VARIABLE));
+	snprintf(ret, GUARDED_PORTS_TEXT_MAX + 1, "%s", text ? text : "");
+	build_context_done(&c);
+	return 0;
+}
+
 int built_in_tell(const struct snapshot *p, struct agent_identity *id, struct err *err)
 {
 	struct build_context c;

@@ -11,6 +11,7 @@
 #include "base/log.h"
 #include "base/random.h"
 #include "node/life/built_in.h"
+#include "node/life/create_text.h"
 #include "node/life/end.h"
 #include "node/life/sandbox_row.h"
 #include "node/network/network_secrets.h"
@@ -114,6 +115,22 @@ static int give_env(struct sandbox *s, const struct create *c, struct err *err)
 	return built_in_tell(s->snapshot, &s->identity, err);
 }
 
+/* Who may come to its ports: what its owner said, and what its template did. */
+static int give_ingress(struct sandbox *s, struct create *c, struct err *err)
+{
+	char guarded[GUARDED_PORTS_TEXT_MAX + 1];
+
+	if (built_in_guarded(s->snapshot, guarded, err) < 0)
+		return -1;
+	if (guarded[0] && create_text_guard(&c->text, guarded, NODE_TEXT_MAX, err) < 0)
+		return -1;
+	if (guarded[0])
+		s->info.flags |= NODE_INGRESS;
+	if (guarded[0] || (c->flags & NODE_PRIVATE))
+		random_name(s->info.traffic_token, AGENT_TOKEN_LENGTH);
+	return 0;
+}
+
 void sandbox_claim(struct sandbox *s, struct create *c)
 {
 	struct err err;
@@ -129,9 +146,7 @@ void sandbox_claim(struct sandbox *s, struct create *c)
 		explicit_bzero(s->identity.access_token, sizeof(s->identity.access_token));
 	snprintf(s->info.access_token, sizeof(s->info.access_token), "%.*s", NODE_ID_MAX,
 		 s->identity.access_token);
-	if (c->flags & NODE_PRIVATE)
-		random_name(s->info.traffic_token, AGENT_TOKEN_LENGTH);
-	if (give_env(s, c, &err) < 0) {
+	if (give_env(s, c, &err) < 0 || give_ingress(s, c, &err) < 0) {
 		not_settled(s, &err, "its environment is none");
 		return;
 	}

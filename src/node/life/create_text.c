@@ -2,6 +2,7 @@
 #include "node/life/create_text.h"
 
 #include <errno.h>
+#include <stdlib.h>
 
 static int check_env(json_t *env, struct err *err)
 {
@@ -68,6 +69,22 @@ int create_text_split(struct bytes in, size_t max, json_t **ret_env, char **ret_
 	if (take_env(all, &env, err) < 0 || create_text_put(all, max, ret_text, err) < 0)
 		return -1;
 	*ret_env = TAKE(env);
+	return 0;
+}
+
+int create_text_guard(char **text, const char *ports, size_t max, struct err *err)
+{
+	AUTO(json_decrefp) json_t *all = NULL;
+	char *next = NULL;
+
+	if (json_decode(bytes_str(*text ? *text : "{}"), max, CREATE_TEXT_DEPTH, &all, err) < 0)
+		return err_wrap(err, "the text of a create");
+	if (json_object_set_new(all, "guardedPorts", json_text(bytes_str(ports))) < 0)
+		return err_set(err, ERR_EXHAUSTED, ENOMEM, "the text of a create");
+	if (create_text_put(all, max, &next, err) < 0)
+		return -1;
+	free(*text);
+	*text = next;
 	return 0;
 }
 

@@ -20,5 +20,8 @@ int create_text_split(struct bytes in, size_t max, json_t **ret_env, char **ret_
  */
 int create_text_sizes(struct bytes in, size_t max, uint32_t *ret_vcpus, uint32_t *ret_memory_mib,
 		      struct err *err) NODISCARD;
+/* Into what is to be remembered, in place of what stands there: ports that want the traffic token.
+ */
+int create_text_guard(char **text, const char *ports, size_t max, struct err *err) NODISCARD;
 /* As text, NUL-terminated, owned by the caller; at most `max` bytes. */
 int create_text_put(const json_t *all, size_t max, char **ret, struct err *err) NODISCARD;

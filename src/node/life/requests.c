@@ -21,6 +21,7 @@
 #include "node/life/snapshot_take.h"
 #include "node/life/deferred.h"
 #include "node/network/network_verbs.h"
+#include "wire/port_pass.h"
 
 enum { LIST_ENTRIES_MAX = 256 };
 
@@ -454,11 +455,15 @@ static void on_sockets(struct guest_sockets *g, int *fds, const struct err *fail
  * asked: who has to wait is asked for again without his text, and with neither flag. */
 static bool token_right(const struct sandbox *s, const struct node_request *rq, struct bytes text)
 {
-	const char *token = rq->flags & NODE_TO_AGENT  ? s->info.access_token
-			    : rq->flags & NODE_PRIVATE ? s->info.traffic_token
-						       : "";
+	bool private = rq->flags & s->info.flags & NODE_PRIVATE;
+	const char *token = rq->flags & NODE_TO_AGENT ? s->info.access_token
+			    : private                 ? s->info.traffic_token
+						      : "";
+	struct port_pass pass;
 
-	return token[0] == '\0' || bytes_eq_secret(text, bytes_str(token));
+	return token[0] == '\0' || bytes_eq_secret(text, bytes_str(token)) ||
+	       (private && port_pass_right(text, s->info.id, bytes_str(token),
+					   clock_wall_ns() / NSEC_PER_SEC, &pass));
 }
 
 static void verb_sockets(struct node *n, struct door_asked *a, const struct node_request *rq,
