@@ -18,7 +18,7 @@ import shelves
 from closed_network import Relay, listen
 from engine import TOP, artefact
 from internet import Internet
-from interpreter_server import InterpreterServer
+from interpreter_server import interpreter_server
 from scripted_model import ANSWER, ScriptedModel
 from sdk_builds import SdkClient
 
@@ -36,7 +36,7 @@ def internet():
 
 @pytest.fixture(scope="module")
 def server(internet):
-    with InterpreterServer(internet=internet, egress={"network": "allowlist", "allow": f"packages {INDEX}"}) as s:
+    with interpreter_server(internet=internet, egress={"network": "allowlist", "allow": f"packages {INDEX}"}) as s:
         yield s
 
 

@@ -12,7 +12,7 @@ import os
 import pytest
 
 from engine import artefact
-from interpreter_server import InterpreterServer
+from interpreter_server import interpreter_server
 from interpreter_support import Failed, InterpreterClient
 
 COPIES = int(os.environ.get("HOTCELL_COPIES", "4"))
@@ -63,7 +63,7 @@ done = n
 
 @pytest.fixture(scope="module")
 def server():
-    with InterpreterServer(node={"pool_each_max": AT_ONCE}) as s:
+    with interpreter_server(node={"pool_each_max": AT_ONCE}) as s:
         yield s
 
 

@@ -58,6 +58,6 @@ def test_a_sandbox_of_a_template_says_so(server):
     # nobody has made it: who asked for it by its default name reads how it is made
     said = server.api("POST", "/sandboxes", {"templateID": "code-interpreter-v1"})
     assert said.status == 404 and said.json["message"].startswith("template 'code-interpreter-v1' not found: "), said.raw
-    assert "guest/interpreter/template" in said.json["message"]
+    assert "guest/template" in said.json["message"]
     wait_for(lambda: server.must("GET", "/snapshots") == [], "its snapshot went with it")
     assert server.delete(source) == 204

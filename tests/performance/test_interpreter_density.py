@@ -11,7 +11,7 @@ import pathlib
 import time
 
 from engine import artefact, available_kib
-from interpreter_server import InterpreterServer
+from interpreter_server import interpreter_server
 from interpreter_support import InterpreterClient
 from test_density import charged_mb, print_breakdown
 
@@ -53,7 +53,7 @@ def mean(rows, name):
 
 
 def test_idle_sandboxes_of_the_code_interpreter():
-    with InterpreterServer(node={"pool": 0, "pool_each_max": 0}) as server, \
+    with interpreter_server(node={"pool": 0, "pool_each_max": 0}) as server, \
             InterpreterClient(server, artefact("sdks")) as client:
         client.create().run("1")  # what all share is in the page cache from now on
         before, there = available_kib(), set(processes(server))

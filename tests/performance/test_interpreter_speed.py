@@ -13,7 +13,7 @@ import time
 import pytest
 
 from engine import artefact
-from interpreter_server import InterpreterServer
+from interpreter_server import interpreter_server
 from interpreter_support import InterpreterClient
 from warden import wait_for
 
@@ -30,7 +30,7 @@ TEMPLATE = "code-interpreter-v1"
 
 @pytest.fixture(scope="module")
 def server():
-    with InterpreterServer(node={"pool": 1, "pool_each_max": 1, "pool_memory_mib": 1024}) as s:
+    with interpreter_server(node={"pool": 1, "pool_each_max": 1, "pool_memory_mib": 1024}) as s:
         yield s
 
 

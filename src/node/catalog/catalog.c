@@ -378,15 +378,25 @@ static int no_tag(const char *name, const char *tag, struct err *err)
 		       tag[0] ? tag : TEMPLATE_TAG, name);
 }
 
-/* The SDKs of the code interpreter ask for it without being told to: who reads this has not typed
- * it.
+/* Those that guest/template makes. SDKs ask for some of them without being told to: who reads this
+ * has not typed the name.
  */
+static bool is_ours(const char *name)
+{
+	static const char *const names[] = { "code-interpreter-v1", "browser", "desktop" };
+
+	for (size_t i = 0; i < COUNT(names); i++)
+		if (strcmp(name, names[i]) == 0)
+			return true;
+	return false;
+}
+
 static void say_how(const char *name, struct err *err)
 {
-	if (err->code == ERR_NOT_FOUND && strcmp(name, INTERPRETER_TEMPLATE) == 0)
+	if (err->code == ERR_NOT_FOUND && is_ours(name))
 		err_set(err, ERR_NOT_FOUND, 0,
 			"template '%s' not found: this server's operator has to make it, "
-			"with guest/interpreter/template of Hotcell's sources",
+			"with guest/template of Hotcell's sources",
 			name);
 }
 

@@ -18,8 +18,6 @@
 #include "node/journal/journal_catalog.h"
 #include "wire/json.h"
 
-#define INTERPRETER_TEMPLATE "code-interpreter-v1" /* made by guest/interpreter/template */
-
 enum {
 	TEMPLATES_MAX = 1000,
 	TEMPLATES_TEAM_MAX = TEMPLATES_MAX / 2, /* of one team */
