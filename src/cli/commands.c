@@ -5,6 +5,7 @@
 
 #include "base/bytes.h"
 #include "cli/admin.h"
+#include "cli/browser.h"
 #include "cli/copy.h"
 #include "cli/doctor.h"
 #include "cli/logs.h"

@@ -681,7 +681,7 @@ def test_a_support_bundle_has_no_secret(gateway, tmp_path):
                                    ["keys", "rotate", "k", "more"], ["keys", "rotate", "k", "--disk", "1"], ["explain"], ["explain", "a", "b", "c"], ["tls"], ["ps", "--tls-dir", "/x"],
                                    ["egress"], ["egress", "a"], ["confirm-lost", "x"], ["keys", "--none"], ["run"], ["run", "a.py", "b.py"], ["exec", "i"], ["ps", "--lang", "r"], ["ps", "--keep"], ["exec", "i", "1", "--keep"], ["exec", "i", "1", "--sandbox", "j"],
                                    ["exec", "i", "1", "--lang", "r", "--context", "c"], ["run", "a.py", "--env", "=x"], ["run", "a.py", "--env", "x"], ["run", "a.py", "--timeout", "soon"],
-                                   ["run", "a.py", "--sandbox", "i", "--keep"], ["run", "a.py", "--context", "c"], ["keys", "services", "k", "db", "--none"], ["doctor", "--uids", "x"], ["doctor", "--before", "--leaks"], ["ps", "--before"]])
+                                   ["run", "a.py", "--sandbox", "i", "--keep"], ["run", "a.py", "--context", "c"], ["keys", "services", "k", "db", "--none"], ["doctor", "--uids", "x"], ["doctor", "--before", "--leaks"], ["ps", "--before"], ["browser"], ["browser", "i", "j"]])
 def test_wrong_usage(words):
     r = hotcell(None, *words)
     assert r.returncode == 2 and "hotcell" in r.stderr and r.stdout == ""

@@ -35,6 +35,7 @@ ROUTES = {
     ("POST", "/sandboxes/{sandboxID}/fork"): (201, {"timeout": 600}),
     ("POST", "/sandboxes/{sandboxID}/snapshots"): (201, {}),
     ("PUT", "/sandboxes/{sandboxID}/network"): (204, {}),
+    ("POST", "/sandboxes/{sandboxID}/addresses"): (201, None),
     ("GET", "/sandboxes/{sandboxID}/metrics"): (200, None),
     ("GET", "/sandboxes/{sandboxID}/logs"): (200, None),
     ("GET", "/v2/sandboxes/{sandboxID}/logs"): (200, None),

@@ -182,7 +182,7 @@ class PlayedNode:
             count = min(rq["count"], value("NODE_FDS_MAX"))
             made = self.inside(lambda: [socket.socket() for _ in range(count)])
             self.reply(caller, rq, sandbox=row, count=count, fds=[s.fileno() for s in made],
-                       text=self.texts[row["id"]] if rq["flags"] & value("NODE_INGRESS") else b"")
+                       text=self.texts[row["id"]] if row.get("flags", 0) & value("NODE_INGRESS") else b"")
             for s in made:
                 s.close()
 

@@ -20,7 +20,7 @@ static const struct route *const tables[] = {
 	sandbox_life_routes,  snapshot_routes,       network_routes, key_routes,
 	template_list_routes, template_routes,       build_routes,   secret_routes,
 	admin_routes,         lost_routes,           ended_routes,   upload_routes,
-	metrics_routes,
+	metrics_routes,       address_routes,
 };
 
 /* One segment against one of the pattern; a parameter takes anything but nothing. */

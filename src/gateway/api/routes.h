@@ -29,8 +29,8 @@ struct route {
 	bool large;                      /* its body has up to API_LARGE_MAX bytes */
 };
 
-extern const struct route admin_routes[], build_routes[], ended_routes[], key_routes[],
-	lost_routes[], metrics_routes[], network_routes[], sandbox_life_routes[],
+extern const struct route address_routes[], admin_routes[], build_routes[], ended_routes[],
+	key_routes[], lost_routes[], metrics_routes[], network_routes[], sandbox_life_routes[],
 	sandbox_list_routes[], sandbox_record_routes[], sandbox_routes[], secret_routes[],
 	snapshot_routes[], template_list_routes[], template_routes[], upload_routes[];
 

@@ -4,6 +4,7 @@
 
 #include <errno.h>
 
+#include "gateway/relay/devtools_page.h"
 #include "gateway/relay/guest_pool.h"
 #include "gateway/relay/relay_guard.h"
 #include "gateway/relay/relay_refuse.h"
@@ -55,14 +56,17 @@ static void cut_off(struct relay *r)
 	relay_free(r);
 }
 
-/* True: it may not enter, or not yet, and was answered. */
+/* True: it was answered here, and goes no further. */
 static bool turned_away(struct relay *r)
 {
 	enum refusal why;
 
 	switch (relay_entry(r, &why)) {
 	case ENTRY_FREE:
-		return false;
+		if (!devtools_page_answers(r))
+			return false;
+		relay_free(r);
+		return true;
 	case ENTRY_REFUSED:
 		refuse(r, why);
 		return true;
