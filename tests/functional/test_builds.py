@@ -21,6 +21,7 @@ from warden import build_dir
 
 SECONDS = 300  # a build, emulated, on a busy machine
 FOO = 'bar $(id) `id` "x"'  # no part of it is run
+GUARDED = "9222/devtools,8001"
 FIRST = ["run_cmd", "echo hello > /tmp/a; date +%s.%N > /tmp/when; echo said; echo oops >&2"]
 JS_BUILD = """
 import { Template } from MODULE
@@ -96,7 +97,7 @@ def snapshots(server):
 
 
 def recipe(last):
-    return [["from_template", "base"], FIRST, ["set_envs", {"FOO": FOO, "BAR": "${FOO}!"}],
+    return [["from_template", "base"], FIRST, ["set_envs", {"FOO": FOO, "BAR": "${FOO}!", "HOTCELL_GUARDED_PORTS": GUARDED}],
             ["set_workdir", "/app/in"], ["copy", "folder", "folder"],
             ["copy", "run.sh", "/opt/own/", {"user": "root", "mode": 0o700}],
             ["copy", "*.txt", "texts", {"user": "nobody:nogroup"}], ["set_user", "builder"], ["run_cmd", last],
@@ -126,6 +127,37 @@ def test_a_sandbox_is_what_was_built(server, sdk, built):
     assert start.endswith("sleep 4321") and 150 < int(memory) < 256
     listed = next(t for t in server.must("GET", "/templates") if "mine" in t["aliases"])
     assert (listed["cpuCount"], listed["memoryMB"], listed["buildStatus"]) == (1, 256, "ready"), listed
+
+
+def visit(server, box, port, target="/", **headers):
+    host = {"Host": f"{port}-{box['sandboxID']}.localhost:{server.port}"}
+    return server.api("GET", target, key=None, headers={**host, **{name.replace("_", "-"): text for name, text in headers.items()}})
+
+
+def test_ports_that_it_guards_want_a_token(server, built):
+    """A header for programs, a cookie for people; a copy has another; a cookie resumes. Other ports are public."""
+    box = server.create(templateID="mine", secure=True, autoPause=True, autoResume={"enabled": True},
+                        envVars={"HOTCELL_GUARDED_PORTS": "8000"})  # a client's own word is not read
+    token, at = box["trafficAccessToken"], f"/sandboxes/{box['sandboxID']}"
+    server.run(box, "cd /opt; for port in 8000 8001; do setsid nohup python3 -m http.server --bind 127.0.0.1 $port >/dev/null 2>&1 </dev/null & done")
+    wait_for(lambda: visit(server, box, 8000).status == 200, "a public port", SECONDS, 0.2)
+    assert visit(server, box, 8001).status == 403 and visit(server, box, 9222).status == 403
+    wait_for(lambda: visit(server, box, 8001, E2B_Traffic_Access_Token=token).status == 200, "the guarded one", SECONDS, 0.2)
+    assert server.must("POST", f"{at}/connect", {"timeout": 3600})["trafficAccessToken"] == token
+    addresses = server.must("POST", f"{at}/addresses")["addresses"]
+    assert [(a["port"], a["kind"]) for a in addresses] == [(9222, "devtools"), (8001, "")]
+    address = addresses[1]["url"].removeprefix(f"http://8001-{box['sandboxID']}.localhost:{server.port}")
+    changed = visit(server, box, 8001, address)
+    assert changed.status == 303 and changed.headers["location"] == "/" and token not in str(changed.headers)
+    cookie = changed.headers["set-cookie"].partition(";")[0]
+    assert visit(server, box, 8001, Cookie=cookie).status == 200
+    copy = server.must("POST", f"{at}/fork", {"timeout": 3600})[0]["sandbox"]
+    assert copy["trafficAccessToken"] not in (None, token)
+    assert visit(server, copy, 8001, Cookie=cookie).status == 403 and visit(server, copy, 8001, E2B_Traffic_Access_Token=token).status == 403
+    assert visit(server, copy, 8001, E2B_Traffic_Access_Token=copy["trafficAccessToken"]).status == 200
+    assert server.delete(copy) == 204 and server.api("POST", f"{at}/pause").status == 204
+    assert visit(server, box, 8001, Cookie=cookie).status == 200  # it was resumed
+    assert server.delete(box) == 204
 
 
 def test_a_build_without_steps_does_not_boot(server, sdk):
@@ -177,7 +209,8 @@ def test_tags_and_aliases(sdk, other, built):
      "failed to run command 'whoami': command failed: unauthenticated: invalid username: 'root123'"),
     ([FIRST, ["run_cmd", "kill -9 $$"]], 2, "failed to run command 'kill -9 $$': signal: killed"),
     ([["set_workdir", "/etc/passwd/x"]], 1, "WORKDIR /etc/passwd/x failed: exit status 1"),
-], ids=["status", "user", "signal", "workdir"])
+    ([["set_envs", {"HOTCELL_GUARDED_PORTS": "9222/tcp"}]], 1, "HOTCELL_GUARDED_PORTS: a port may be /devtools or /novnc"),
+], ids=["status", "user", "signal", "workdir", "ports"])
 def test_a_step_that_fails_says_which_and_why(server, sdk, built, steps, number, words):
     for _ in range(2 if number == 1 and "exit 3" in words else 1):  # and is not found the second time
         failed = sdk.build([["from_template", "base"], *steps], "failing")
