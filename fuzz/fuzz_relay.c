@@ -51,13 +51,18 @@ static struct {
 
 /* --- node ------------------------------------------------------------------------------------ */
 
-static void wish_for_ports(void)
+static void wish_for_ports(bool guarded)
 {
 	static char text[128];
 
-	(void)snprintf(text, sizeof(text),
-		       "{\"network\":{\"httpsPorts\":[%u],\"maskRequestHost\":\"m:${PORT}\"}}",
-		       (unsigned int)w.port[1]);
+	if (guarded)
+		(void)snprintf(text, sizeof(text), "{\"guardedPorts\":\"%u/devtools\"}",
+			       (unsigned int)w.port[1]);
+	else
+		(void)snprintf(
+			text, sizeof(text),
+			"{\"network\":{\"httpsPorts\":[%u],\"maskRequestHost\":\"m:${PORT}\"}}",
+			(unsigned int)w.port[1]);
 	w.node.text = text;
 	w.node.flags |= NODE_INGRESS;
 }
@@ -83,7 +88,7 @@ static void node_step(uint8_t how)
 		w.node.flags ^= NODE_PRIVATE;
 		break;
 	case 5:
-		wish_for_ports();
+		wish_for_ports(how & 1);
 		break;
 	case 6:
 		w.node.flags &= ~(uint32_t)NODE_INGRESS;
@@ -243,8 +248,11 @@ static const char *const requests[] = {
 	"GET /x HTTP/1.0\r\nconnection: keep-alive\r\n",
 	"DELETE /d HTTP/1.1\r\nuser-agent: mozilla\r\ncontent-length: 0\r\n",
 	"GET / HTTP/1.1\r\nconnection: x-a, x-b,,close\r\nx-a: 1\r\n",
+	"GET /json/list?a=1&e2b-traffic-access-token=sesame HTTP/1.1\r\ncookie: "
+	"hotcell-pass=c1.2.3; b\r\n",
+	"GET /json/version HTTP/1.1\r\norigin: http://a\r\ncookie: a; __Host-hotcell-pass=x\r\n",
 };
-enum { SIGNED = 6 };
+enum { SIGNED = 6, NAMED = 13 };
 
 static const char *const answers[] = {
 	"HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\nok",
@@ -260,6 +268,7 @@ static const char *const answers[] = {
 	"HTTP/1.0 200 OK\r\n\r\n",
 	"1\r\nx\r\n1\r\ny\r\n",
 	"HTTP/1.1 502 x\r\ncontent-length: 0\r\n\r\n",
+	"HTTP/1.1 200 OK\r\ncontent-length: 12\r\n\r\n\"ws://a\" www",
 };
 
 static void client_ask(struct party *p, uint8_t which, uint8_t how)
@@ -269,7 +278,11 @@ static void client_ask(struct party *p, uint8_t which, uint8_t how)
 
 	which %= COUNT(requests);
 	client_come(p);
-	(void)snprintf(text, sizeof(text), "%shost: gw.test\r\n", requests[which]);
+	if (which == NAMED)
+		(void)snprintf(text, sizeof(text), "%shost: %u-abc.gw.test\r\n", requests[which],
+			       (unsigned int)port);
+	else
+		(void)snprintf(text, sizeof(text), "%shost: gw.test\r\n", requests[which]);
 	put(p, bytes_str(text));
 	(void)snprintf(text, sizeof(text), "e2b-sandbox-id: %s\r\ne2b-sandbox-port: %u\r\n",
 		       how & 8 ? "xyz" : "abc", (unsigned int)port);

@@ -65,7 +65,7 @@ static inline void describe(const struct node_link *n, struct link_call *c,
 	ret->generation = n->generation;
 	ret->state = n->mood == MOOD_ENDING ? NODE_ENDING : NODE_RUNNING;
 	ret->flags = n->flags;
-	if (n->flags & NODE_PRIVATE)
+	if (n->flags & (NODE_PRIVATE | NODE_INGRESS))
 		(void)snprintf(ret->traffic_token, sizeof(ret->traffic_token), "sesame");
 }
 
