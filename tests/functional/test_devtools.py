@@ -216,6 +216,24 @@ def test_who_may_not_is_refused_and_costs_the_browser_nothing(gateway, box):
     assert ask(gateway, path, {HEADER: TOKEN})[0] == 200
 
 
+def test_over_tls_the_cookie_is_for_tls_and_this_host_alone(gateway, box):
+    host = f"9222-ibrowser.{DOMAIN}"
+
+    def get(target, **headers):
+        context = gateway.context(verify=False)
+        with gateway.connect(host, context=context) as sock:
+            return gateway.get(sock, target, headers={"Host": host, **headers})
+
+    status, fields, _ = get(f"/json/version?e2b-traffic-access-token={make_pass('a', 'ibrowser', 9222, 60, TOKEN)}")
+    cookie, *flags = fields["set-cookie"].split("; ")
+    assert status == 303 and cookie.startswith("__Host-hotcell-pass=c9222.") and TOKEN not in str(fields)
+    assert set(flags) == {"Path=/", "Max-Age=43200", "HttpOnly", "SameSite=Lax", "Secure"}
+    assert get("/json/version", Cookie=cookie)[0] == 200
+    assert get("/json/version", Cookie=cookie, Origin=f"https://{host}")[0] == 200
+    assert get("/json/version", Cookie=cookie, Origin=f"http://{host}")[0] == 403  # a page that came without TLS
+    assert get("/json/version", Cookie=cookie.removeprefix("__Host-"))[0] == 403  # which a sibling may have set
+
+
 def test_the_guest_sees_nothing_of_it(gateway, box, site):
     """A port that is public: what looks like a pass is left alone there. At one that is guarded nothing of it arrives."""
     assert ask(gateway, f"/?e2b-traffic-access-token={TOKEN}", port=SITE)[0] == 404  # the site knows "/" alone
