@@ -4,8 +4,11 @@ One sandbox has all three. Its services listen on every address or on the guest'
 they were told, so that what must not reach them can be looked for.
 """
 
+import hashlib
+import hmac
 import json
 import subprocess
+import time
 
 import pytest
 
@@ -166,6 +169,27 @@ def test_only_the_token_resumes_it(server, box):
     assert state() == "running"
     assert refused(visit(server, box, 8001), box, MISSING)
     assert is_reached(server, box, 8443)["host"] == "localhost:8443"
+
+
+def make_pass(box, lasts, token):
+    """To port 8001, as a guarded port's cookie has it: docs/decisions/0033."""
+    end = int(time.time()) + lasts
+    claim = f"port pass/1\nc\n{box['sandboxID']}\n8001\n{end}\n"
+    return f"c8001.{end}." + hmac.new(token.encode(), claim.encode(), hashlib.sha256).hexdigest()
+
+
+def test_a_pass_made_with_the_token_resumes_it(server, box):
+    """And opens no port that is not guarded."""
+    def knock(text):
+        return visit(server, box, 8001, Cookie=f"hotcell-pass={text}")
+
+    token = box["trafficAccessToken"]
+    assert server.api("POST", f"/sandboxes/{box['sandboxID']}/pause").status == 204
+    for wrong in (make_pass(box, -1, token), make_pass(box, 60, "another"), make_pass(box, 60, token)[:-1] + "x", token[:-1]):
+        assert refused(knock(wrong), box, NOT_RESUMED)
+    assert server.must("GET", f"/sandboxes/{box['sandboxID']}")["state"] == "paused"
+    assert refused(knock(make_pass(box, 60, token)), box, MISSING)
+    assert server.must("GET", f"/sandboxes/{box['sandboxID']}")["state"] == "running"
 
 
 def test_its_token_outlives_restarts(server, box):

@@ -314,6 +314,8 @@ static void what_node_says_of_ports_is_checked(void **state)
 		g.w.node.traffic_token = NULL;
 		visit(&g, "GET /", COOKIE, &cookie);
 		RUN_UNTIL(g.w.l, heard(&g.w.client, PASS));
+		visit(&g, "GET /?e2b-traffic-access-token=", "", &cookie);
+		RUN_UNTIL(g.w.l, heard(&g.w.client, PASS));
 		visit(&g, "GET /", "e2b-traffic-access-token:\r\n", &cookie);
 		RUN_UNTIL(g.w.l, heard(&g.w.client, MISSING));
 		world_close(&g.w);
