@@ -9,7 +9,7 @@
 #define DOMAIN  "sbx.test"
 #define MISSING "Token header 'e2b-traffic-access-token' is missing"
 #define INVALID "Provided token in header 'e2b-traffic-access-token' is invalid"
-#define PASS    "The pass to this port is not right"
+#define PASS    "This port is guarded, and no right pass came"
 #define ORIGIN  "A page of another site"
 #define TEA     "\r\n\r\ntea"
 
@@ -105,6 +105,8 @@ static const struct {
 	const char *want;
 } visits[] = {
 	{ "nothing", "GET /", "", &cookie, MISSING },
+	{ "a person with nothing", "GET /", "user-agent: Mozilla/5.0\r\naccept: text/html\r\n",
+	  &cookie, PASS },
 	{ "a switch with nothing", "GET /", SWITCH, &cookie, MISSING },
 	{ "the agent's token", "GET /", "x-access-token: %T\r\n", &cookie, MISSING },
 	{ "the header", "GET /", "e2b-traffic-access-token: %T\r\n", &cookie, TEA },

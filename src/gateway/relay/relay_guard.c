@@ -6,6 +6,7 @@
 #include "base/clock.h"
 #include "gateway/parse/pass_fields.h"
 #include "gateway/relay/relay.h"
+#include "gateway/relay/relay_page.h"
 #include "wire/port_pass.h"
 #include "wire/target.h"
 
@@ -172,7 +173,7 @@ static enum relay_entry visitor_entry(const struct relay *r, enum refusal *ret_w
 	address = in_address(r, &given) && is_read(r) && http1_upgrade(head_of(r)).len == 0;
 	if (address && (has || is_token(r, given) || is_pass(r, given, PASS_ADDRESS)))
 		return ENTRY_EXCHANGE;
-	if (!has && (address || first_cookie(r, &given)))
+	if (!has && (address || first_cookie(r, &given) || relay_wants_page(head_of(r))))
 		return refused(REFUSE_PASS, ret_why);
 	if (!has)
 		return refused(REFUSE_NO_TRAFFIC_TOKEN, ret_why);

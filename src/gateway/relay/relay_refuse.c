@@ -39,8 +39,9 @@ static const struct {
 				   "in header '" RELAY_TRAFFIC_TOKEN "' is invalid",
 				   false },
 	[REFUSE_PASS] = { 403, "Private sandbox",
-			  "The pass to this port is not right, of another port, or too old. Get a "
-			  "new address, as `hotcell browser` prints it.",
+			  "This port is guarded, and no right pass came: none, one of another "
+			  "port, or "
+			  "one that is too old. Get a new address, as `hotcell browser` prints it.",
 			  true },
 	[REFUSE_ORIGIN] = { 403, "Private sandbox",
 			    "A page of another site may not use a visit to this port", true },
