@@ -20,7 +20,7 @@ static const struct {
 	{ "settings", setup_settings },
 	{ "daemons", setup_daemons },
 	{ "base", setup_base },
-	{ "interpreter", setup_interpreter },
+	{ "templates", setup_templates },
 	{ "team", setup_team },
 	{ "names", setup_names },
 };

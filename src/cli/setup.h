@@ -67,7 +67,7 @@ int setup_certificate(struct setup *s, struct setup_said *ret, struct err *err) 
 int setup_settings(struct setup *s, struct setup_said *ret, struct err *err) NODISCARD;
 int setup_daemons(struct setup *s, struct setup_said *ret, struct err *err) NODISCARD;
 int setup_base(struct setup *s, struct setup_said *ret, struct err *err) NODISCARD;
-int setup_interpreter(struct setup *s, struct setup_said *ret, struct err *err) NODISCARD;
+int setup_templates(struct setup *s, struct setup_said *ret, struct err *err) NODISCARD;
 int setup_team(struct setup *s, struct setup_said *ret, struct err *err) NODISCARD;
 int setup_names(struct setup *s, struct setup_said *ret, struct err *err) NODISCARD;
 

@@ -8,14 +8,12 @@
 
 enum {
 	BASE_MS = 30 * 60 * 1000,
-	INTERPRETER_MS = 90 * 60 * 1000, /* emulated, on a host that is busy */
-	ERROR_MS = 5 * 1000,             /* node tries again by itself */
-	DEAF_MS = 60 * 1000,             /* without an answer: daemons are restarted */
-	FAILURES_MAX = 2,                /* of the code interpreter's service */
+	TEMPLATE_MS = 90 * 60 * 1000, /* emulated, on a host that is busy */
+	ERROR_MS = 5 * 1000,          /* node tries again by itself */
+	DEAF_MS = 60 * 1000,          /* without an answer: daemons are restarted */
+	FAILURES_MAX = 2,             /* of a template's service */
 	ID_SIZE = 64,
 };
-
-#define INTERPRETER_UNIT "hotcell-interpreter.service"
 
 /* --- base ----------------------------------------------------------------------------------- */
 
@@ -148,24 +146,34 @@ int setup_base(struct setup *s, struct setup_said *ret, struct err *err)
 	return 0;
 }
 
-/* --- the code interpreter ------------------------------------------------------------------- */
+/* --- templates of packages ------------------------------------------------------------------ */
 
-struct interpreter_look {
+/* Of guest/template; each has a package with its image, and then a service that makes it. */
+static const struct packaged {
+	const char *name, *unit, *package;
+} packaged[] = {
+	{ CLI_CODE_TEMPLATE, "hotcell-template@" CLI_CODE_TEMPLATE ".service",
+	  "hotcell-guest-interpreter" },
+	{ "browser", "hotcell-template@browser.service", "hotcell-guest-browser" },
+	{ "desktop", "hotcell-template@desktop.service", "hotcell-guest-desktop" },
+};
+
+struct template_look {
 	bool ready;
 	char build[ID_SIZE]; /* the newest; "": none */
 };
 
-static void look_at_interpreter(const struct setup *s, struct interpreter_look *ret)
+static void look_at_template(const struct setup *s, const char *name, struct template_look *ret)
 {
 	AUTO(json_decrefp) json_t *all = NULL;
 	const json_t *build;
 	const char *status, *id;
 	struct err err;
 
-	*ret = (struct interpreter_look){ 0 };
+	*ret = (struct template_look){ 0 };
 	if (ask_templates(s, &all, &err) < 0)
 		return;
-	build = json_object_get(find(all, "name", CLI_CODE_TEMPLATE), "build");
+	build = json_object_get(find(all, "name", name), "build");
 	status = json_string_value(json_object_get(build, "status"));
 	id = json_string_value(json_object_get(build, "buildID"));
 	ret->ready = status && strcmp(status, "ready") == 0;
@@ -197,10 +205,10 @@ static void show_build(struct setup *s, const char *build, size_t *seen)
 }
 
 /* 1: done, or unwanted; 0: it goes on; -1: it will not be. */
-static int look_at_service(struct setup *s, uint64_t *restarts, struct setup_unit *u,
-			   struct err *err)
+static int look_at_service(struct setup *s, const struct packaged *p, uint64_t *restarts,
+			   struct setup_unit *u, struct err *err)
 {
-	if (setup_unit(s, INTERPRETER_UNIT, u, err) < 0)
+	if (setup_unit(s, p->unit, u, err) < 0)
 		return -1;
 	if (*restarts == UINT64_MAX)
 		*restarts = u->restarts;
@@ -212,56 +220,88 @@ static int look_at_service(struct setup *s, uint64_t *restarts, struct setup_uni
 		return u->looked;
 	if (strcmp(u->active, "failed") != 0 && u->restarts < *restarts + FAILURES_MAX)
 		return 0;
-	setup_journal(s, INTERPRETER_UNIT);
+	setup_journal(s, p->unit);
 	setup_fix(s,
 		  "its last lines say why; all else works: Sandbox.create() of `e2b`. It is tried "
 		  "again by itself, and by hotcell setup");
-	return err_set(err, ERR_INTERNAL, 0, CLI_CODE_TEMPLATE " could not be made");
+	return err_set(err, ERR_INTERNAL, 0, "%s could not be made", p->name);
 }
 
-static int wait_for_service(struct setup *s, struct setup_unit *u, struct err *err)
+static int wait_for_service(struct setup *s, const struct packaged *p, struct setup_unit *u,
+			    struct err *err)
 {
-	uint64_t end = clock_mono_ns() + (uint64_t)INTERPRETER_MS * NSEC_PER_MSEC;
+	uint64_t end = clock_mono_ns() + (uint64_t)TEMPLATE_MS * NSEC_PER_MSEC;
 	uint64_t restarts = UINT64_MAX;
-	struct interpreter_look l;
+	struct template_look l;
 	size_t seen = 0;
 
 	while (clock_mono_ns() < end) {
-		int rc = look_at_service(s, &restarts, u, err);
+		int rc = look_at_service(s, p, &restarts, u, err);
 
 		if (rc != 0)
 			return rc < 0 ? -1 : 0;
-		look_at_interpreter(s, &l);
+		look_at_template(s, p->name, &l);
 		show_build(s, l.build, &seen);
 		(void)poll(NULL, 0, SETUP_LOOK_MS);
 	}
-	setup_fix(s, "systemctl status " INTERPRETER_UNIT "; hotcell setup goes on from here");
-	return err_set(err, ERR_TIMEOUT, 0, CLI_CODE_TEMPLATE " is not ready yet");
+	setup_fix(s, "systemctl status %s; hotcell setup goes on from here", p->unit);
+	return err_set(err, ERR_TIMEOUT, 0, "%s is not ready yet", p->name);
 }
 
-int setup_interpreter(struct setup *s, struct setup_said *ret, struct err *err)
+/* *ret: how it went; SETUP_SKIPPED where its package is not installed. */
+static int make_packaged(struct setup *s, const struct packaged *p, enum setup_state *ret,
+			 struct err *err)
 {
-	const char *const start[] = { "start", "--no-block", INTERPRETER_UNIT, NULL };
-	struct interpreter_look l;
+	const char *const start[] = { "start", "--no-block", p->unit, NULL };
+	struct template_look l;
 	struct setup_unit u;
 
-	look_at_interpreter(s, &l);
-	if (l.ready) {
-		setup_said(ret, SETUP_KEPT, CLI_CODE_TEMPLATE " is ready");
+	look_at_template(s, p->name, &l);
+	*ret = SETUP_KEPT;
+	if (l.ready)
 		return 0;
-	}
-	if (s->cli.dry_run) {
-		setup_said(ret, SETUP_WOULD,
-			   "make " CLI_CODE_TEMPLATE ", if hotcell-guest-interpreter is installed");
+	*ret = SETUP_WOULD;
+	if (s->cli.dry_run)
 		return 0;
-	}
-	if (setup_systemctl(s, start, err) < 0 || wait_for_service(s, &u, err) < 0)
+	if (setup_systemctl(s, start, err) < 0 || wait_for_service(s, p, &u, err) < 0)
 		return -1;
-	look_at_interpreter(s, &l);
+	look_at_template(s, p->name, &l);
 	if (!l.ready && !u.unwanted)
-		return err_set(err, ERR_INTERNAL, 0, CLI_CODE_TEMPLATE " is not there");
-	setup_said(ret, l.ready ? SETUP_DONE : SETUP_SKIPPED, "%s",
-		   l.ready ? CLI_CODE_TEMPLATE " is ready"
-			   : "hotcell-guest-interpreter is not installed");
+		return err_set(err, ERR_INTERNAL, 0, "%s is not there", p->name);
+	*ret = l.ready ? SETUP_DONE : SETUP_SKIPPED;
+	return 0;
+}
+
+static void add_name(char *names, size_t size, const char *name)
+{
+	size_t n = strlen(names);
+
+	snprintf(names + n, size - n, "%s%s", n ? ", " : "", name);
+}
+
+int setup_templates(struct setup *s, struct setup_said *ret, struct err *err)
+{
+	char ready[SETUP_WHAT_SIZE / 2] = "", missing[SETUP_WHAT_SIZE / 2] = "";
+	enum setup_state all = SETUP_SKIPPED, one;
+
+	for (size_t i = 0; i < COUNT(packaged); i++) {
+		if (make_packaged(s, &packaged[i], &one, err) < 0)
+			return -1;
+		if (one == SETUP_SKIPPED || one == SETUP_WOULD)
+			add_name(missing, sizeof(missing), packaged[i].package);
+		else
+			add_name(ready, sizeof(ready), packaged[i].name);
+		if (one == SETUP_WOULD || one == SETUP_DONE || all == SETUP_SKIPPED)
+			all = one;
+	}
+	if (all == SETUP_WOULD)
+		setup_said(ret, all,
+			   "make the templates of these packages, if they are installed: %s",
+			   missing);
+	else if (all == SETUP_SKIPPED)
+		setup_said(ret, all, "not installed: %s", missing);
+	else
+		setup_said(ret, all, "ready: %s%s%s", ready, missing[0] ? "; not installed: " : "",
+			   missing);
 	return 0;
 }

@@ -20,10 +20,10 @@ import pytest
 from lone_signer import SIGNER_UID
 from played_systemd import SECONDS, InstalledHost, exports, no_kvm
 
-STEPS = ["host", "certificate", "settings", "daemons", "base", "interpreter", "team", "names"]
+STEPS = ["host", "certificate", "settings", "daemons", "base", "templates", "team", "names"]
 # where it can be killed, in the order in which they come; those with a dot, and settings, are within a step
 DEATHS = ["host", "certificate.made", "certificate", "allow_emulation", "listen_tls", "domain", "settings",
-          "daemons.enabled", "daemons.started", "daemons", "base", "interpreter", "team.made", "team.key", "team", "names"]
+          "daemons.enabled", "daemons.started", "daemons", "base", "templates", "team.made", "team.key", "team", "names"]
 
 
 @pytest.fixture
@@ -63,8 +63,8 @@ def building(phase, reached=""):
     return {"buildStatus": "building", "progress": {"phase": phase, "reached": reached}}
 
 
-def interpreter(status):
-    return {"templateID": "t1", "teamID": "x", "name": "code-interpreter-v1", "namespace": "hotcell", "createdNs": "7",
+def template(name, status):
+    return {"templateID": "t1", "teamID": "x", "name": name, "namespace": "hotcell", "createdNs": "7",
             "build": {"buildID": "9b1deb4d-3b7d-4bad-9bdd-2b0d7b3dcb6d", "status": status}}
 
 
@@ -86,7 +86,7 @@ def test_a_first_run_ends_with_a_client_that_works_and_a_second_changes_nothing(
         ["+ allow_emulation = yes"] if no_kvm() else [])  # a host that has KVM is not made weaker
     assert [host.files()["gateway.conf"][i] for i in (1, 2)] == [modes["gateway.conf"][i] for i in (1, 2)]
     assert host.changes() == ["enable hotcell.target", "start --no-block hotcell.target",
-                              "start --no-block hotcell-interpreter.service"]
+                              *(f"start --no-block hotcell-template@{t}.service" for t in ("code-interpreter-v1", "browser", "desktop"))]
     # a shell that reads it is a client
     env = exports(r.stdout)
     assert set(env) == {"E2B_DOMAIN", "E2B_API_KEY", "SSL_CERT_FILE", "REQUESTS_CA_BUNDLE", "NODE_EXTRA_CA_CERTS"}
@@ -99,12 +99,12 @@ def test_a_first_run_ends_with_a_client_that_works_and_a_second_changes_nothing(
     assert r.returncode == 0, r.stderr
     assert "done" not in steps(r).values(), r.stderr
     assert (host.files(), host.teams(), host.keys()) == (files, teams, keys)
-    assert [c for c in host.changes()[calls:] if "interpreter" not in c] == []
+    assert [c for c in host.changes()[calls:] if "hotcell-template@" not in c] == []
     assert "E2B_API_KEY" not in exports(r.stdout) and "hotcell keys add acme" in r.stdout
     # what a flag names, and nothing else
     r = host.setup("--yes", "--domain", f"box.{host.domain}")
     assert r.returncode == 0, r.stderr
-    assert host.changes()[-1 if "replace" == host.changes()[-1] else -2] == "replace"
+    assert [c for c in host.changes() if "hotcell-template@" not in c][-1] == "replace"
     now = host.files()
     assert {name for name in now if now[name] != files.get(name)} == {
         ".", "gateway.conf", "tls", "tls/box.hotcell.localhost", "tls/box.hotcell.localhost/fullchain.pem",
@@ -135,21 +135,32 @@ def test_one_that_is_killed_at_every_step_goes_on_from_there(host):
 
 
 def test_the_code_interpreter_is_waited_for_where_its_package_is(host):
-    host.say("hotcell-interpreter.service", active="activating", sub="start")
-    host.node.on_list = iter([[], [interpreter("building")], [interpreter("building")], [interpreter("ready")]])
+    host.say("hotcell-template@code-interpreter-v1.service", active="activating", sub="start")
+    host.node.on_list = iter([[], [template("code-interpreter-v1", "building")], [template("code-interpreter-v1", "building")], [template("code-interpreter-v1", "ready")]])
     host.node.logs = iter(["unpacked 12 layers", "its kernels start\x1b[2J"])
-    host.node.at_the_end = lambda: host.say("hotcell-interpreter.service", active="inactive", sub="dead")
+    host.node.at_the_end = lambda: host.say("hotcell-template@code-interpreter-v1.service", active="inactive", sub="dead")
     r = first(host)
     assert r.returncode == 0, r.stderr
-    assert steps(r)["interpreter"] == "done", r.stderr
+    assert steps(r)["templates"] == "done", r.stderr
     assert "unpacked 12 layers" in r.stderr and "its kernels start?[2J" in r.stderr
+
+
+def test_of_several_packages_each_template_is_waited_for(host):
+    host.say("hotcell-template@desktop.service", active="activating", sub="start")
+    listed = [template("code-interpreter-v1", "ready"), template("desktop", "building")]
+    host.node.on_list = iter([listed] * 6 + [[listed[0], template("desktop", "ready")]])
+    host.node.at_the_end = lambda: host.say("hotcell-template@desktop.service", active="inactive", sub="dead")
+    r = first(host)
+    assert r.returncode == 0, r.stderr
+    assert steps(r)["templates"] == "done", r.stderr
+    assert "ready: code-interpreter-v1, desktop; not installed: hotcell-guest-browser" in r.stderr, r.stderr
 
 
 def test_a_dry_run_says_what_would_be_and_does_nothing(host):
     files = host.files()
     r = first(host, "--dry-run")
     assert r.returncode == 0 and r.stdout == "", r.stderr
-    assert [s for s, how in steps(r).items() if how == "would"] == ["certificate", "settings", "daemons", "base", "interpreter", "team"]
+    assert [s for s, how in steps(r).items() if how == "would"] == ["certificate", "settings", "daemons", "base", "templates", "team"]
     assert f"domain = {host.domain}" in r.stderr and host.files() == files and host.changes() == []
 
 
@@ -245,7 +256,7 @@ def base_fails(host):
 
 
 def interpreter_fails(host):
-    host.say("hotcell-interpreter.service", active="failed", result="exit-code")
+    host.say("hotcell-template@code-interpreter-v1.service", active="failed", result="exit-code")
 
 
 @pytest.mark.parametrize("breaks, words, status, said", [
@@ -256,7 +267,7 @@ def interpreter_fails(host):
     (systemd_refuses, [], 1, ["FAIL", "daemons", "systemctl enable: Access denied"]),
     (warden_dies, [], 1, ["FAIL", "daemons", "hotcell-warden.service does not stay up", "fatal: no KVM", "?[2Jand more"]),
     (base_fails, [], 1, ["FAIL", "base", "the disk is empty", "hotcell-node"]),
-    (interpreter_fails, [], 1, ["FAIL", "interpreter", "what it said", "code-interpreter-v1 could not be made"]),
+    (interpreter_fails, [], 1, ["FAIL", "templates", "what it said", "code-interpreter-v1 could not be made"]),
     (None, ["--domain", "localhost"], 1, ["two labels"]),
     (None, ["--domain", "hotcell.localhost:80"], 1, ["port 80", "443"]),
     (None, ["--team", "-x"], 1, ["no name of a team", "--team"]),

@@ -2,7 +2,7 @@
 
     shop = Shop(host, repository)      # /etc/pip.conf and /etc/npmrc name it; shop.url is what README.md calls URL
 
-For pip and npm it has the SDKs of `tools/artefact sdks`, packed again out of where they are installed.
+For pip and npm it has the SDKs of `tools/artefact sdks`, and Playwright, packed again out of where they are installed.
 """
 
 import io
@@ -24,9 +24,10 @@ def wheel_name(info):
     return f"{info.name.removesuffix('.dist-info')}-{'-'.join(parts)}.whl"
 
 
-def pack_wheels(site, folder):
-    """Of what is in a venv; a wheel is what is listed in its RECORD, without what the installation made."""
-    folder.mkdir()
+def pack_wheels(venv, folder):
+    """Of what is in it; a wheel is what is listed in its RECORD, without what the installation made."""
+    site = next((venv / "lib").glob("python3*")) / "site-packages"
+    folder.mkdir(exist_ok=True)
     for info in site.glob("*.dist-info"):
         if info.name.startswith(("pip-", "setuptools-")):
             continue
@@ -59,7 +60,8 @@ class Shop:
         self.server, self.url = f"http://127.0.0.1:{PORT}", f"http://127.0.0.1:{PORT}/apt"
         self.stock_apt()
         sdks = pathlib.Path(artefact("sdks")) / "newest"
-        pack_wheels(next((sdks / "python/lib").glob("python3*")) / "site-packages", host.path(AT) / "wheels")
+        for venv in (sdks / "python", pathlib.Path(artefact("playwright"))):
+            pack_wheels(venv, host.path(AT) / "wheels")
         pack_npm(sdks / "js/node_modules", host.path(AT) / "npm", self.server)
         host.path("/etc/pip.conf").write_text(f"[install]\nno-index = yes\nfind-links = {AT}/wheels\n")
         host.path("/etc/npmrc").write_text(f"registry = {self.server}/npm/\naudit = false\nfund = false\nupdate-notifier = false\n")

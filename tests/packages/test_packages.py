@@ -2,8 +2,8 @@
 may use sudo, up to sandboxes made by the SDKs; then an upgrade, a removal, and the purge with which the quick start ends.
 
 HOTCELL_PACKAGES names a folder with them; without it they are made (tools/packages). HOTCELL_PACKAGES_SUITE is the
-Debian (trixie). HOTCELL_PACKAGES_INTERPRETER=yes: with the code interpreter, and what README.md has of it: long. The host has
-no internet, and notes who would have used it. What is expected in the end is what was there in the beginning: by listing.
+Debian (trixie). HOTCELL_PACKAGES_WITH names images (interpreter, browser, desktop): their packages, too, and what README.md has of
+them: long. The host has no internet, and notes who would have used it. What is expected in the end is what was there in the beginning: by listing.
 """
 
 import json
@@ -25,7 +25,7 @@ from shop import Shop
 
 SUITE = os.environ.get("HOTCELL_PACKAGES_SUITE", "trixie")
 DAEMONS = ("warden", "egress", "injector", "images", "signer", "node")
-INTERPRETER = os.environ.get("HOTCELL_PACKAGES_INTERPRETER") == "yes"
+WITH = set(os.environ.get("HOTCELL_PACKAGES_WITH", "").split())
 START_SECONDS = 120
 QUICK_SECONDS = 300  # from a bare Debian to the first sandboxes, all templates included
 NODE_MIN = 20
@@ -40,11 +40,11 @@ GONE_WHEN_REMOVED = ("processes", "rules", "control groups", "namespaces", "link
 
 
 def make_packages(tmp_path_factory):
-    """Of the server and the guest, and the code interpreter where that is wanted."""
+    """Of the server and the guest, and the images that are wanted."""
     given = os.environ.get("HOTCELL_PACKAGES")
     folder = pathlib.Path(given) if given else tmp_path_factory.mktemp("packages")
     if not given:
-        subprocess.run([TOP / "tools/packages", folder, "hotcell", "guest", *(["interpreter"] if INTERPRETER else [])], check=True,
+        subprocess.run([TOP / "tools/packages", folder, "hotcell", "guest", *WITH], check=True,
                        env={**os.environ, "HOTCELL_PACKAGES_LEVEL": "3"})
     return sorted(folder.glob("*.deb"))
 
@@ -142,14 +142,18 @@ def the_package_starts_nothing(host):
 
 def the_quick_start(host):
     begun = time.monotonic()
-    blocks = readme("Quick start")[:-1] + (readme("The code interpreter") if INTERPRETER else [])
-    done = typed(host, "\n".join(blocks), 2 * QUICK_SECONDS)
+    blocks = readme("Quick start")[:-1]
+    blocks += (readme("The code interpreter") if "interpreter" in WITH else []) + (readme("A browser, a desktop") if "browser" in WITH else [])
+    done = typed(host, "\n".join(blocks), (2 + len(WITH)) * QUICK_SECONDS)
     assert len(re.findall(r"^Linux \S+ 6\.12\S*-hotcell ", done.stdout, re.M)) == 2, done.stdout  # one of each SDK
     assert "\nok    server " in done.stdout and "\npass  allowed name " in done.stdout and "\nall of it works in " in done.stdout, done.stdout
     assert "\nFAIL" not in done.stdout and "\nfail" not in done.stdout, done.stdout
-    if INTERPRETER:
+    if "browser" in WITH:
+        assert "\nHello\n" in done.stdout, done.stdout
+        assert host.path("/tmp/screen.png").read_bytes().startswith(b"\x89PNG"), "a picture of the desktop"
+    if "interpreter" in WITH:
         assert done.stdout.count("\n42\n") == 2 and "\npass  interpret code " in done.stdout, done.stdout
-    assert time.monotonic() - begun < QUICK_SECONDS
+    assert time.monotonic() - begun < QUICK_SECONDS * (1 + len(WITH))
     status = host.wait(lambda: serves(host), "every daemon answers", START_SECONDS)
     assert len(set(filter(None, status["versions"].values()))) == 1 and status["mismatches"] == []
     assert host.units("failed") == set()

@@ -46,7 +46,7 @@ def deb(folder, name, fields="", tar=None):
     (tree / "DEBIAN/control").write_text(f"Package: {name}\nVersion: 1.0~x+6.12\nArchitecture: amd64\nMaintainer: A <a@b.invalid>\n"
                                          f"{fields}Description: x\n")
     if tar:
-        at = tree / "usr/lib/hotcell/guest" / ("interpreter.oci.tar.zst" if tar.stem == "oci" else "rootfs.tar.zst")
+        at = tree / "usr/lib/hotcell/guest" / ("browser.oci.tar.zst" if tar.stem == "oci" else "rootfs.tar.zst")
         at.parent.mkdir(parents=True)
         subprocess.run(["zstd", "-q", tar, "-o", at], check=True)
     out = folder / f"{name}_1.0~x+6.12_amd64.deb"

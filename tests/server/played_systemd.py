@@ -130,7 +130,8 @@ class InstalledHost:
             (base / "bin" / name).write_text(text)
             (base / "bin" / name).chmod(0o755)
         self.say("")
-        self.say("hotcell-interpreter.service", active="inactive", condition="no")
+        for template in ("code-interpreter-v1", "browser", "desktop"):
+            self.say(f"hotcell-template@{template}.service", active="inactive", condition="no")
         self.say("hotcell-https.socket", active="inactive")
         (self.played / "journal").write_text("what it said\n")
 
