@@ -2,13 +2,15 @@
 
     shop = Shop(host, repository)      # /etc/pip.conf and /etc/npmrc name it; shop.url is what README.md calls URL
 
-For pip and npm it has the SDKs of `tools/artefact sdks`, and Playwright, packed again out of where they are installed.
+For pip and npm it has the SDKs of `tools/artefact sdks`, packed again out of where they are installed. What is compiled fits
+one Python alone: `compiled` names what pip fetches for that of the host.
 """
 
 import io
 import json
 import pathlib
 import shutil
+import subprocess
 import tarfile
 import zipfile
 
@@ -27,7 +29,7 @@ def wheel_name(info):
 def pack_wheels(venv, folder):
     """Of what is in it; a wheel is what is listed in its RECORD, without what the installation made."""
     site = next((venv / "lib").glob("python3*")) / "site-packages"
-    folder.mkdir(exist_ok=True)
+    folder.mkdir()
     for info in site.glob("*.dist-info"):
         if info.name.startswith(("pip-", "setuptools-")):
             continue
@@ -36,6 +38,12 @@ def pack_wheels(venv, folder):
                 name = line.rsplit(",", 2)[0].strip('"')
                 if not name.startswith("../") and not name.endswith(".pyc"):
                     wheel.write(site / name, name)
+
+
+def fetch_wheels(python, names, folder):
+    """With all that they need, for a Python of this version."""
+    subprocess.run([pathlib.Path(artefact("playwright")) / "bin/python", "-m", "pip", "download", "-q", "--only-binary=:all:",
+                    "--python-version", python, "--dest", folder, *names], check=True)
 
 
 def pack_npm(modules, folder, url):
@@ -55,13 +63,15 @@ def pack_npm(modules, folder, url):
 
 
 class Shop:
-    def __init__(self, host, repository):
+    def __init__(self, host, repository, compiled=()):
         self.host, self.repository = host, repository
         self.server, self.url = f"http://127.0.0.1:{PORT}", f"http://127.0.0.1:{PORT}/apt"
         self.stock_apt()
         sdks = pathlib.Path(artefact("sdks")) / "newest"
-        for venv in (sdks / "python", pathlib.Path(artefact("playwright"))):
-            pack_wheels(venv, host.path(AT) / "wheels")
+        pack_wheels(sdks / "python", host.path(AT) / "wheels")
+        if compiled:
+            python = host.run("python3", "-c", "import sys; print('%d.%d' % sys.version_info[:2])").strip()
+            fetch_wheels(python, compiled, host.path(AT) / "wheels")
         pack_npm(sdks / "js/node_modules", host.path(AT) / "npm", self.server)
         host.path("/etc/pip.conf").write_text(f"[install]\nno-index = yes\nfind-links = {AT}/wheels\n")
         host.path("/etc/npmrc").write_text(f"registry = {self.server}/npm/\naudit = false\nfund = false\nupdate-notifier = false\n")

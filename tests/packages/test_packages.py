@@ -26,6 +26,7 @@ from shop import Shop
 SUITE = os.environ.get("HOTCELL_PACKAGES_SUITE", "trixie")
 DAEMONS = ("warden", "egress", "injector", "images", "signer", "node")
 WITH = set(os.environ.get("HOTCELL_PACKAGES_WITH", "").split())
+COMPILED = ("playwright", "e2b-desktop")  # of what README.md has of a browser and a desktop
 START_SECONDS = 120
 QUICK_SECONDS = 300  # from a bare Debian to the first sandboxes, all templates included
 NODE_MIN = 20
@@ -60,7 +61,7 @@ def host(packages, tmp_path_factory):
     repository = Repository(folder, packages)
     try:
         with DebianHost(folder, SUITE) as host:
-            host.shop, host.outside = Shop(host, repository), Outside(host)
+            host.shop, host.outside = Shop(host, repository, COMPILED if "browser" in WITH else ()), Outside(host)
             bring_node(host)
             host.before = facts(host)
             yield host
