@@ -8,8 +8,8 @@
 #include "egress/front_decide.h"
 #include "egress/front_pass.h"
 #include "egress/front_state.h"
-#include "egress/refusal.h"
 #include "egress/why.h"
+#include "http/refusal.h"
 
 void front_free(struct front *f)
 {
@@ -95,12 +95,33 @@ static void part(struct front *f)
 	timer_start(&f->late, FRONT_PART_MS);
 }
 
+/* A name, or where it goes. */
+static void host_of(const struct front *f, char ret[static DOMAIN_SIZE])
+{
+	if (f->name[0])
+		memcpy(ret, f->name, DOMAIN_SIZE);
+	else
+		ip4_text(f->ip, ret);
+}
+
+static int tell(struct front *f, unsigned int status, const char *why, const char *fix,
+		struct err *err)
+{
+	AUTO(buf_done) struct buf out = BUF_MAX(REFUSAL_MAX);
+	char host[DOMAIN_SIZE];
+	const struct refusal r = { status, host, why, fix };
+
+	host_of(f, host);
+	if (refusal_put(&out, &r, refusal_form(buf_view(&f->first)), err) < 0)
+		return -1;
+	return stream_write_buf(f->guest, &out, err);
+}
+
 static void refuse(struct front *f, unsigned int status, const char *why, const char *fix)
 {
 	struct err err;
 
-	if (f->kind == SANDBOX_EGRESS_HTTP && f->guest &&
-	    refusal_write(f->guest, status, why, fix, &err) == 0)
+	if (f->kind == SANDBOX_EGRESS_HTTP && f->guest && tell(f, status, why, fix, &err) == 0)
 		part(f);
 	else
 		front_free(f);
@@ -124,10 +145,7 @@ void front_turn_away(struct front *f, const struct policy_verdict *v)
 
 	f->sandbox_egress->counts.tcp_refused++;
 	front_audit(f, v->yes ? AUDIT_ALLOWED : AUDIT_REFUSED, f->ip, v->why);
-	if (f->name[0])
-		memcpy(host, f->name, sizeof(host));
-	else
-		ip4_text(f->ip, host);
+	host_of(f, host);
 	refuse(f, 403, v->why, !v->yes && why_fix(v->cause, host, fix) ? fix : NULL);
 }
 

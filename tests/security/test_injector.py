@@ -121,7 +121,16 @@ def test_a_secret_that_is_not_there_is_named(it, server):
     sock, stream = open_tls(it, channel, server)
     with sock, stream:
         status, body = request(stream)
-        assert " 403 " in status and "openai" in body, body
+        assert " 403 " in status and body.startswith("hotcell: not allowed: ") and "openai" in body, body
+    assert server.heads == []
+    sock, stream = open_tls(it, channel, server)
+    with sock, stream:
+        for piece in (f"GET / HTTP/1.1\r\nHost: {HOST}\r\nAcc", "ept: text/html,*/*\r\n", "\r\n"):  # what it wants is waited for
+            stream.write(piece.encode())
+            stream.flush()
+        page = stream.read().decode()
+        assert " 403 " in page and f"<title>Refused: {HOST}</title>" in page and "openai" in page, page
+        assert "whoever made the sandbox makes that secret" in page
     assert server.heads == []
 
 

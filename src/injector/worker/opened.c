@@ -7,11 +7,9 @@
 
 #include "base/list.h"
 #include "http/http_guard.h"
+#include "http/refusal.h"
 #include "net/fd_stream.h"
 #include "net/timer.h"
-#include "wire/http1_encode.h"
-
-enum { TOLD_MAX = 1024 };
 
 struct opened {
 	struct worker *worker;
@@ -24,10 +22,14 @@ struct opened {
 	struct tls_chooser chooser;
 	struct http_guard guard;
 	bool asked, answered, guest_ended;
-	bool held; /* its sandbox has moved enough for now: nothing is read */
+	struct buf head; /* of its first request: it says how a refusal is to look */
+	size_t scanned;
+	bool head_over; /* it is whole, or will never be */
+	bool held;      /* its sandbox has moved enough for now: nothing is read */
 	struct share_taker taker;
 	unsigned int refusal; /* the status the guest is told; 0: none */
 	char why[sizeof(((struct err *)0)->msg)];
+	const char *fix;           /* who would have to change what; NULL: nobody, or not known */
 	struct injector_over over; /* bytes: those that egress was not told of */
 	struct timer idle;
 	uint64_t moved, seen; /* bytes; seen: when last looked */
@@ -55,6 +57,7 @@ static void finish(struct opened *o, bool graceful)
 	o->over.requests = (uint32_t)o->guard.requests;
 	worker_over(o->worker, &o->over);
 	http_guard_done(&o->guard);
+	buf_done(&o->head);
 	free(o);
 }
 
@@ -92,15 +95,10 @@ static void fail(struct opened *o, const char *why)
 
 static void tell_refusal(struct opened *o)
 {
-	AUTO(buf_done) struct buf text = BUF_MAX(TOLD_MAX);
-	char body[sizeof(o->why) + 32];
+	AUTO(buf_done) struct buf text = BUF_MAX(REFUSAL_MAX);
+	const struct refusal r = { o->refusal, o->name, o->why, o->fix };
 	struct err err;
-	int n = snprintf(body, sizeof(body), "hotcell: %s: %s\n",
-			 o->refusal == 502 ? "not reached" : "not allowed", o->why);
-	bool told = buf_printf(&text, &err,
-			       "HTTP/1.1 %u %s\r\ncontent-type: text/plain; charset=utf-8\r\n"
-			       "content-length: %d\r\nconnection: close\r\n\r\n%s",
-			       o->refusal, http1_reason(o->refusal), n, body) == 0 &&
+	bool told = refusal_put(&text, &r, refusal_form(buf_view(&o->head)), &err) == 0 &&
 		    stream_write_buf(o->guest, &text, &err) == 0;
 
 	finish(o, told);
@@ -109,7 +107,7 @@ static void tell_refusal(struct opened *o)
 /* The guest is told as soon as it has asked, if it still may. */
 static void refuse(struct opened *o, unsigned int status, const char *why)
 {
-	if (o->answered || (o->guest_ended && !o->asked)) {
+	if (o->answered || (o->guest_ended && !o->head_over)) {
 		fail(o, why);
 		return;
 	}
@@ -117,7 +115,7 @@ static void refuse(struct opened *o, unsigned int status, const char *why)
 	o->refusal = status;
 	if (o->server)
 		stream_abort(TAKE(o->server));
-	if (o->asked)
+	if (o->head_over)
 		tell_refusal(o);
 }
 
@@ -174,6 +172,7 @@ static void feed(struct opened *o, struct bytes in)
 	struct err err;
 
 	if (http_guard_feed(&o->guard, in, &out, &err) < 0) {
+		o->head_over = true;
 		if (o->guard.requests == 0)
 			refuse(o, err.code == ERR_DENIED ? 403 : 400, err.msg);
 		else /* an answer may be on its way: nothing can be put into it */
@@ -187,16 +186,30 @@ static void feed(struct opened *o, struct bytes in)
 	stream_read(o->guest, guest_may_go_on(o));
 }
 
+static void keep_head(struct opened *o, struct bytes in)
+{
+	struct err err;
+	size_t used;
+
+	if (o->head_over)
+		return;
+	o->head_over =
+		buf_add(&o->head, bytes_head(in, HTTP1_HEAD_MAX - o->head.len), &err) < 0 ||
+		http1_head_end(buf_view(&o->head), &o->scanned, &used, &err) != DECODE_MORE ||
+		o->head.len == HTTP1_HEAD_MAX;
+}
+
 static void on_guest_data(struct stream_user *u, struct bytes in)
 {
 	struct opened *o = of_guest(u);
 
 	o->asked = true;
+	keep_head(o, in);
 	count(o, &o->over.bytes_out, in.len);
-	if (o->refusal)
-		tell_refusal(o);
-	else
+	if (!o->refusal)
 		feed(o, in);
+	else if (o->head_over)
+		tell_refusal(o);
 }
 
 static void on_guest_end(struct stream_user *u)
@@ -238,7 +251,8 @@ static void on_server_data(struct stream_user *u, struct bytes in)
 	bool agreed = http_guard_heard(&o->guard, in);
 	struct err err;
 
-	o->answered = true;
+	o->answered = o->head_over = true;
+	buf_done(&o->head);
 	count(o, &o->over.bytes_in, in.len);
 	if (stream_write(o->guest, in, &err) < 0) {
 		finish(o, false);
@@ -325,10 +339,16 @@ static int open_streams(struct opened *o, struct bytes first, int guest, int ser
 }
 
 /* Why nothing may be added; NULL: it may. */
-static const char *objection(const struct opened *o)
+static const char *objection(const struct opened *o, const char **ret_fix)
 {
+	static const char *const by_owner =
+		"whoever made the sandbox makes that secret, or changes the rule for this host by "
+		"updateNetwork";
+
+	*ret_fix = NULL;
 	if (!o->rule)
 		return "no rule for this host";
+	*ret_fix = o->rule->refuse[0] ? by_owner : "ask over https";
 	if (o->rule->refuse[0])
 		return o->rule->refuse;
 	return o->rule->secret && !o->tls ? "a secret is added to HTTPS alone, this is plain HTTP"
@@ -341,7 +361,9 @@ static struct opened *make(struct worker *w, const struct injector_hand *hand)
 
 	if (!o)
 		return NULL;
-	*o = (struct opened){ .worker = w, .tag = hand->tag, .tls = hand->tls };
+	*o = (struct opened){
+		.worker = w, .tag = hand->tag, .tls = hand->tls, .head = BUF_MAX(HTTP1_HEAD_MAX)
+	};
 	memcpy(o->name, hand->name, sizeof(o->name));
 	o->from_guest.ops = &guest_ops;
 	o->from_server.ops = &server_ops;
@@ -371,7 +393,7 @@ void opened_start(struct worker *w, const struct injector_hand *hand, struct byt
 		  const int fds[static INJECTOR_HAND_FDS])
 {
 	struct opened *o = w->n < WORKER_CONNECTIONS_MAX ? make(w, hand) : NULL;
-	const char *why;
+	const char *why, *fix;
 	struct err err;
 
 	if (!o) {
@@ -387,9 +409,11 @@ void opened_start(struct worker *w, const struct injector_hand *hand, struct byt
 	stream_set_user(o->server, &o->from_server);
 	stream_read(o->guest, true);
 	stream_read(o->server, true);
-	why = objection(o);
-	if (why)
+	why = objection(o, &fix);
+	if (why) {
+		o->fix = fix;
 		refuse(o, 403, why);
+	}
 	if (!o->tls)
 		on_guest_data(&o->from_guest, first); /* it is all the same where it was read */
 }
