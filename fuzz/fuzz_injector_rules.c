@@ -32,7 +32,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	if (rules_fill((struct bytes){ data, size }, "team", key, &filled, &err) < 0)
 		must_say_why(&err);
 	else
-		MUST(rules_read(filled, &rules, &err) == 0);
+		MUST(rules_read(json_object_get(filled, "rules"), &rules, &err) == 0);
 	for (size_t i = 0; i < rules.n; i++) {
 		must_be_writable(&rules.all[i]);
 		MUST(!rules.all[i].secret ||

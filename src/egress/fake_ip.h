@@ -10,6 +10,14 @@
 
 enum { FAKE_IP_TTL_S = 60 };
 
+/* Not one of them: it stands for every name that is refused, where a sandbox shows refusals as
+ * pages. One is enough, and nothing is kept for it: whoever dials it for the sake of a page says
+ * the name (HTTP, TLS), and a name decides wherever the guest goes. A name that is allowed
+ * meanwhile is reached through it. */
+#define FAKE_IP_REFUSED 0xc6120000u /* 198.18.0.0 */
+
+enum { FAKE_IP_REFUSED_TTL_S = 5 };
+
 #define FAKE_IP_FIRST 0xc6120001u /* 198.18.0.1 */
 #define FAKE_IP_LAST  0xc613fffeu
 

@@ -123,6 +123,8 @@ static void refuse(struct front *f, unsigned int status, const char *why, const 
 
 	if (f->kind == SANDBOX_EGRESS_HTTP && f->guest && tell(f, status, why, fix, &err) == 0)
 		part(f);
+	else if (status == 403 && f->guest && front_shows_page(f))
+		front_show_page(f, why, fix);
 	else
 		front_free(f);
 }

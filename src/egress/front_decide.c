@@ -19,6 +19,8 @@ struct policy_verdict front_by_address(const struct front *f)
 	const struct policy *p = &f->sandbox_egress->policy;
 	struct policy_verdict v = reach_address(p, &f->sandbox_egress->known, f->ip, f->port);
 
+	if (!v.yes && f->ip == FAKE_IP_REFUSED)
+		return (struct policy_verdict){ .why = "it stands for a name that is refused" };
 	if (v.yes && f->hides && policy_minds_names(p) && !policy_address(p, f->ip).yes &&
 	    !policy_service_at(p, f->ip, f->port))
 		return hidden;

@@ -1,6 +1,7 @@
 /* front_pass.c - see front_pass.h. */
 #include "egress/front_pass.h"
 
+#include "base/log.h"
 #include "egress/front_state.h"
 #include "egress/hand_over.h"
 #include "egress/fake_ip.h"
@@ -153,6 +154,48 @@ static void hand(struct front *f, struct stream *server)
 		f->sandbox_egress->counts.tcp_failed++;
 		snprintf(no.why, sizeof(no.why), "%s", err.msg);
 		front_audit(f, AUDIT_REFUSED, f->ip, no.why);
+	}
+	front_free(f);
+}
+
+/* --- a page that says no -------------------------------------------------------------------- */
+
+bool front_shows_page(const struct front *f)
+{
+	const struct sandbox_egress *o = f->sandbox_egress;
+
+	return f->kind == SANDBOX_EGRESS_TLS && f->name[0] && o->ruled && o->policy.pages &&
+	       hand_over_lives(o->injector);
+}
+
+/* Each costs a certificate and a handshake, and a guest can ask for any number of names. */
+static bool may_show(struct sandbox_egress *o)
+{
+	uint64_t now = loop_now_ms(o->house->loop);
+
+	if (now - o->pages_since_ms >= 1000) {
+		o->pages_since_ms = now;
+		o->n_pages = 0;
+	}
+	return o->n_pages++ < SANDBOX_EGRESS_PAGES_PER_S;
+}
+
+void front_show_page(struct front *f, const char *why, const char *fix)
+{
+	const struct hand_over_what what = { .kind = f->kind,
+					     .name = f->name,
+					     .ip = f->ip,
+					     .port = f->port,
+					     .first = buf_view(&f->first),
+					     .guest = f->guest,
+					     .why = why,
+					     .fix = fix };
+	struct err err;
+
+	if (may_show(f->sandbox_egress)) {
+		f->guest = NULL;
+		if (hand_over_pass(f->sandbox_egress->injector, &what, &err) < 0) /* a reset */
+			log_debug("sandbox %s: no page: %s", f->sandbox_egress->id, err.msg);
 	}
 	front_free(f);
 }

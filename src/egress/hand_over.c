@@ -17,6 +17,8 @@ struct handed {
 	char name[DOMAIN_SIZE];
 	bool waits; /* its worker has no room yet: what it is given is kept */
 	int fds[INJECTOR_HAND_FDS];
+	size_t n_fds;
+	struct injector_refusal *refusal; /* owned; NULL: it is none */
 	struct buf first;
 	struct handed *next;
 };
@@ -31,8 +33,9 @@ struct hand_over {
 
 static void let_go(struct handed *h)
 {
-	for (size_t i = 0; h->waits && i < INJECTOR_HAND_FDS; i++)
+	for (size_t i = 0; h->waits && i < h->n_fds; i++)
 		close(h->fds[i]);
+	free(TAKE(h->refusal));
 	buf_done(&h->first);
 	h->waits = false;
 }
@@ -48,7 +51,7 @@ static void conclude(struct hand_over *w, struct handed **at, const struct injec
 	o->n_handed--;
 	if (over)
 		snprintf(no.why, sizeof(no.why), "%.*s", (int)sizeof(over->why), over->why);
-	if (no.why[0])
+	if (no.why[0] && h->n_fds == INJECTOR_HAND_FDS) /* others were refused before */
 		sandbox_egress_audit(o, &(struct audit_entry){ h->kind, AUDIT_REFUSED, h->name,
 							       h->ip, h->port, no.why });
 	let_go(h);
@@ -81,17 +84,25 @@ static void tell(struct hand_over *w, const struct injector_over *over)
 
 static int send_it(struct hand_over *w, const struct handed *h, struct err *err)
 {
-	struct injector_hand m = { .version = INJECTOR_HAND_VERSION,
-				   .tls = h->kind == SANDBOX_EGRESS_TLS,
-				   .tag = h->tag,
-				   .bytes_per_s = w->sandbox_egress->house->limits.bytes_per_s,
-				   .port = h->port,
-				   .first_len = (uint32_t)h->first.len };
+	struct {
+		struct injector_hand hand;
+		struct injector_refusal refusal;
+	} m = { .hand = { .version = h->refusal ? INJECTOR_REFUSED_VERSION : INJECTOR_HAND_VERSION,
+			  .tls = h->kind == SANDBOX_EGRESS_TLS,
+			  .tag = h->tag,
+			  .bytes_per_s = w->sandbox_egress->house->limits.bytes_per_s,
+			  .port = h->port,
+			  .first_len = (uint32_t)h->first.len } };
 
-	static_assert(sizeof(m.name) == sizeof(h->name), "every name fits");
-	memcpy(m.name, h->name, sizeof(m.name));
-	return fdmsg_send_pair(w->sock, (struct bytes){ (const uint8_t *)&m, sizeof(m) },
-			       buf_view(&h->first), h->fds, INJECTOR_HAND_FDS, err);
+	static_assert(sizeof(m.hand.name) == sizeof(h->name), "every name fits");
+	static_assert(sizeof(m) == sizeof(m.hand) + sizeof(m.refusal), "nothing is between them");
+	memcpy(m.hand.name, h->name, sizeof(m.hand.name));
+	if (h->refusal)
+		m.refusal = *h->refusal;
+	return fdmsg_send_pair(
+		w->sock,
+		(struct bytes){ (const uint8_t *)&m, h->refusal ? sizeof(m) : sizeof(m.hand) },
+		buf_view(&h->first), h->fds, h->n_fds, err);
 }
 
 /* Those who wait, as far as there is room. A worker that is gone is noticed by reading. */
@@ -158,6 +169,16 @@ bool hand_over_lives(const struct hand_over *w)
 	return w && w->sock >= 0;
 }
 
+static int note_refusal(struct handed *h, const struct hand_over_what *what, struct err *err)
+{
+	h->refusal = calloc(1, sizeof(*h->refusal));
+	if (!h->refusal)
+		return err_set(err, ERR_EXHAUSTED, ENOMEM, "hand over a connection");
+	snprintf(h->refusal->why, sizeof(h->refusal->why), "%s", what->why);
+	snprintf(h->refusal->fix, sizeof(h->refusal->fix), "%s", what->fix ? what->fix : "");
+	return 0;
+}
+
 /* Takes the descriptors, and has them until they are sent. */
 static struct handed *remember(struct hand_over *w, const struct hand_over_what *what, int guest,
 			       int server, struct err *err)
@@ -175,9 +196,13 @@ static struct handed *remember(struct hand_over *w, const struct hand_over_what 
 			      .first = BUF_MAX(INJECTOR_FIRST_MAX),
 			      .next = w->all };
 	snprintf(h->name, sizeof(h->name), "%s", what->name);
-	if (buf_add(&h->first, what->first, err) < 0)
+	if ((!what->server && note_refusal(h, what, err) < 0) ||
+	    buf_add(&h->first, what->first, err) < 0) {
+		let_go(h);
 		return NULL;
+	}
 	h->waits = true;
+	h->n_fds = server < 0 ? 1 : 2;
 	h->fds[0] = guest;
 	h->fds[1] = server;
 	w->all = h;
@@ -188,10 +213,10 @@ static struct handed *remember(struct hand_over *w, const struct hand_over_what 
 int hand_over_pass(struct hand_over *w, const struct hand_over_what *what, struct err *err)
 {
 	AUTO(auto_close) int guest = stream_take_fd(what->guest);
-	AUTO(auto_close) int server = stream_take_fd(what->server);
+	AUTO(auto_close) int server = what->server ? stream_take_fd(what->server) : -1;
 	struct handed *h;
 
-	if (guest < 0 || server < 0)
+	if (guest < 0 || (what->server && server < 0))
 		return err_set(err, ERR_UNAVAILABLE, 0, "it broke");
 	if (!hand_over_lives(w))
 		return err_set(err, ERR_UNAVAILABLE, 0, "its injector is gone");

@@ -1,5 +1,6 @@
 /* hand_over.h - the way to a sandbox's injector: connections to hosts with a rule go there, with
- * both their descriptors, and are no longer ours. What comes back says that one is over.
+ * both their descriptors, and are no longer ours; so do TLS connections that are refused with a
+ * page, with the guest's alone. What comes back says that one is over.
  *
  * The worker at the other end reads what guests and servers send, so its word counts for little:
  * it can end a connection of its own sandbox and say how much went through it.
@@ -28,7 +29,8 @@ struct hand_over_what {
 	uint32_t ip;
 	uint16_t port;
 	struct bytes first;            /* what the guest has said */
-	struct stream *guest, *server; /* taken, also on failure */
+	struct stream *guest, *server; /* taken, also on failure. No server: it is refused */
+	const char *why, *fix;         /* then; fix may be NULL */
 };
 
 /* Until it is over it is counted in o->n_handed. */

@@ -69,6 +69,26 @@ static void tell(int udp, const struct sockaddr_in *who, const struct dns_query 
 		send_to(udp, who, &out);
 }
 
+/* A name that a browser may show as refused. One of a single label is for nobody on the internet,
+ * and browsers ask for such to see whether somebody answers for all of them. */
+static bool has_page(const struct sandbox_egress *o, const char *name)
+{
+	return o->ruled && o->policy.pages && strchr(name, '.');
+}
+
+/* It is said why where that is asked for, or where the address leads. */
+static void turn_away(const struct sandbox_egress *o, const struct name_query *q, const char *name)
+{
+	struct dns_addresses a = { { FAKE_IP_REFUSED }, 1, FAKE_IP_REFUSED_TTL_S };
+
+	if (q->query.type != DNS_TYPE_A || q->query.class != DNS_CLASS_INTERNET)
+		a.n = 0;
+	if (has_page(o, name))
+		tell(q->udp, q->who, &q->query, &a);
+	else
+		block(q, name);
+}
+
 static void tell_why(const struct sandbox_egress *o, const struct name_query *q,
 		     const struct why_question *why, const struct policy_verdict *v)
 {
@@ -157,8 +177,9 @@ static void on_found(struct lookup *l, enum dns_reading reading, const struct dn
 	else if (reading == DNS_NO_NAME)
 		refuse(n->udp, &n->who, &n->query, DNS_NXDOMAIN);
 	else if (found->n > 0 && fit.n == 0)
-		block(&(struct name_query){ n->udp, &n->who, .query = n->query, .verdict = v },
-		      n->name);
+		turn_away(o,
+			  &(struct name_query){ n->udp, &n->who, .query = n->query, .verdict = v },
+			  n->name);
 	else
 		tell(n->udp, &n->who, &n->query, &fit);
 	asked_free(n);
@@ -274,5 +295,5 @@ void names_ask(struct sandbox_egress *o, int udp, struct bytes in, const struct 
 	}
 	o->counts.names_refused++;
 	audit(o, AUDIT_REFUSED, q.name, 0, q.verdict.why);
-	block(&q, q.name);
+	turn_away(o, &q, q.name);
 }

@@ -1,5 +1,6 @@
 /* names.h - what a guest asks the resolver, and what it is told: the addresses of names it may
- * reach; nothing of any other kind; that any other name does not exist.
+ * reach; nothing of any other kind; that any other name does not exist, or, where refusals are
+ * shown as pages, the address at which they are.
  */
 #pragma once
 

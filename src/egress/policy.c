@@ -170,7 +170,8 @@ int policy_of(struct policy *ret, const struct policy_ground *g, const json_t *r
 
 	if (!json_is_object(rules))
 		return err_set(err, ERR_INVALID, 0, "the rules of a network are an object");
-	if (read_list(rules, "packages", &p.packages, err) < 0 ||
+	if (json_may_bool(rules, "refusalPages", &p.pages, err) < 0 ||
+	    read_list(rules, "packages", &p.packages, err) < 0 ||
 	    read_services(&p, rules, err) < 0 || read_network(&p, rules, err) < 0)
 		return -1;
 	*ret = p;

@@ -55,11 +55,12 @@ struct policy {
 	struct rule_list allow, deny;
 	struct rule_list opened; /* names only: their TLS is opened for a rule */
 	uint64_t services;       /* bits: those of the ground that it may reach */
+	bool pages;              /* what is refused is shown as a page, over TLS too */
 };
 
-/* {"packages":[], "services":[], "allowInternetAccess":, "network":{"allowOut":[], "denyOut":[],
- * "rules":{}}}, each of which may be absent. What is unknown is passed over; known_names.h has
- * more. */
+/* {"packages":[], "services":[], "allowInternetAccess":, "refusalPages":, "network":{"allowOut":[],
+ * "denyOut":[], "rules":{}}}, each of which may be absent. What is unknown is passed over;
+ * known_names.h has more. */
 int policy_decode(struct bytes text, json_t **ret, struct err *err) NODISCARD;
 int policy_of(struct policy *ret, const struct policy_ground *g, const json_t *rules,
 	      struct err *err) NODISCARD;

@@ -11,7 +11,11 @@
 #include "egress/protocol.h"
 #include "net/share.h"
 
-enum { SANDBOX_EGRESS_NAMES_MAX = 64 }; /* its questions under way; more are not heard */
+enum {
+	SANDBOX_EGRESS_NAMES_MAX = 64, /* its questions under way; more are not heard */
+	SANDBOX_EGRESS_PAGES_PER_S =
+		20, /* refusals over TLS that it sees as pages; others: a reset */
+};
 
 struct front;
 struct hand_over;
@@ -31,6 +35,8 @@ struct sandbox_egress {
 	size_t n_asked;
 	struct asker asker; /* of names, those of connections too */
 	struct share share;
+	uint64_t pages_since_ms; /* when counting `n_pages` began */
+	unsigned int n_pages;
 	struct egress_counts counts;
 };
 

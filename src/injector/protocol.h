@@ -8,14 +8,17 @@
 #include <stdint.h>
 
 enum {
-	INJECTOR_VERSION_MIN = 3, /* of node to injector, for the hello (base/link_hello.h) */
-	INJECTOR_VERSION_MAX = 3,
-	INJECTOR_HAND_VERSION = 2, /* of egress to a worker, which say no hello */
+	INJECTOR_VERSION_MIN = 4, /* of node to injector, for the hello (base/link_hello.h) */
+	INJECTOR_VERSION_MAX = 4,
+	INJECTOR_HAND_VERSION = 2,    /* of egress to a worker, which say no hello */
+	INJECTOR_REFUSED_VERSION = 3, /* the same of a connection that is only told why not */
 	INJECTOR_ID_MAX = 63,
 	INJECTOR_NAME_MAX = 253,
 	INJECTOR_FIRST_MAX = 96 * 1024, /* what the guest said before it was handed over */
 	INJECTOR_HAND_FDS = 2,
 	INJECTOR_SLOTS_MAX = 2048,
+	INJECTOR_WHY_MAX = 319,
+	INJECTOR_FIX_MAX = 255,
 };
 
 #define INJECTOR_RATE_MAX (1ull << 40) /* bytes in a second */
@@ -24,8 +27,9 @@ enum {
 
 enum injector_verb {
 	INJECTOR_START, /* slot, id, team, a descriptor: a file in memory, JSON: {"rules":{"host":
-			 * [{"transform":{"headers":{}}}]}, "sealed":{"name":"<base64>"}} -> a
-			 * descriptor: the worker's end, for EGRESS_RULE. A worker the slot had is
+			 * [{"transform":{"headers":{}}}]}, "sealed":{"name":"<base64>"},
+			 * "refusalPages":true}, the last if it is to show refusals as pages, too ->
+			 * a descriptor: the worker's end, for EGRESS_RULE. A worker the slot had is
 			 * ended, with all its connections */
 	INJECTOR_STOP,  /* slot: one that has none is success */
 	INJECTOR_RESET, /* every worker ends: node has just started */
@@ -60,6 +64,12 @@ struct injector_hand {
 	uint32_t port;
 	uint32_t first_len;
 	char name[INJECTOR_NAME_MAX + 1]; /* that was said and decided */
+};
+
+/* Of one that is refused, with the guest's descriptor alone: between the two. */
+struct injector_refusal {
+	char why[INJECTOR_WHY_MAX + 1]; /* both end with a NUL */
+	char fix[INJECTOR_FIX_MAX + 1]; /* empty: nobody can change it */
 };
 
 /* Back, when that connection is over, and before that now and then. */

@@ -170,6 +170,15 @@ static int fill_all(const json_t *rules, const struct draft *common, json_t *int
 	return 0;
 }
 
+/* It shows refusals as pages, or it has rules, or nobody needs it. */
+static int wrap_up(json_t *all, bool pages, json_t **ret, struct err *err)
+{
+	if (json_array_size(all) == 0 && !pages)
+		return err_set(err, ERR_INVALID, 0, "there are no rules");
+	*ret = json_pack("{s:O,s:b}", "rules", all, "refusalPages", pages);
+	return *ret ? 0 : err_set(err, ERR_EXHAUSTED, ENOMEM, "rules");
+}
+
 int rules_fill(struct bytes text, const char *team, const struct seal_key *key, json_t **ret,
 	       struct err *err)
 {
@@ -177,19 +186,18 @@ int rules_fill(struct bytes text, const char *team, const struct seal_key *key, 
 	AUTO(json_decrefp) json_t *all = json_array();
 	json_t *rules = NULL, *sealed = NULL;
 	struct draft d = { .team = team, .key = key };
+	bool pages = false;
 
 	if (json_decode(text, RULES_TEXT_MAX, DEPTH_MAX, &v, err) < 0)
 		return err_wrap(err, "the rules of a sandbox");
 	if (!json_is_object(v))
 		return err_set(err, ERR_INVALID, 0, "the rules of a sandbox are an object");
 	if (json_want_object(v, "rules", &rules, err) < 0 ||
-	    json_may_object(v, "sealed", &sealed, err) < 0)
+	    json_may_object(v, "sealed", &sealed, err) < 0 ||
+	    json_may_bool(v, "refusalPages", &pages, err) < 0)
 		return -1;
 	d.sealed = sealed;
 	if (fill_all(rules, &d, all, err) < 0)
 		return -1;
-	if (json_array_size(all) == 0)
-		return err_set(err, ERR_INVALID, 0, "there are no rules");
-	*ret = TAKE(all);
-	return 0;
+	return wrap_up(all, pages, ret, err);
 }

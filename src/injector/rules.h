@@ -17,8 +17,8 @@ enum {
 	RULES_WHY_MAX = 255,
 };
 
-/* `text` as in INJECTOR_START. *ret is an array of what worker/rule.h reads:
- * {"host":, "secret":, "refuse":, "headers":[["name","value"],...]}. A secret opens under the label
- * TEAM/NAME. */
+/* `text` as in INJECTOR_START. *ret is what a worker is told but for its certificates:
+ * {"rules":[], "refusalPages":}; each rule is what worker/rule.h reads: {"host":, "secret":,
+ * "refuse":, "headers":[["name","value"],...]}. A secret opens under the label TEAM/NAME. */
 int rules_fill(struct bytes text, const char *team, const struct seal_key *key, json_t **ret,
 	       struct err *err) NODISCARD;

@@ -24,21 +24,43 @@ static int make_branch(const struct keys *k, const char *id, const json_t *rules
 	return authority_branch(k->root, id, hosts, n, ret, err);
 }
 
-static int put_text(const json_t *rules, const struct authority *branch, struct buf *out,
-		    struct err *err)
+static json_t *string_of(const struct buf *text)
+{
+	return json_stringn((const char *)text->ptr, text->len);
+}
+
+/* Its certificates and its key, under these names. Takes the branch. */
+static int put_branch(json_t *into, struct authority *branch, const char *cert_name,
+		      const char *key_name, struct err *err)
 {
 	AUTO(buf_done) struct buf key = BUF_SECRET(AUTHORITY_TEXT_MAX);
 	AUTO(buf_done) struct buf cert = BUF_MAX(AUTHORITY_TEXT_MAX);
-	AUTO(json_decrefp) json_t *v = NULL;
+	int rc = authority_key_text(branch, &key, err);
 
-	if (authority_key_text(branch, &key, err) < 0 ||
-	    authority_cert_text(branch, &cert, err) < 0)
+	if (rc == 0)
+		rc = authority_cert_text(branch, &cert, err);
+	authority_free(branch);
+	if (rc < 0)
 		return -1;
-	v = json_pack("{s:O,s:s%,s:s%}", "rules", rules, "cert", cert.ptr, cert.len, "key", key.ptr,
-		      key.len);
-	if (!v)
+	if (json_object_set_new(into, cert_name, string_of(&cert)) < 0 ||
+	    json_object_set_new(into, key_name, string_of(&key)) < 0)
 		return err_set(err, ERR_EXHAUSTED, ENOMEM, "what a worker is told");
-	return json_encode(v, out, err);
+	return 0;
+}
+
+static int put_branches(struct workers *w, const char *id, json_t *told, struct err *err)
+{
+	const json_t *rules = json_object_get(told, "rules");
+	struct authority *branch = NULL;
+
+	if (json_array_size(rules) > 0 && (make_branch(w->keys, id, rules, &branch, err) < 0 ||
+					   put_branch(told, branch, "cert", "key", err) < 0))
+		return -1;
+	if (!json_is_true(json_object_get(told, "refusalPages")))
+		return 0;
+	return authority_branch_any(w->keys->root, id, &branch, err) < 0
+		       ? -1
+		       : put_branch(told, branch, "pagesCert", "pagesKey", err);
 }
 
 /* A file in memory. */
@@ -46,16 +68,12 @@ static int make_text(struct workers *w, const struct injector_request *rq, struc
 		     struct err *err)
 {
 	AUTO(buf_done) struct buf out = BUF_SECRET(WORKER_TEXT_MAX);
-	AUTO(json_decrefp) json_t *rules = NULL;
-	struct authority *branch = NULL;
-	int rc;
+	AUTO(json_decrefp) json_t *told = NULL;
 
-	if (rules_fill(text, rq->team, w->keys->seal, &rules, err) < 0 ||
-	    make_branch(w->keys, rq->id, rules, &branch, err) < 0)
+	if (rules_fill(text, rq->team, w->keys->seal, &told, err) < 0 ||
+	    put_branches(w, rq->id, told, err) < 0 || json_encode(told, &out, err) < 0)
 		return -1;
-	rc = put_text(rules, branch, &out, err);
-	authority_free(branch);
-	return rc < 0 ? -1 : memory_file_make("worker", buf_view(&out), err);
+	return memory_file_make("worker", buf_view(&out), err);
 }
 
 /* --- slots ---------------------------------------------------------------------------------- */

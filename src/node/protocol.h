@@ -65,6 +65,7 @@ struct node_request {
  * Of these node itself reads
  *	"allowInternetAccess", "network"   the rules for egress
  *	"guardedPorts":"9222/devtools,6080" of its template, set by node: wire/guarded_ports.h
+ *	"refusalPages":true                of its template, set by node: refusals are shown as pages
  *	"sizes":{"vcpus":2,"memoryMib":768} with NODE_BOOT: other than those of what it is made of
  *	"services":["db"]                  those of the operator's that its key may reach
  *	"sealed":{"name":"<base64>"}       the secrets that network.rules names, for the injector */

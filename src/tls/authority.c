@@ -62,26 +62,44 @@ int authority_new(const char *label, struct authority **ret, struct err *err)
 	return 0;
 }
 
-int authority_branch(const struct authority *root, const char *label, const char *const *hosts,
-		     size_t n_hosts, struct authority **ret, struct err *err)
+/* `ask` says for which hosts and how long. */
+static int new_branch(const struct authority *root, struct certificate *ask, struct authority **ret,
+		      struct err *err)
 {
 	AUTO(own_authority) struct authority *a = blank(err);
-	struct certificate ask = { .label = label,
-				   .days = AUTHORITY_BRANCH_DAYS,
-				   .kind = CERTIFICATE_BRANCH,
-				   .hosts = hosts,
-				   .n_hosts = n_hosts,
-				   .issuer = root->cert,
-				   .issuer_key = root->key };
 
-	if (n_hosts == 0 || n_hosts > AUTHORITY_HOSTS_MAX)
-		return err_set(err, ERR_INVALID, 0, "branch: 1 to %d hosts", AUTHORITY_HOSTS_MAX);
-	if (!a || certificate_new(&ask, &a->cert, &a->key, err) < 0)
+	ask->kind = CERTIFICATE_BRANCH;
+	ask->issuer = root->cert;
+	ask->issuer_key = root->key;
+	if (!a || certificate_new(ask, &a->cert, &a->key, err) < 0)
 		return -1;
 	if (!push(a->above, root->cert))
 		return err_set(err, ERR_EXHAUSTED, ENOMEM, "allocate branch");
 	*ret = TAKE(a);
 	return 0;
+}
+
+int authority_branch(const struct authority *root, const char *label, const char *const *hosts,
+		     size_t n_hosts, struct authority **ret, struct err *err)
+{
+	struct certificate ask = {
+		.label = label, .days = AUTHORITY_BRANCH_DAYS, .hosts = hosts, .n_hosts = n_hosts
+	};
+
+	if (n_hosts == 0 || n_hosts > AUTHORITY_HOSTS_MAX)
+		return err_set(err, ERR_INVALID, 0, "branch: 1 to %d hosts", AUTHORITY_HOSTS_MAX);
+	return new_branch(root, &ask, ret, err);
+}
+
+int authority_branch_any(const struct authority *root, const char *label, struct authority **ret,
+			 struct err *err)
+{
+	const char *const hosts[] = { "*" };
+	struct certificate ask = {
+		.label = label, .days = AUTHORITY_ANY_DAYS, .hosts = hosts, .n_hosts = 1
+	};
+
+	return new_branch(root, &ask, ret, err);
 }
 
 int authority_cert_text(const struct authority *a, struct buf *ret, struct err *err)

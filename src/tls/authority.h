@@ -20,6 +20,7 @@
 enum {
 	AUTHORITY_ROOT_DAYS = 3650,
 	AUTHORITY_BRANCH_DAYS = 32, /* a day more than the longest run */
+	AUTHORITY_ANY_DAYS = 2,     /* of a branch for any name, which is worth more to a thief */
 	AUTHORITY_LABEL_MAX = 63,
 	AUTHORITY_HOSTS_MAX = 256,
 	AUTHORITY_CHAIN_MAX = 3,
@@ -37,6 +38,10 @@ int authority_new(const char *label, struct authority **ret, struct err *err) NO
  * leaves asks the rules first. It begins an hour ago, for guests whose clocks are behind. */
 int authority_branch(const struct authority *root, const char *label, const char *const *hosts,
 		     size_t n_hosts, struct authority **ret, struct err *err) NODISCARD;
+
+/* A branch for every name, AUTHORITY_ANY_DAYS long. */
+int authority_branch_any(const struct authority *root, const char *label, struct authority **ret,
+			 struct err *err) NODISCARD;
 
 /* Its certificates, its own first, then those above it; and its key. ret grows; the key's text is
  * secret: BUF_SECRET(). */

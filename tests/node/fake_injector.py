@@ -17,7 +17,7 @@ import link_hello
 
 START, STOP, RESET, FACTS = range(4)
 REQUEST, REPLY = struct.Struct("<QII64s64s"), struct.Struct("<QII128s")
-VERSION = 3
+VERSION = 4
 INVALID = 1  # ERR_INVALID
 
 

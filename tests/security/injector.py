@@ -19,7 +19,7 @@ import link_hello
 import refused_calls
 
 BUILD = pathlib.Path(os.environ["HOTCELL_BUILD"])
-VERSION, HAND_VERSION = 3, 2
+VERSION, HAND_VERSION, REFUSED_VERSION = 4, 2, 3
 START, STOP, RESET, FACTS = range(4)
 REQUEST = struct.Struct("=QII64s64s")
 REPLY = struct.Struct("=QII128s")
@@ -121,9 +121,9 @@ class Injector:
         os.close(fd)
         return text
 
-    def worker(self, rules, sealed=None, slot=0, team="team"):
+    def worker(self, rules, sealed=None, slot=0, team="team", pages=False):
         """egress's end of a new worker's channel."""
-        fd = memory_file(json.dumps({"rules": rules, "sealed": sealed or {}}).encode())
+        fd = memory_file(json.dumps({"rules": rules, "sealed": sealed or {}, "refusalPages": pages}).encode())
         try:
             channel = self.ask(START, slot=slot, team=team, fds=[fd])
         finally:

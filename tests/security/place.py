@@ -149,11 +149,15 @@ class Place:
         self.egress.call(NAME, slot, b"sandbox")
         headers = {"Authorization": "Bearer ${e2b.secrets.%s}" % SECRET}
         self.sealed = self.seal(self.value)
-        worker = self.injector.worker({HOST: [{"transform": {"headers": headers}}]}, {SECRET: self.sealed}, slot, TEAM)
-        with memory_file(self.rules()) as file:
+        self.rule(self.rules(), {HOST: [{"transform": {"headers": headers}}]}, slot)
+        return self
+
+    def rule(self, rules, headers, slot=0):
+        """Other rules for egress, and another worker for what is in them."""
+        worker = self.injector.worker(headers, {SECRET: self.sealed}, slot, TEAM, rules.get("refusalPages", False))
+        with memory_file(rules) as file:
             self.egress.call(RULE, slot, fds=[file.fileno(), worker.sock.fileno()])
         worker.sock.close()
-        return self
 
     def dial(self, ip, port):
         with self.cell.entered():

@@ -54,7 +54,7 @@ static void fill(struct world *w, const char *rules, const char *label, const ch
 				    rules, (int)sealed.len, (const char *)sealed.ptr),
 			 0);
 	if (rules_fill(buf_view(&text), "team1", w->key, &w->filled, &err) < 0 ||
-	    rules_read(w->filled, &w->rules, &err) < 0)
+	    rules_read(json_object_get(w->filled, "rules"), &w->rules, &err) < 0)
 		fail_msg("%s", err.msg);
 }
 
@@ -158,6 +158,20 @@ static void rules_that_cannot_be_are_an_error(void **state)
 	}
 }
 
+static void without_rules_there_may_be_pages(void **state)
+{
+	struct world *w = *state;
+	struct err err;
+
+	assert_int_equal(rules_fill(BYTES_LIT("{\"rules\":{},\"refusalPages\":true}"), "t", w->key,
+				    &w->filled, &err),
+			 0);
+	assert_true(json_is_true(json_object_get(w->filled, "refusalPages")));
+	assert_int_equal(rules_read(json_object_get(w->filled, "rules"), &w->rules, &err), 0);
+	assert_int_equal(w->rules.n, 0);
+	assert_null(rules_find(&w->rules, "a.com"));
+}
+
 static void a_secret_has_its_length(void **state)
 {
 	struct world *w = *state;
@@ -183,6 +197,7 @@ int main(void)
 		TEST(the_closest_host_counts),
 		TEST(a_value_that_cannot_be_had_refuses_its_host),
 		TEST(rules_that_cannot_be_are_an_error),
+		TEST(without_rules_there_may_be_pages),
 		TEST(a_secret_has_its_length),
 	};
 

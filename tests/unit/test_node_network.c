@@ -48,6 +48,9 @@ static void rules_are_what_egress_needs_and_nothing_else(void **state)
 		  "{\"packages\":[\"p.example\"],\"network\":{\"rules\":{\"a.example\":[],\"*.b\":["
 		  "]}}"
 		  "}" },
+		{ "its template shows what is refused",
+		  "{\"refusalPages\":true,\"guardedPorts\":\"1\"}", NULL,
+		  "{\"packages\":[\"p.example\"],\"refusalPages\":true,\"network\":{}}" },
 		{ "null is nothing",
 		  "{\"network\":null,\"services\":null,\"allowInternetAccess\":null}", NULL,
 		  "{\"packages\":[\"p.example\"],\"network\":{}}" },
@@ -106,6 +109,8 @@ static void a_put_clears_what_it_does_not_say(void **state)
 		  "{\"services\":[\"db\"],\"allowInternetAccess\":true,\"network\":{\"denyOut\":["
 		  "\"b\"]"
 		  ",\"maskRequestHost\":\"m\",\"allowPublicTraffic\":false}}" },
+		{ "how it sees refusals stays", "{\"refusalPages\":true}",
+		  "{\"refusalPages\":false}", "{\"refusalPages\":true,\"network\":{}}" },
 		{ "what is said counts", "{\"services\":[\"db\"],\"sealed\":{\"old\":\"QQ==\"}}",
 		  "{\"services\":[],\"sealed\":{\"new\":\"QQ==\"},\"network\":{\"rules\":{\"c\":[]}"
 		  "}}",
@@ -172,6 +177,7 @@ static void the_injector_is_told_of_headers_and_secrets_alone(void **state)
 		  "{\"rules\":{\"a\":[{\"x\":1}]},\"sealed\":{\"k\":\"QQ==\"}}" },
 		{ "without a secret", "{\"network\":{\"rules\":{\"a\":[]}}}",
 		  "{\"rules\":{\"a\":[]}}" },
+		{ "pages that are none", "{\"refusalPages\":\"yes\"}", NULL },
 	};
 
 	(void)state;
@@ -179,13 +185,39 @@ static void the_injector_is_told_of_headers_and_secrets_alone(void **state)
 		AUTO(buf_done) struct buf out = BUF_MAX(NETWORK_RULES_MAX);
 		struct err err;
 
-		if (network_text_opened(row->text, &out, &err) < 0)
+		if (network_text_opened(row->text, true, &out, &err) < 0)
 			fail_msg("%s", err.msg);
 		if (row->expected)
 			assert_json(buf_view(&out), row->expected);
 		else
 			assert_int_equal(out.len, 0);
 	}
+}
+
+static void the_injector_is_told_of_pages_if_they_count(void **state)
+{
+	static const struct {
+		const char *name, *text, *with, *without; /* NULL: nothing */
+	} rows[] = {
+		{ "alone", "{\"refusalPages\":true}", "{\"rules\":{},\"refusalPages\":true}",
+		  NULL },
+		{ "with rules", "{\"refusalPages\":true,\"network\":{\"rules\":{\"a\":[]}}}",
+		  "{\"rules\":{\"a\":[]},\"refusalPages\":true}", "{\"rules\":{\"a\":[]}}" },
+	};
+
+	(void)state;
+	FOR_ROWS(row, rows)
+		for (int pages = 0; pages < 2; pages++) {
+			AUTO(buf_done) struct buf out = BUF_MAX(NETWORK_RULES_MAX);
+			const char *expected = pages ? row->with : row->without;
+			struct err err;
+
+			assert_int_equal(network_text_opened(row->text, pages, &out, &err), 0);
+			if (expected)
+				assert_json(buf_view(&out), expected);
+			else
+				assert_int_equal(out.len, 0);
+		}
 }
 
 #define NAMES_K                                                                       \
@@ -303,6 +335,7 @@ int main(void)
 		cmocka_unit_test(a_put_of_nonsense_changes_nothing),
 		cmocka_unit_test(a_put_is_bounded),
 		cmocka_unit_test(the_injector_is_told_of_headers_and_secrets_alone),
+		cmocka_unit_test(the_injector_is_told_of_pages_if_they_count),
 		cmocka_unit_test(a_secret_is_replaced_where_it_is_named),
 		cmocka_unit_test(a_secret_that_is_missing_is_named),
 		cmocka_unit_test(the_newest_names_are_kept),

@@ -394,6 +394,23 @@ static void guarded_ports_are_checked(void **state)
 		"9222/devtools");
 }
 
+static void that_refusals_are_pages_is_yes_or_no(void **state)
+{
+	const struct bytes name = BYTES_LIT("HOTCELL_REFUSAL_PAGES");
+	struct err err;
+
+	(void)state;
+	assert_false(build_context_shows_pages(&context));
+	assert_int_equal(build_context_set_env(&context, name, BYTES_LIT("yes"), &err), 0);
+	assert_true(build_context_shows_pages(&context));
+	assert_int_equal(build_context_set_env(&context, name, BYTES_LIT("true"), &err), -1);
+	assert_non_null(strstr(err.msg, "HOTCELL_REFUSAL_PAGES: yes or no"));
+	assert_int_equal(build_context_set_env(&context, name, BYTES_LIT("no"), &err), 0);
+	assert_false(build_context_shows_pages(&context));
+	assert_int_equal(build_context_set_env(&context, name, (struct bytes){ 0 }, &err), 0);
+	assert_false(build_context_shows_pages(&context));
+}
+
 /* --- output ------------------------------------------------------------------------------- */
 
 static void add_line(void *to, struct bytes line)
@@ -526,6 +543,7 @@ int main(void)
 		TEST(names_that_no_user_has),
 		TEST(a_context_comes_back),
 		TEST(guarded_ports_are_checked),
+		TEST(that_refusals_are_pages_is_yes_or_no),
 		TEST(output_in_any_pieces),
 		TEST(a_line_that_is_too_long),
 		TEST(a_tag_that_moves_on_the_way),

@@ -211,6 +211,18 @@ static void guarded_ports_are_remembered(void **state)
 	assert_string_equal(text, "{\"guardedPorts\":\"1\"}");
 }
 
+static void that_refusals_are_pages_is_remembered(void **state)
+{
+	AUTO(auto_free) char *text = strdup("{\"metadata\":{}}");
+	struct err err = { 0 };
+
+	(void)state;
+	assert_int_equal(create_text_show_pages(&text, NODE_TEXT_MAX, &err), 0);
+	assert_int_equal(create_text_show_pages(&text, NODE_TEXT_MAX, &err), 0);
+	assert_string_equal(text, "{\"metadata\":{},\"refusalPages\":true}");
+	assert_int_equal(create_text_show_pages(&text, 8, &err), -1);
+}
+
 static void available_memory_is_read(void **state)
 {
 	static const char real[] = "MemTotal:       26215168 kB\nMemFree:        18000000 kB\n"
@@ -272,6 +284,7 @@ int main(void)
 		cmocka_unit_test(teams_are_counted_up_to_a_number),
 		cmocka_unit_test(a_text_is_split),
 		cmocka_unit_test(guarded_ports_are_remembered),
+		cmocka_unit_test(that_refusals_are_pages_is_remembered),
 		cmocka_unit_test(available_memory_is_read),
 	};
 

@@ -242,6 +242,28 @@ static void hosts_of_a_branch_are_checked(void **state)
 	authority_free(root);
 }
 
+static void a_branch_for_any_name_is_short_lived_and_for_no_address(void **state)
+{
+	struct authority *root = new_root(), *branch = NULL;
+	struct identity *leaf;
+	struct err err = { 0 };
+	X509 *cert;
+
+	(void)state;
+	assert_int_equal(authority_branch_any(root, "Hotcell pages", &branch, &err), 0);
+	leaf = new_leaf(branch, "shop.example.com");
+	assert_int_equal(verdict(root, leaf, "shop.example.com"), X509_V_OK);
+	assert_int_not_equal(verdict(root, leaf, "example.com"), X509_V_OK);
+	cert = cert_of(branch);
+	assert_int_equal(X509_cmp_time(X509_get0_notAfter(cert),
+				       &(time_t){ time(NULL) + AUTHORITY_ANY_DAYS * 86400 + 60 }),
+			 -1);
+	X509_free(cert);
+	identity_free(leaf);
+	authority_free(branch);
+	authority_free(root);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -251,6 +273,7 @@ int main(void)
 		cmocka_unit_test(both_survive_as_texts),
 		cmocka_unit_test(texts_that_do_not_fit_are_refused),
 		cmocka_unit_test(hosts_of_a_branch_are_checked),
+		cmocka_unit_test(a_branch_for_any_name_is_short_lived_and_for_no_address),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

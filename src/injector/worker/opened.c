@@ -15,6 +15,7 @@ struct opened {
 	struct worker *worker;
 	uint64_t tag;
 	bool tls;
+	bool page; /* it is refused, there is no server, and all it gets is the reason */
 	char name[DOMAIN_SIZE];
 	const struct rule *rule;       /* of the worker */
 	struct stream *guest, *server; /* NULL: no longer */
@@ -28,11 +29,12 @@ struct opened {
 	bool held;      /* its sandbox has moved enough for now: nothing is read */
 	struct share_taker taker;
 	unsigned int refusal; /* the status the guest is told; 0: none */
-	char why[sizeof(((struct err *)0)->msg)];
-	const char *fix;           /* who would have to change what; NULL: nobody, or not known */
-	struct injector_over over; /* bytes: those that egress was not told of */
+	char why[INJECTOR_WHY_MAX + 1];
+	char fix[INJECTOR_FIX_MAX + 1]; /* who would have to change what; empty: nobody knows */
+	struct injector_over over;      /* bytes: those that egress was not told of */
 	struct timer idle;
 	uint64_t moved, seen; /* bytes; seen: when last looked */
+	uint64_t unsent;      /* of the guest, that nobody is sent */
 	struct opened *next, **prev;
 };
 
@@ -53,7 +55,9 @@ static void finish(struct opened *o, bool graceful)
 	list_remove(o);
 	o->worker->n--;
 	o->over.tag = o->tag;
-	snprintf(o->over.why, sizeof(o->over.why), "%.*s", (int)sizeof(o->over.why) - 1, o->why);
+	if (!o->page) /* egress knows */
+		snprintf(o->over.why, sizeof(o->over.why), "%.*s", (int)sizeof(o->over.why) - 1,
+			 o->why);
 	o->over.requests = (uint32_t)o->guard.requests;
 	worker_over(o->worker, &o->over);
 	http_guard_done(&o->guard);
@@ -96,7 +100,7 @@ static void fail(struct opened *o, const char *why)
 static void tell_refusal(struct opened *o)
 {
 	AUTO(buf_done) struct buf text = BUF_MAX(REFUSAL_MAX);
-	const struct refusal r = { o->refusal, o->name, o->why, o->fix };
+	const struct refusal r = { o->refusal, o->name, o->why, o->fix[0] ? o->fix : NULL };
 	struct err err;
 	bool told = refusal_put(&text, &r, refusal_form(buf_view(&o->head)), &err) == 0 &&
 		    stream_write_buf(o->guest, &text, &err) == 0;
@@ -205,7 +209,7 @@ static void on_guest_data(struct stream_user *u, struct bytes in)
 
 	o->asked = true;
 	keep_head(o, in);
-	count(o, &o->over.bytes_out, in.len);
+	count(o, o->page ? &o->unsent : &o->over.bytes_out, in.len);
 	if (!o->refusal)
 		feed(o, in);
 	else if (o->head_over)
@@ -308,13 +312,14 @@ static int choose(struct tls_chooser *c, const char *name, const struct identity
 
 	if (strcmp(name, o->name) != 0)
 		return err_set(err, ERR_DENIED, 0, "the greeting names another host");
-	return leaves_get(&o->worker->leaves, name, ret, err);
+	return leaves_get(o->page ? &o->worker->pages : &o->worker->leaves, name, ret, err);
 }
 
 static void on_idle(struct timer *t)
 {
 	struct opened *o = CONTAINER_OF(t, struct opened, idle);
-	if (o->moved == o->seen)
+
+	if (o->page || o->moved == o->seen)
 		finish(o, false);
 	else
 		o->seen = o->moved;
@@ -328,31 +333,33 @@ static int open_streams(struct opened *o, struct bytes first, int guest, int ser
 	const struct worker_tools *t = &o->worker->tools;
 
 	if (fd_stream_open(l, guest, FD_STREAM_BOTH, &o->guest, err) < 0 ||
-	    fd_stream_open(l, take_fd(&to), FD_STREAM_BOTH, &o->server, err) < 0)
+	    (!o->page && fd_stream_open(l, take_fd(&to), FD_STREAM_BOTH, &o->server, err) < 0))
 		return -1;
 	if (!o->tls)
 		return 0;
 	if (tls_accept(t->server, TAKE(o->guest), first, &o->chooser, "http/1.1", &o->guest, err) <
 	    0)
 		return -1;
+	if (o->page)
+		return 0;
 	return tls_connect(t->client, TAKE(o->server), o->name, "http/1.1", &o->server, err);
 }
 
 /* Why nothing may be added; NULL: it may. */
-static const char *objection(const struct opened *o, const char **ret_fix)
+static const char *objection(struct opened *o)
 {
-	static const char *const by_owner =
-		"whoever made the sandbox makes that secret, or changes the rule for this host by "
-		"updateNetwork";
+	const char *fix = "ask over https";
 
-	*ret_fix = NULL;
 	if (!o->rule)
 		return "no rule for this host";
-	*ret_fix = o->rule->refuse[0] ? by_owner : "ask over https";
 	if (o->rule->refuse[0])
-		return o->rule->refuse;
-	return o->rule->secret && !o->tls ? "a secret is added to HTTPS alone, this is plain HTTP"
-					  : NULL;
+		fix = "whoever made the sandbox makes that secret, or changes the rule for this "
+		      "host by updateNetwork";
+	else if (!o->rule->secret || o->tls)
+		return NULL;
+	snprintf(o->fix, sizeof(o->fix), "%s", fix);
+	return o->rule->refuse[0] ? o->rule->refuse
+				  : "a secret is added to HTTPS alone, this is plain HTTP";
 }
 
 static struct opened *make(struct worker *w, const struct injector_hand *hand)
@@ -385,35 +392,52 @@ static void turn_away(struct worker *w, uint64_t tag, const int *fds)
 					    .why = "too many connections at its injector" };
 
 	close(fds[0]);
-	close(fds[1]);
+	if (fds[1] >= 0)
+		close(fds[1]);
 	worker_over(w, &over);
 }
 
-void opened_start(struct worker *w, const struct injector_hand *hand, struct bytes first,
+/* It is told as soon as it has asked, and not waited for long. */
+static void show_page(struct opened *o, const struct injector_refusal *r)
+{
+	snprintf(o->fix, sizeof(o->fix), "%s", r->fix);
+	refuse(o, 403, r->why);
+}
+
+static void begin(struct opened *o)
+{
+	const char *why = objection(o);
+
+	stream_set_user(o->server, &o->from_server);
+	stream_read(o->server, true);
+	if (why)
+		refuse(o, 403, why);
+}
+
+void opened_start(struct worker *w, const struct injector_hand *hand, const struct hand_rest *rest,
 		  const int fds[static INJECTOR_HAND_FDS])
 {
-	struct opened *o = w->n < WORKER_CONNECTIONS_MAX ? make(w, hand) : NULL;
-	const char *why, *fix;
+	bool room = w->n < WORKER_CONNECTIONS_MAX && (!rest->refusal || worker_has_pages(w));
+	struct opened *o = room ? make(w, hand) : NULL;
 	struct err err;
 
 	if (!o) {
 		turn_away(w, hand->tag, fds);
 		return;
 	}
-	if (open_streams(o, first, fds[0], fds[1], &err) < 0) {
+	o->page = rest->refusal;
+	if (open_streams(o, rest->first, fds[0], fds[1], &err) < 0) {
 		fail(o, err.msg);
 		return;
 	}
-	timer_repeat(&o->idle, OPENED_IDLE_MS);
+	timer_repeat(&o->idle, o->page ? OPENED_PAGE_MS : OPENED_IDLE_MS);
 	stream_set_user(o->guest, &o->from_guest);
-	stream_set_user(o->server, &o->from_server);
 	stream_read(o->guest, true);
-	stream_read(o->server, true);
-	why = objection(o, &fix);
-	if (why) {
-		o->fix = fix;
-		refuse(o, 403, why);
-	}
+	if (o->page)
+		show_page(o, rest->refusal);
+	else
+		begin(o);
 	if (!o->tls)
-		on_guest_data(&o->from_guest, first); /* it is all the same where it was read */
+		on_guest_data(&o->from_guest,
+			      rest->first); /* it is all the same where it was read */
 }

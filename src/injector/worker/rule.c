@@ -40,8 +40,12 @@ int rules_read(const json_t *array, struct rules *ret, struct err *err)
 	AUTO(rules_done) struct rules r = { 0 };
 	size_t n = json_array_size(array);
 
-	if (n == 0 || n > RULES_HOSTS_MAX)
+	if (n > RULES_HOSTS_MAX)
 		return err_set(err, ERR_INVALID, 0, "%zu rules", n);
+	if (n == 0) {
+		*ret = r;
+		return 0;
+	}
 	r.all = calloc(n, sizeof(*r.all));
 	if (!r.all)
 		return err_set(err, ERR_EXHAUSTED, ENOMEM, "rules");

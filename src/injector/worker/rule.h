@@ -18,7 +18,7 @@ struct rules {
 	size_t n;
 };
 
-/* `array` as rules_fill() makes it, to be kept as long as the rules. */
+/* `array` as rules_fill() makes it, to be kept as long as the rules; it may be empty. */
 int rules_read(const json_t *array, struct rules *ret, struct err *err) NODISCARD;
 void rules_done(struct rules *r);
 

@@ -22,7 +22,7 @@ struct worker_channel {
 	size_t n_late;
 	struct {
 		struct injector_hand hand;
-		uint8_t first[INJECTOR_FIRST_MAX];
+		uint8_t rest[sizeof(struct injector_refusal) + INJECTOR_FIRST_MAX];
 	} in;
 };
 
@@ -96,8 +96,9 @@ static void tell_late(struct worker_channel *c)
 /* False: there is none, or nobody to ask any more. */
 static bool take_one(struct worker_channel *c)
 {
-	int fds[INJECTOR_HAND_FDS];
+	int fds[INJECTOR_HAND_FDS] = { -1, -1 };
 	size_t len = 0, n_fds = 0;
+	struct hand_rest rest;
 	struct err err;
 
 	if (fdmsg_recv_some(c->sock, &c->in, sizeof(c->in.hand), sizeof(c->in), &len, fds,
@@ -106,12 +107,11 @@ static bool take_one(struct worker_channel *c)
 			fail(c);
 		return false;
 	}
-	if (hand_is_sound(&c->in.hand, len, n_fds)) {
+	if (hand_is_sound(&c->in.hand, len, n_fds, &rest)) {
 		c->worker->share.bytes_per_s = c->in.hand.bytes_per_s;
 		if (!c->worker->telling.active)
 			timer_start(&c->worker->telling, WORKER_TELL_MS);
-		opened_start(c->worker, &c->in.hand,
-			     (struct bytes){ c->in.first, len - sizeof(c->in.hand) }, fds);
+		opened_start(c->worker, &c->in.hand, &rest, fds);
 		return true;
 	}
 	while (n_fds > 0)
@@ -151,9 +151,20 @@ static int open_channel(struct worker *w, int fd, struct err *err)
 
 /* --- open and close ------------------------------------------------------------------------- */
 
+static int read_branch(const json_t *text, const char *cert, const char *key, struct leaves *ret,
+		       struct err *err)
+{
+	struct bytes cert_text, key_text;
+
+	if (json_want_string(text, cert, &cert_text, err) < 0 ||
+	    json_want_string(text, key, &key_text, err) < 0)
+		return -1;
+	return authority_load(cert_text, key_text, &ret->branch, err);
+}
+
 static int read_text(struct worker *w, struct bytes text, struct err *err)
 {
-	struct bytes cert, key;
+	bool pages = false;
 	json_t *rules;
 
 	if (json_decode(text, WORKER_TEXT_MAX, DEPTH_MAX, &w->text, err) < 0)
@@ -161,11 +172,17 @@ static int read_text(struct worker *w, struct bytes text, struct err *err)
 	if (!json_is_object(w->text))
 		return err_set(err, ERR_INVALID, 0, "not what a worker is told");
 	if (json_want_array(w->text, "rules", &rules, err) < 0 ||
-	    json_want_string(w->text, "cert", &cert, err) < 0 ||
-	    json_want_string(w->text, "key", &key, err) < 0 ||
-	    rules_read(rules, &w->rules, err) < 0)
+	    json_may_bool(w->text, "refusalPages", &pages, err) < 0 ||
+	    rules_read(rules, &w->rules, err) < 0 ||
+	    (w->rules.n > 0 && read_branch(w->text, "cert", "key", &w->leaves, err) < 0))
 		return -1;
-	return authority_load(cert, key, &w->leaves.branch, err);
+	w->pages_until_ms = loop_now_ms(w->loop) + WORKER_PAGES_MS;
+	return pages ? read_branch(w->text, "pagesCert", "pagesKey", &w->pages, err) : 0;
+}
+
+bool worker_has_pages(const struct worker *w)
+{
+	return w->pages.branch && loop_now_ms(w->loop) < w->pages_until_ms;
 }
 
 int worker_open(struct worker *w, struct loop *l, const struct worker_ops *ops,
@@ -197,5 +214,6 @@ void worker_close(struct worker *w)
 	}
 	rules_done(&w->rules);
 	leaves_done(&w->leaves);
+	leaves_done(&w->pages);
 	json_decref(TAKE(w->text));
 }

@@ -63,13 +63,23 @@ int build_context_set_workdir(struct build_context *c, struct bytes path, struct
 }
 
 /* What is wrong with it is told to who builds, not to who creates. */
-static int check_guarded(struct bytes name, struct bytes value, struct err *err)
+static int check_ours(struct bytes name, struct bytes value, struct err *err)
 {
 	struct guarded_ports ports;
 
-	if (!bytes_eq(name, BYTES_LIT(GUARDED_PORTS_VARIABLE)))
-		return 0;
-	return guarded_ports_parse(value, &ports, err);
+	if (bytes_eq(name, BYTES_LIT(GUARDED_PORTS_VARIABLE)))
+		return guarded_ports_parse(value, &ports, err);
+	if (bytes_eq(name, BYTES_LIT(REFUSAL_PAGES_VARIABLE)) && value.len > 0 &&
+	    !bytes_eq(value, BYTES_LIT("yes")) && !bytes_eq(value, BYTES_LIT("no")))
+		return err_set(err, ERR_INVALID, 0, REFUSAL_PAGES_VARIABLE ": yes or no");
+	return 0;
+}
+
+bool build_context_shows_pages(const struct build_context *c)
+{
+	const char *value = json_string_value(json_object_get(c->env, REFUSAL_PAGES_VARIABLE));
+
+	return value && strcmp(value, "yes") == 0;
 }
 
 int build_context_set_env(struct build_context *c, struct bytes name, struct bytes value,
@@ -77,7 +87,7 @@ int build_context_set_env(struct build_context *c, struct bytes name, struct byt
 {
 	char text[256];
 
-	if (check_guarded(name, value, err) < 0)
+	if (check_ours(name, value, err) < 0)
 		return -1;
 	if (!bytes_to_str(name, text, sizeof(text)))
 		return err_set(err, ERR_INVALID, 0, "the name of a variable is longer than %zu",

@@ -19,6 +19,9 @@ enum {
 
 #define BUILD_USER "user" /* of an image, before a USER */
 
+/* "yes": sandboxes of the template show what their network refuses as pages (egress/policy.h). */
+#define REFUSAL_PAGES_VARIABLE "HOTCELL_REFUSAL_PAGES"
+
 struct build_context {
 	char user[BUILD_USER_MAX + 1];
 	char workdir[BUILD_WORKDIR_MAX + 1]; /* absolute; "": the user's home */
@@ -34,6 +37,7 @@ int build_context_set_workdir(struct build_context *c, struct bytes path,
 			      struct err *err) NODISCARD;
 int build_context_set_env(struct build_context *c, struct bytes name, struct bytes value,
 			  struct err *err) NODISCARD;
+bool build_context_shows_pages(const struct build_context *c); /* the variable above */
 /* Either may be empty; both empty: those of the parent stay. */
 int build_context_set_commands(struct build_context *c, struct bytes start, struct bytes ready,
 			       struct err *err) NODISCARD;

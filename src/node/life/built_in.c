@@ -19,19 +19,24 @@ static int add_env(const struct build_context *c, struct agent_identity *id, str
 	return 0;
 }
 
-int built_in_guarded(const struct snapshot *p, char ret[static GUARDED_PORTS_TEXT_MAX + 1],
-		     struct err *err)
+static bool may_wish(const char *context)
+{
+	return strstr(context, GUARDED_PORTS_VARIABLE) || strstr(context, REFUSAL_PAGES_VARIABLE);
+}
+
+int built_in_wishes(const struct snapshot *p, struct built_in_wishes *ret, struct err *err)
 {
 	struct build_context c;
 	const char *text;
 
-	ret[0] = '\0';
-	if (!p || !p->row.context || !strstr(p->row.context, GUARDED_PORTS_VARIABLE))
+	*ret = (struct built_in_wishes){ 0 };
+	if (!p || !p->row.context || !may_wish(p->row.context))
 		return 0;
 	if (build_context_parse(bytes_str(p->row.context), &c, err) < 0)
 		return err_wrap(err, "what snapshot %s was built with", p->row.id);
 	text = json_string_value(json_object_get(c.env, GUARDED_PORTS_VARIABLE));
-	snprintf(ret, GUARDED_PORTS_TEXT_MAX + 1, "%s", text ? text : "");
+	snprintf(ret->guarded, sizeof(ret->guarded), "%s", text ? text : "");
+	ret->refusal_pages = build_context_shows_pages(&c);
 	build_context_done(&c);
 	return 0;
 }

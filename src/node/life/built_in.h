@@ -11,6 +11,10 @@ struct snapshot;
  * made of; NULL, or one that was not built: nothing. */
 int built_in_tell(const struct snapshot *p, struct agent_identity *id, struct err *err) NODISCARD;
 
-/* Which of its ports want the traffic token; "": none. */
-int built_in_guarded(const struct snapshot *p, char ret[static GUARDED_PORTS_TEXT_MAX + 1],
-		     struct err *err) NODISCARD;
+struct built_in_wishes {                          /* that its environment has for its sandboxes */
+	char guarded[GUARDED_PORTS_TEXT_MAX + 1]; /* ports that want the traffic token; "": none */
+	bool refusal_pages;                       /* what is refused is shown as a page */
+};
+
+int built_in_wishes(const struct snapshot *p, struct built_in_wishes *ret,
+		    struct err *err) NODISCARD;

@@ -115,18 +115,21 @@ static int give_env(struct sandbox *s, const struct create *c, struct err *err)
 	return built_in_tell(s->snapshot, &s->identity, err);
 }
 
-/* Who may come to its ports: what its owner said, and what its template did. */
-static int give_ingress(struct sandbox *s, struct create *c, struct err *err)
+/* Who may come to its ports, and how it sees its network: what its owner said, and what its
+ * template did. */
+static int give_wishes(struct sandbox *s, struct create *c, struct err *err)
 {
-	char guarded[GUARDED_PORTS_TEXT_MAX + 1];
+	struct built_in_wishes w;
 
-	if (built_in_guarded(s->snapshot, guarded, err) < 0)
+	if (built_in_wishes(s->snapshot, &w, err) < 0)
 		return -1;
-	if (guarded[0] && create_text_guard(&c->text, guarded, NODE_TEXT_MAX, err) < 0)
+	if (w.guarded[0] && create_text_guard(&c->text, w.guarded, NODE_TEXT_MAX, err) < 0)
 		return -1;
-	if (guarded[0])
+	if (w.refusal_pages && create_text_show_pages(&c->text, NODE_TEXT_MAX, err) < 0)
+		return -1;
+	if (w.guarded[0])
 		s->info.flags |= NODE_INGRESS;
-	if (guarded[0] || (c->flags & NODE_PRIVATE))
+	if (w.guarded[0] || (c->flags & NODE_PRIVATE))
 		random_name(s->info.traffic_token, AGENT_TOKEN_LENGTH);
 	return 0;
 }
@@ -146,7 +149,7 @@ void sandbox_claim(struct sandbox *s, struct create *c)
 		explicit_bzero(s->identity.access_token, sizeof(s->identity.access_token));
 	snprintf(s->info.access_token, sizeof(s->info.access_token), "%.*s", NODE_ID_MAX,
 		 s->identity.access_token);
-	if (give_env(s, c, &err) < 0 || give_ingress(s, c, &err) < 0) {
+	if (give_env(s, c, &err) < 0 || give_wishes(s, c, &err) < 0) {
 		not_settled(s, &err, "its environment is none");
 		return;
 	}

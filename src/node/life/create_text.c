@@ -72,20 +72,33 @@ int create_text_split(struct bytes in, size_t max, json_t **ret_env, char **ret_
 	return 0;
 }
 
-int create_text_guard(char **text, const char *ports, size_t max, struct err *err)
+/* Takes the value. */
+static int set_member(char **text, const char *name, json_t *value, size_t max, struct err *err)
 {
 	AUTO(json_decrefp) json_t *all = NULL;
 	char *next = NULL;
 
-	if (json_decode(bytes_str(*text ? *text : "{}"), max, CREATE_TEXT_DEPTH, &all, err) < 0)
+	if (json_decode(bytes_str(*text ? *text : "{}"), max, CREATE_TEXT_DEPTH, &all, err) < 0) {
+		json_decref(value);
 		return err_wrap(err, "the text of a create");
-	if (json_object_set_new(all, "guardedPorts", json_text(bytes_str(ports))) < 0)
+	}
+	if (json_object_set_new(all, name, value) < 0)
 		return err_set(err, ERR_EXHAUSTED, ENOMEM, "the text of a create");
 	if (create_text_put(all, max, &next, err) < 0)
 		return -1;
 	free(*text);
 	*text = next;
 	return 0;
+}
+
+int create_text_guard(char **text, const char *ports, size_t max, struct err *err)
+{
+	return set_member(text, "guardedPorts", json_text(bytes_str(ports)), max, err);
+}
+
+int create_text_show_pages(char **text, size_t max, struct err *err)
+{
+	return set_member(text, "refusalPages", json_true(), max, err);
 }
 
 int create_text_sizes(struct bytes in, size_t max, uint32_t *ret_vcpus, uint32_t *ret_memory_mib,

@@ -23,5 +23,7 @@ int create_text_sizes(struct bytes in, size_t max, uint32_t *ret_vcpus, uint32_t
 /* Into what is to be remembered, in place of what stands there: ports that want the traffic token.
  */
 int create_text_guard(char **text, const char *ports, size_t max, struct err *err) NODISCARD;
+/* The same: what its network refuses is shown as a page. */
+int create_text_show_pages(char **text, size_t max, struct err *err) NODISCARD;
 /* As text, NUL-terminated, owned by the caller; at most `max` bytes. */
 int create_text_put(const json_t *all, size_t max, char **ret, struct err *err) NODISCARD;

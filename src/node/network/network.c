@@ -39,7 +39,7 @@ int network_allow(const struct node *n, const char *text, struct err *err)
 
 	if (link_exists(&n->injector.link))
 		return 0;
-	if (network_text_opened(text, &opened, err) < 0)
+	if (network_text_opened(text, false, &opened, err) < 0)
 		return -1;
 	if (opened.len == 0)
 		return 0;

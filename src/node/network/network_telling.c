@@ -112,7 +112,7 @@ int network_telling_begin(struct network_telling *t, struct sandbox *s, const ch
 				       .rules = -1,
 				       .on_done = on_done };
 	memcpy(t->id, s->info.id, sizeof(t->id));
-	if (network_text_opened(text, &opened, err) < 0)
+	if (network_text_opened(text, link_exists(&s->node->injector.link), &opened, err) < 0)
 		return -1;
 	rules = make_rules(s, text, err);
 	if (rules < 0)

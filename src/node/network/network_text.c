@@ -80,7 +80,9 @@ int network_text_rules(const struct network_from *from, struct buf *out, struct 
 		return no_memory(err);
 	if (decode(from->text, &all, err) < 0)
 		return -1;
-	if (!copy_member(rules, all, "services") || !copy_member(rules, all, "allowInternetAccess"))
+	if (!copy_member(rules, all, "services") ||
+	    !copy_member(rules, all, "allowInternetAccess") ||
+	    !copy_member(rules, all, "refusalPages"))
 		return no_memory(err);
 	if (from->packages && json_object_set(rules, "packages", from->packages) < 0)
 		return no_memory(err);
@@ -92,10 +94,10 @@ int network_text_rules(const struct network_from *from, struct buf *out, struct 
 
 /* --- for the injector ----------------------------------------------------------------------- */
 
-int network_text_opened(const char *text, struct buf *out, struct err *err)
+int network_text_opened(const char *text, bool pages, struct buf *out, struct err *err)
 {
 	AUTO(json_decrefp) json_t *all = NULL;
-	AUTO(json_decrefp) json_t *opened = json_object();
+	AUTO(json_decrefp) json_t *opened = json_pack("{s:{}}", "rules");
 	const json_t *network;
 
 	if (!opened)
@@ -105,9 +107,14 @@ int network_text_opened(const char *text, struct buf *out, struct err *err)
 	if (decode(text, &all, err) < 0)
 		return -1;
 	network = json_object_get(all, "network");
-	if (json_object_size(json_object_get(network, "rules")) == 0)
+	pages = pages && json_is_true(json_object_get(all, "refusalPages"));
+	if (json_object_size(json_object_get(network, "rules")) > 0) {
+		if (!copy_member(opened, network, "rules") || !copy_member(opened, all, "sealed"))
+			return no_memory(err);
+	} else if (!pages) {
 		return 0;
-	if (!copy_member(opened, network, "rules") || !copy_member(opened, all, "sealed"))
+	}
+	if (pages && json_object_set_new(opened, "refusalPages", json_true()) < 0)
 		return no_memory(err);
 	return json_encode(opened, out, err);
 }

@@ -16,12 +16,14 @@ struct network_from {
 	const char *known; /* an array as text: see EGRESS_KNOWN */
 };
 
-/* For EGRESS_RULE, appended: {"packages":, "services":, "allowInternetAccess":, "network":{},
- * "known":}. Of network.rules the hosts alone: what is in them is for nobody but the injector. */
+/* For EGRESS_RULE, appended: {"packages":, "services":, "allowInternetAccess":, "refusalPages":,
+ * "network":{}, "known":}. Of network.rules the hosts alone: what is in them is for nobody but the
+ * injector. */
 int network_text_rules(const struct network_from *from, struct buf *out, struct err *err) NODISCARD;
 
-/* For INJECTOR_START, appended: {"rules":{}, "sealed":{}}. Nothing: it has no rules of headers. */
-int network_text_opened(const char *text, struct buf *out, struct err *err) NODISCARD;
+/* For INJECTOR_START, appended: {"rules":{}, "sealed":{}, "refusalPages":}. Nothing: it has no
+ * rules of headers, nor, if `pages` count, does it show what is refused. */
+int network_text_opened(const char *text, bool pages, struct buf *out, struct err *err) NODISCARD;
 
 /* `text` with another network, of NODE_NETWORK, NUL-terminated, owned by the caller. What is said
  * of traffic outwards is cleared where `put` does not say it; what the network is told for other
