@@ -5,6 +5,7 @@
 #include <errno.h>
 
 #include "base/list.h"
+#include "egress/fake_ip.h"
 #include "egress/front_decide.h"
 #include "egress/front_pass.h"
 #include "egress/front_state.h"
@@ -323,6 +324,12 @@ static void join(struct front *f, struct sandbox_egress *o)
 	o->n_fronts++;
 }
 
+static bool leads_to_page(const struct front *f)
+{
+	return f->ip == FAKE_IP_REFUSED && f->sandbox_egress->ruled &&
+	       f->sandbox_egress->policy.pages;
+}
+
 int front_start(struct sandbox_egress *o, int fd, uint32_t ip, uint16_t port, struct err *err)
 {
 	AUTO(auto_close) int own = fd;
@@ -348,7 +355,8 @@ int front_start(struct sandbox_egress *o, int fd, uint32_t ip, uint16_t port, st
 	join(f, o);
 	stream_set_user(f->guest, &f->user);
 	stream_read(f->guest, true);
-	timer_start(&f->quiet, FRONT_QUIET_MS);
+	if (!leads_to_page(f)) /* there no server would speak first, and a guest may be slow */
+		timer_start(&f->quiet, FRONT_QUIET_MS);
 	timer_start(&f->late, FRONT_PEEK_MS);
 	return 0;
 }

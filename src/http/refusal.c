@@ -83,7 +83,7 @@ static int put_head(struct buf *out, const struct refusal *r, struct err *err)
 
 static int put_page(struct buf *out, const struct refusal *r, struct err *err)
 {
-	static const char refused[] = "<p>The network of this sandbox does not let it.</p>\n",
+	static const char refused[] = "<p>This sandbox may not reach it.</p>\n",
 			  failed[] =
 				  "<p>This sandbox may reach it, but that came to nothing.</p>\n";
 

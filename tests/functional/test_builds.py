@@ -46,7 +46,7 @@ def registry(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def server(registry):
-    with Server(images={"default_registry": registry.host, "insecure": registry.host}) as s:
+    with Server(images={"default_registry": registry.host, "insecure": registry.host}, injector={}) as s:
         s.other_team, s.other_key = s.new_team("other")
         yield s
 
@@ -97,7 +97,8 @@ def snapshots(server):
 
 
 def recipe(last):
-    return [["from_template", "base"], FIRST, ["set_envs", {"FOO": FOO, "BAR": "${FOO}!", "HOTCELL_GUARDED_PORTS": GUARDED}],
+    return [["from_template", "base"], FIRST, ["set_envs", {"FOO": FOO, "BAR": "${FOO}!", "HOTCELL_GUARDED_PORTS": GUARDED,
+                                                                     "HOTCELL_REFUSAL_PAGES": "yes"}],
             ["set_workdir", "/app/in"], ["copy", "folder", "folder"],
             ["copy", "run.sh", "/opt/own/", {"user": "root", "mode": 0o700}],
             ["copy", "*.txt", "texts", {"user": "nobody:nogroup"}], ["set_user", "builder"], ["run_cmd", last],
@@ -158,6 +159,19 @@ def test_ports_that_it_guards_want_a_token(server, built):
     assert server.delete(copy) == 204 and server.api("POST", f"{at}/pause").status == 204
     assert visit(server, box, 8001, Cookie=cookie).status == 200  # it was resumed
     assert server.delete(box) == 204
+
+
+def test_what_its_network_refuses_is_a_page(server, built):
+    """In a copy, too; in other sandboxes the name does not exist."""
+    ask = "curl -sS -H 'Accept: text/html' https://refused.example/ 2>&1; true"
+    box, other = server.create(templateID="mine"), server.create(envVars={"HOTCELL_REFUSAL_PAGES": "yes"})
+    copy = server.must("POST", f"/sandboxes/{box['sandboxID']}/fork", {"timeout": 3600})[0]["sandbox"]
+    for one in (box, copy):
+        page = server.run(one, ask)
+        assert "<title>Refused: refused.example</title>" in page and "<dd>operator: " in page, page
+    assert "Could not resolve host" in server.run(other, ask)
+    for one in (box, copy, other):
+        assert server.delete(one) == 204
 
 
 def test_a_build_without_steps_does_not_boot(server, sdk):

@@ -4,6 +4,7 @@
 
 #include <errno.h>
 
+#include "egress/front_state.h"
 #include "egress/names.h"
 
 #define PAGES      "\"refusalPages\":true"
@@ -223,6 +224,33 @@ static void so_many_in_a_second(void **state)
 	close(worker);
 }
 
+static bool is_silent(struct world *w)
+{
+	return !w->sandbox_egress.fronts || w->sandbox_egress.fronts->silent;
+}
+
+/* A guest may need more than a moment to make a greeting. */
+static void there_a_greeting_is_waited_for(void **state)
+{
+	struct world *w = *state;
+	struct timer patience;
+
+	rule(w, DENIED);
+	go(w, FAKE_IP_REFUSED, NULL);
+	timer_init(&patience, w->loop, patience_over);
+	timer_start(&patience, 2 * FRONT_QUIET_MS);
+	while (patience.active && !is_silent(w))
+		(void)loop_turn(w->loop);
+	assert_false(is_silent(w));
+	timer_stop(&patience);
+	assert_int_equal(send(w->guest, GET("evil.com"), strlen(GET("evil.com")), MSG_NOSIGNAL),
+			 strlen(GET("evil.com")));
+	must_arrive(w, w->guest, "HTTP/1.1 403 Forbidden\r\n");
+	rule(w, ONLY_GOOD);
+	go(w, FAKE_IP_REFUSED, NULL);
+	assert_true(until(w, is_silent)); /* as anywhere */
+}
+
 static void what_says_no_name_there_is_told_of_it(void **state)
 {
 	struct world *w = *state;
@@ -254,6 +282,7 @@ int main(void)
 		TEST(over_tls_it_is_handed_to_its_injector),
 		TEST(without_one_of_the_two_it_is_cut),
 		TEST(so_many_in_a_second),
+		TEST(there_a_greeting_is_waited_for),
 		TEST(what_says_no_name_there_is_told_of_it),
 		TEST(a_name_that_is_allowed_now_is_reached),
 	};
