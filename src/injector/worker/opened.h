@@ -14,7 +14,8 @@
 
 enum {
 	OPENED_IDLE_MS = 3600 * 1000,
-	OPENED_PAGE_MS = 10 * 1000, /* for one that is refused to ask, and take the answer */
+	OPENED_PAGE_MS =
+		30 * 1000, /* for one that is refused to greet and ask; a guest may be slow */
 };
 
 /* Takes both descriptors: the guest's and the server's, which is -1 of one that is refused. When it
