@@ -1,6 +1,6 @@
 """desktop_support.py - a sandbox of the template `desktop` as the published e2b-desktop has it, from a test that has another Python.
 
-    with Desktop(server, artefact("sdks")) as desktop:
+    with Desktop(server, artefact("sdks")) as desktop:    # or Desktop(..., "js"): @e2b/desktop, with JavaScript's names
         desktop.make(resolution=(1280, 800))      # Sandbox.create() of e2b-desktop
         desktop("write", "Hello")                 # any method of its class Sandbox
         desktop.picture()                         # Picture: size, and colours of points
@@ -15,6 +15,7 @@ import zlib
 
 from sdk_process import SdkProcess
 
+HERE = pathlib.Path(__file__).resolve().parent
 ANSWER_SECONDS = 300  # an emulated guest is slow
 
 
@@ -60,10 +61,18 @@ def paeth(left, up, corner):
 
 
 class Desktop(SdkProcess):
-    def __init__(self, server, sdks):
-        here = pathlib.Path(__file__).resolve().parent
-        super().__init__(server, [sdks / "newest/python/bin/python", here / "desktop_client.py"])
+    def __init__(self, server, sdks, language="python"):
+        super().__init__(server, self.words(sdks, language))
         self.said, self.id = queue.Queue(), None
+        self.life = {"timeout": 3600} if language == "python" else {"timeoutMs": 3_600_000, "requestTimeoutMs": ANSWER_SECONDS * 1000}
+
+    @staticmethod
+    def words(sdks, language):
+        if language == "python":
+            return [sdks / "newest/python/bin/python", HERE / "desktop_client.py"]
+        modules = sdks / "newest/js/node_modules"
+        own = modules / ".bin/node"
+        return [own if own.exists() else "node", HERE / "desktop_client.mjs", modules]
 
     def read(self):
         for line in self.process.stdout:
@@ -84,7 +93,15 @@ class Desktop(SdkProcess):
         return said["value"]
 
     def make(self, **named):
-        self.id = self.ask(named={"timeout": 3600, **named})
+        self.id = self.ask(named={**self.life, **named})
+
+    def make_by(self, code):
+        """By a program that has it in `desktop`."""
+        self.id = self.ask(code=code)
+
+    def picture_of(self, variable):
+        """What that program has in a variable."""
+        return Picture(base64.b64decode(self.ask(variable=variable)))
 
     def __call__(self, method, *args, **named):
         return self.ask(call=method, args=args, named=named)
