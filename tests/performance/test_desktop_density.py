@@ -1,0 +1,28 @@
+"""test_desktop_density.py - many idle desktops: what each costs the host, of what that is made, and that none writes while idle.
+
+HOTCELL_ALIVE (4) is how many; the long suite asks for 20. In each of them the commands of the SDK's create have run.
+"""
+
+import os
+
+from template_density import idle_sandboxes
+
+ALIVE = int(os.environ.get("HOTCELL_ALIVE", "4"))
+IDLE_SECONDS = 120
+IDLE_MB_MAX = 120
+WROTE_MB_MAX = 4  # in all that time
+COMMANDS = ("Xvfb :0 -ac -screen 0 1024x768x24 -retro -dpi 96 -nolisten tcp -nolisten unix", "startxfce4")
+THERE = "xdpyinfo -display :0 >/dev/null && pgrep -x xfce4-session && pgrep -x xfwm4 && pgrep -x xfdesktop"
+
+
+def begin(server, box):
+    """As Sandbox.create() of e2b-desktop."""
+    for command in COMMANDS:
+        server.run(box, f"DISPLAY=:0 setsid {command} >/dev/null 2>&1 </dev/null &")
+    assert len(server.run(box, THERE).split()) == 3
+
+
+def test_idle_desktops():
+    charged, wrote = idle_sandboxes("desktop", ALIVE, IDLE_SECONDS, begin)
+    assert charged <= IDLE_MB_MAX
+    assert max(wrote) <= WROTE_MB_MAX
