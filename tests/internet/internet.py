@@ -19,7 +19,9 @@ RESOLVER = "127.0.0.1:53"
 
 
 class Internet:
-    def __init__(self):
+    def __init__(self, program="world.py"):
+        """`program`: of this folder, what answers at every address."""
+        self.program = program
         self.folder = pathlib.Path(tempfile.mkdtemp(prefix="hotcell-internet-"))
         self.process = None
 
@@ -30,7 +32,7 @@ class Internet:
                         "-addext", "subjectAltName=DNS:good.test,DNS:*.wild.test,DNS:evil.test,DNS:shared.test",
                         "-keyout", self.folder / "key.pem", "-out", self.folder / "cert.pem"],
                        check=True, capture_output=True)
-        self.process = subprocess.Popen(["unshare", "--net", sys.executable, HERE / "world.py", self.folder],
+        self.process = subprocess.Popen(["unshare", "--net", sys.executable, HERE / self.program, self.folder],
                                         stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
                                         start_new_session=True)
         self.ask("ready")

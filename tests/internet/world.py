@@ -197,12 +197,12 @@ async def serve_proxy(reader, writer, to, port):
     server[1].close()
 
 
-async def serve_tls(reader, writer, to, port, context):
+async def serve_tls(reader, writer, to, port, context, serve=serve_http):
     await writer.start_tls(context)
     tls = writer.get_extra_info("ssl_object")
     sni = getattr(tls, "said", None) or ""
     note("tls", to, port, sni=sni)
-    await serve_http(reader, writer, to, port, sni)
+    await serve(reader, writer, to, port, sni)
 
 
 def tls_context(folder):
@@ -264,11 +264,12 @@ async def orders():
             print(json.dumps("ready"), flush=True)
 
 
-async def main(folder):
+async def main(folder, serve=serve_http):
+    """`serve`: what is spoken at the ports of HTTP, with TLS and without."""
     context = tls_context(folder)
     ports = {22: (serve_ssh,), 25: (serve_smtp,), 53: (serve_dns,), 5432: (serve_postgres,), 7: (serve_echo,),
-             6379: (serve_echo,), **{p: (serve_http,) for p in HTTP_PORTS},
-             **{p: (serve_tls, context) for p in TLS_PORTS}}
+             6379: (serve_echo,), **{p: (serve,) for p in HTTP_PORTS},
+             **{p: (serve_tls, context, serve) for p in TLS_PORTS}}
     for port, how in ports.items():
         await asyncio.start_server(taken(*how), None, port, backlog=1024, limit=1 << 20)  # both families
     await asyncio.start_server(taken(serve_proxy), names.PROXY, names.PROXY_PORT, backlog=1024)
@@ -281,8 +282,12 @@ async def main(folder):
     await orders()
 
 
-if __name__ == "__main__":
+def run(folder, serve=serve_http):
     logging.disable(logging.CRITICAL)
     for words in ("ip link set lo up", "ip route add local default dev lo", "ip -6 route add local default dev lo"):
         subprocess.run(words.split(), check=True)
-    asyncio.run(main(sys.argv[1]))
+    asyncio.run(main(folder, serve))
+
+
+if __name__ == "__main__":
+    run(sys.argv[1])
