@@ -164,7 +164,6 @@ for tab in tabs:
     assert {one["target"] for one in heard(internet)} == {f"/?{n}" for n in range(TABS)}
 
 
-@pytest.mark.xfail(strict=True, raises=AssertionError, reason="a refused name does not exist yet: net::ERR_NAME_NOT_RESOLVED")
 def test_a_refused_name_is_a_page_that_says_so(drive):
     for scheme in ("http", "https"):
         status, text = drive(f"""
