@@ -77,13 +77,17 @@ answer = [got, page.evaluate("window.got"), len(context.pages) - before]""")
 def test_a_page_that_eats_memory(server, box):
     other = server.create(templateID="browser", network=NETWORK)
     pids = {**server.pids, "other": server.vm_pid(other), "its own": server.vm_pid(box)}
-    with Playwright(server, box) as drive, contextlib.suppress(AssertionError):
-        drive(f"""
-ended = []
-page.on("crash", lambda: ended.append(1))
-page.goto("{SITE}/hostile/memory")
-page.wait_for_event("crash", timeout=200_000)""")
-    assert server.run(box, "echo it answers", SECONDS) == "it answers\n"
+    with Playwright(server, box) as drive:
+        how = drive(f"""
+try:
+    with page.expect_event("crash"):
+        page.goto("{SITE}/hostile/memory", wait_until="commit")
+    answer = "crash"
+except Exception as error:
+    answer = str(error)""")
+    print(f"what ate memory ended: {how}")
+    assert how == "crash" or "closed" in how  # the renderer, or all of Chromium
+    assert server.run(box, "echo it answers", SECONDS).strip() == "it answers"
     check_next_page(server, box)
     assert all(is_alive(pid) for pid in pids.values()) and pids["other"] == server.vm_pid(other)
     assert server.run(other, "curl -sf http://127.0.0.1:9222/json/version | grep -c Browser", SECONDS).strip() == "1"
