@@ -201,6 +201,19 @@ def test_a_secret_header_reaches_the_site_alone(server, drive, box, internet, se
     assert not has(f"'{secret.value}'")
 
 
+CHANCE = """
+page.goto("%s/")
+answer = page.evaluate("[Math.random(), crypto.getRandomValues(new Uint32Array(4)).join(), performance.timeOrigin]")""" % SITE
+
+
+def test_pages_of_two_sandboxes_draw_other_numbers(server, drive):
+    box = server.create(templateID="browser", network=NETWORK)
+    with Playwright(server, box) as other:
+        one, two = drive(CHANCE), other(CHANCE)
+    assert not set(one) & set(two)
+    assert server.delete(box) == 204
+
+
 def test_a_pause_keeps_the_page_and_its_profile(server, drive, box):
     drive("""page.evaluate("window.kept = 'in memory'; localStorage.kept = 'in the profile'; document.cookie = 'kept=cookie; max-age=9999'")""")
     sandbox = box["sandboxID"]
