@@ -37,8 +37,8 @@ const kept = [], eat = () => { for (let n = 0; n < 8; n++) kept.push(new Uint8Ar
 setTimeout(eat, 100)</script>""",
     # windows, unasked and at each click
     "windows": """<title>windows</title><body style="height:100vh"><script>
-window.got = 0
-const open1000 = () => { for (let n = 0; n < 1000; n++) if (open('/hostile/windows?' + n, '_blank')) window.got++ ; window.done = true }
+window.got = 0, window.done = 0
+const open1000 = () => { for (let n = 0; n < 1000; n++) if (open('about:blank', '_blank')) window.got++ ; window.done++ }
 onclick = open1000; open1000()</script>""",
 }
 sessions, numbers = set(), itertools.count(1)
