@@ -34,6 +34,11 @@ static int take_port(struct bytes one, struct guarded_ports *ret, struct err *er
 	if (number.len > 5 || !bytes_to_u64(number, &n) || n < 1 || n > UINT16_MAX)
 		return err_set(err, ERR_INVALID, 0,
 			       GUARDED_PORTS_VARIABLE ": ports are numbers from 1 to 65535");
+	if (n == GUEST_AGENT_PORT)
+		return err_set(err, ERR_INVALID, 0,
+			       GUARDED_PORTS_VARIABLE
+			       ": port %d is the agent's, which has a token of its own",
+			       GUEST_AGENT_PORT);
 	if (guarded_ports_find(ret, (uint16_t)n))
 		return err_set(err, ERR_INVALID, 0,
 			       GUARDED_PORTS_VARIABLE ": port %u is there twice", (unsigned int)n);

@@ -11,6 +11,7 @@
 enum {
 	GUARDED_PORTS_MAX = 16,
 	GUARDED_PORTS_TEXT_MAX = 255,
+	GUEST_AGENT_PORT = 49983, /* which has a token of its own, and is never one of them */
 };
 
 enum guarded_kind { /* what is there */

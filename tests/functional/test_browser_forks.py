@@ -91,7 +91,7 @@ def each(do, boxes):
 
 
 def test_each_copy_of_a_logged_in_browser_is_its_own(server, internet):
-    box = server.create(templateID="browser", network={"allowOut": ["*.wild.test"], "denyOut": ["0.0.0.0/0"]})
+    box = server.create(templateID="browser", secure=True, network={"allowOut": ["*.wild.test"], "denyOut": ["0.0.0.0/0"]})
     with Playwright(server, box) as drive:
         log_in(drive)
         before, [login] = heard(internet), session(drive)

@@ -29,7 +29,7 @@ def server(internet):
 
 @pytest.fixture(scope="module")
 def box(server):
-    return server.create(templateID="browser", network=NETWORK)
+    return server.create(templateID="browser", secure=True, network=NETWORK)
 
 
 def check_next_page(server, box):
@@ -75,7 +75,7 @@ answer = [got, page.evaluate("window.got"), len(context.pages) - before]""")
 
 
 def test_a_page_that_eats_memory(server, box):
-    other = server.create(templateID="browser", network=NETWORK)
+    other = server.create(templateID="browser", secure=True, network=NETWORK)
     pids = {**server.pids, "other": server.vm_pid(other), "its own": server.vm_pid(box)}
     with Playwright(server, box) as drive:
         how = drive(f"""

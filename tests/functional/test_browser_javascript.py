@@ -46,7 +46,7 @@ def server(internet):
 
 
 def test_a_page_a_form_and_a_picture(server, internet, tmp_path):
-    box = server.create(templateID="browser", network={"allowOut": ["*.wild.test"], "denyOut": ["0.0.0.0/0"]})
+    box = server.create(templateID="browser", secure=True, network={"allowOut": ["*.wild.test"], "denyOut": ["0.0.0.0/0"]})
     driver = next(pathlib.Path(artefact("playwright")).glob("lib/python3*/site-packages/playwright/driver"))
     program, picture = tmp_path / "drive.mjs", tmp_path / "page.png"
     program.write_text(PROGRAM % {"library": driver / "package/index.mjs", "endpoint": endpoint(server, box), "site": SITE, "picture": picture,

@@ -48,7 +48,7 @@ def secret(server):
 
 @pytest.fixture(scope="module")
 def box(server, secret):
-    return server.create(templateID="browser", network=NETWORK)
+    return server.create(templateID="browser", secure=True, network=NETWORK)
 
 
 @pytest.fixture(scope="module")
@@ -84,7 +84,7 @@ def test_renderers_are_in_chromiums_own_sandbox(server, box):
 
 def test_devtools_are_for_those_with_the_token(server, box):
     """More of it, without a sandbox: test_devtools.py."""
-    other = server.create(templateID="browser")
+    other = server.create(templateID="browser", secure=True)
     mine, theirs = box["trafficAccessToken"], other["trafficAccessToken"]
     for headers in ({}, {TOKEN: ""}, {TOKEN: theirs}, {TOKEN: mine + "x"}):
         assert devtools(server, box, headers=headers)[0] == 403, headers
@@ -207,7 +207,7 @@ answer = page.evaluate("[Math.random(), crypto.getRandomValues(new Uint32Array(4
 
 
 def test_pages_of_two_sandboxes_draw_other_numbers(server, drive):
-    box = server.create(templateID="browser", network=NETWORK)
+    box = server.create(templateID="browser", secure=True, network=NETWORK)
     with Playwright(server, box) as other:
         one, two = drive(CHANCE), other(CHANCE)
     assert not set(one) & set(two)
@@ -230,7 +230,7 @@ def test_a_pause_keeps_the_page_and_its_profile(server, drive, box):
 def first_answer(server):
     """Seconds from create to the first answer of DevTools, both through the gateway."""
     begun = time.monotonic()
-    box = server.create(templateID="browser")
+    box = server.create(templateID="browser", secure=True)
     status, body = devtools(server, box, headers={TOKEN: box["trafficAccessToken"]})
     took = time.monotonic() - begun
     assert status == 200 and json.loads(body)["Browser"].startswith("Chrome/")

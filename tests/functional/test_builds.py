@@ -136,7 +136,10 @@ def visit(server, box, port, target="/", **headers):
 
 
 def test_ports_that_it_guards_want_a_token(server, built):
-    """A header for programs, a cookie for people; a copy has another; a cookie resumes. Other ports are public."""
+    """A header for programs, a cookie for people; a copy has another; a cookie resumes. Other ports are public. Without a token
+    for the agent there is no such sandbox: anybody could go to the port from inside."""
+    said = server.api("POST", "/sandboxes", {"templateID": "mine", "timeout": 60})
+    assert said.status == 400 and "8001" in said.json["message"] and "secure: true" in said.json["message"], said
     box = server.create(templateID="mine", secure=True, autoPause=True, autoResume={"enabled": True},
                         envVars={"HOTCELL_GUARDED_PORTS": "8000"})  # a client's own word is not read
     token, at = box["trafficAccessToken"], f"/sandboxes/{box['sandboxID']}"
@@ -164,7 +167,7 @@ def test_ports_that_it_guards_want_a_token(server, built):
 def test_what_its_network_refuses_is_a_page(server, built):
     """In a copy, too; in other sandboxes the name does not exist."""
     ask = "curl -sS -H 'Accept: text/html' https://refused.example/ 2>&1; true"
-    box, other = server.create(templateID="mine"), server.create(envVars={"HOTCELL_REFUSAL_PAGES": "yes"})
+    box, other = server.create(templateID="mine", secure=True), server.create(envVars={"HOTCELL_REFUSAL_PAGES": "yes"})
     copy = server.must("POST", f"/sandboxes/{box['sandboxID']}/fork", {"timeout": 3600})[0]["sandbox"]
     for one in (box, copy):
         page = server.run(one, ask)

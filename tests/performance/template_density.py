@@ -40,7 +40,7 @@ def idle_sandboxes(template, alive, idle_seconds, begin=None):
     is one: for what its SDK does at first."""
     with TemplateServer(template, vms_max=alive + 16, node={"pool": 0, "pool_each_max": 0}) as server:
         def one(_):
-            box = server.create(templateID=template)
+            box = server.create(templateID=template, secure=True)
             if begin:
                 begin(server, box)
             return box

@@ -5,7 +5,7 @@
         with TemplateServer("browser", node={"pool_each_max": 1}) as s:
             yield s
 
-    box = server.create(templateID="browser")
+    box = server.create(templateID="browser", secure=True)
 
 The template is made once, by guest/template at a server that is there for that alone, and kept with what node, the
 gateway and the injector know of it: in the folder of tools/artefact, under a name that says what it is made of. A

@@ -24,6 +24,9 @@ static void a_pass_opens_what_it_is_for(void **state)
 	assert_int_equal(p.kind, PASS_ADDRESS);
 	assert_int_equal(p.port, 9222);
 	assert_int_equal(p.expires_s, 1000);
+	assert_true(port_pass_claims(bytes_str(text), 999, &p));
+	assert_false(port_pass_claims(bytes_str(text), 1000, &p));
+	assert_false(port_pass_claims(BYTES_LIT("x"), 999, &p));
 	/* too late; another sandbox; another token; none */
 	assert_false(port_pass_right(bytes_str(text), "ione", TOKEN, 1000, &p));
 	assert_false(port_pass_right(bytes_str(text), "itwo", TOKEN, 999, &p));
@@ -80,6 +83,8 @@ static void lists_of_ports(void **state)
 		{ "9222,9222/devtools", -1 },
 		{ "9222,,1", -1 },
 		{ "-1", -1 },
+		{ "49982,49984", 2 },
+		{ "49983", -1 },
 		{ "1,2,3,4,5,6,7,8,9,10,11,12,13,14,15,16", 16 },
 		{ "1,2,3,4,5,6,7,8,9,10,11,12,13,14,15,16,17", -1 },
 	};

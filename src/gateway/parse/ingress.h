@@ -8,7 +8,6 @@
 #include "wire/json.h"
 
 enum {
-	GUEST_AGENT_PORT = 49983,
 	INGRESS_HOST_MAX = 255,
 	INGRESS_PORTS_MAX = 64,
 };

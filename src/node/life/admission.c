@@ -6,6 +6,7 @@
 #include <inttypes.h>
 
 #include "node/life/builder.h"
+#include "node/life/built_in.h"
 #include "node/life/create_queue.h"
 #include "node/life/create_text.h"
 #include "node/life/limits.h"
@@ -221,7 +222,7 @@ static int find_template(struct create *c, const struct node_request *rq, struct
 int admission_create(struct create *c, const struct node_request *rq, struct bytes text,
 		     struct err *err)
 {
-	if (find_template(c, rq, err) < 0)
+	if (find_template(c, rq, err) < 0 || built_in_allows(c->snapshot, rq->flags, err) < 0)
 		return -1;
 	memcpy(c->team, rq->team, sizeof(c->team));
 	memcpy(c->key_id, rq->key_id, sizeof(c->key_id));

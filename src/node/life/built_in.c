@@ -5,6 +5,7 @@
 
 #include "node/build/build_context.h"
 #include "node/life/snapshots.h"
+#include "node/verbs.h"
 
 static int add_env(const struct build_context *c, struct agent_identity *id, struct err *err)
 {
@@ -39,6 +40,23 @@ int built_in_wishes(const struct snapshot *p, struct built_in_wishes *ret, struc
 	ret->refusal_pages = build_context_shows_pages(&c);
 	build_context_done(&c);
 	return 0;
+}
+
+int built_in_allows(const struct snapshot *p, uint32_t flags, struct err *err)
+{
+	struct built_in_wishes w;
+
+	if (flags & (NODE_SECURE | NODE_BUILDER))
+		return 0;
+	if (built_in_wishes(p, &w, err) < 0)
+		return -1;
+	if (w.guarded[0] == '\0')
+		return 0;
+	return err_set(
+		err, ERR_INVALID, 0,
+		"its template guards ports (%s), which whoever reaches the agent of a "
+		"sandbox without a token could open from inside: create it with secure: true",
+		w.guarded);
 }
 
 int built_in_tell(const struct snapshot *p, struct agent_identity *id, struct err *err)

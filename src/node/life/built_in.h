@@ -18,3 +18,7 @@ struct built_in_wishes {                          /* that its environment has fo
 
 int built_in_wishes(const struct snapshot *p, struct built_in_wishes *ret,
 		    struct err *err) NODISCARD;
+
+/* ERR_INVALID: it guards ports, and anybody could go round that by the agent. `flags`: NODE_SECURE
+ * and so on, of who creates. */
+int built_in_allows(const struct snapshot *p, uint32_t flags, struct err *err) NODISCARD;

@@ -121,7 +121,8 @@ static int give_wishes(struct sandbox *s, struct create *c, struct err *err)
 {
 	struct built_in_wishes w;
 
-	if (built_in_wishes(s->snapshot, &w, err) < 0)
+	if (built_in_allows(s->snapshot, c->flags, err) < 0 ||
+	    built_in_wishes(s->snapshot, &w, err) < 0)
 		return -1;
 	if (w.guarded[0] && create_text_guard(&c->text, w.guarded, NODE_TEXT_MAX, err) < 0)
 		return -1;
