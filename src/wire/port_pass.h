@@ -26,6 +26,9 @@ struct port_pass {
 void port_pass_make(const struct port_pass *p, const char *sandbox, struct bytes token,
 		    char ret[static PORT_PASS_SIZE]);
 
+/* What it says of itself: is it a pass, and not over? Nothing of that is proven. */
+bool port_pass_claims(struct bytes text, uint64_t now_s, struct port_pass *ret);
+
 /* Is it one of that sandbox, made with that token, and not over? Which kind and port it is for is
  * the caller's to look at. What it takes to compare tells nothing of the right one. */
 bool port_pass_right(struct bytes text, const char *sandbox, struct bytes token, uint64_t now_s,

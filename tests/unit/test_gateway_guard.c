@@ -99,6 +99,12 @@ static void visit(struct guard_world *g, const char *line, const char *fields,
 #define SWITCH "connection: upgrade\r\nupgrade: websocket\r\n"
 #define OWN    "origin: http://%N-abc." DOMAIN "\r\n"
 
+#define NO_MAC "0000000000000000000000000000000000000000000000000000000000000000"
+#define TOSSED "cookie: hotcell-pass=c%N.99999999999." NO_MAC "\r\n" /* it may be right */
+#define OLD    "cookie: hotcell-pass=c%N.1." NO_MAC "\r\n"
+#define LINK \
+	"sec-fetch-site: cross-site\r\nsec-fetch-mode: navigate\r\nsec-fetch-dest: document\r\n"
+
 static const struct {
 	const char *name, *line, *fields;
 	const struct pass_of *of;
@@ -152,6 +158,13 @@ static const struct {
 	  MISSING },
 	{ "a cookie and an old address", "GET /?a=1&e2b-traffic-access-token=x", COOKIE, &cookie,
 	  "location: /?a=1\r\n" },
+	{ "an empty header beside a cookie", "GET /", "e2b-traffic-access-token:\r\n" COOKIE,
+	  &cookie, TEA },
+	{ "behind some that a sibling set", "GET /", TOSSED TOSSED TOSSED COOKIE, &cookie, TEA },
+	{ "behind more than are tried", "GET /",
+	  TOSSED TOSSED TOSSED TOSSED TOSSED TOSSED TOSSED TOSSED COOKIE, &cookie, PASS },
+	{ "behind many that say that they are over", "GET /",
+	  OLD OLD OLD OLD OLD OLD OLD OLD COOKIE, &cookie, TEA },
 
 	{ "its own page", "GET /", COOKIE OWN, &cookie, TEA },
 	{ "its own page posts", "POST /", COOKIE OWN "content-length: 0\r\n", &cookie, TEA },
@@ -172,10 +185,8 @@ static const struct {
 	  COOKIE
 	  "sec-fetch-site: same-site\r\nsec-fetch-mode: navigate\r\nsec-fetch-dest: iframe\r\n",
 	  &cookie, ORIGIN },
-	{ "a link elsewhere", "GET /",
-	  COOKIE "sec-fetch-site: cross-site\r\nsec-fetch-mode: navigate\r\n"
-		 "sec-fetch-dest: document\r\n",
-	  &cookie, TEA },
+	{ "a link elsewhere", "GET /", COOKIE LINK, &cookie, TEA },
+	{ "a link elsewhere, deep", "GET /a/b", COOKIE LINK, &cookie, TEA },
 	{ "its own script", "GET /", COOKIE "sec-fetch-site: same-origin\r\n", &cookie, TEA },
 };
 
@@ -196,6 +207,56 @@ static void who_may_enter(void **state)
 		assert_int_equal(g.w.n_accepted > 0, enters);
 		assert_true(g.w.n_accepted || heard(&g.w.client, "HTTP/1.1 403 ") ||
 			    heard(&g.w.client, "HTTP/1.1 303 "));
+		world_close(&g.w);
+	}
+}
+
+/* Its front end does what its address says, so other sites do not choose that. */
+static void links_into_devtools(void **state)
+{
+	static const struct {
+		const char *name, *line, *fields, *want;
+	} rows[] = {
+		{ "the list of tabs", "GET /", COOKIE LINK, "Tabs of this browser" },
+		{ "the front end", "GET /devtools/inspector.html?ws=evil.test", COOKIE LINK,
+		  ORIGIN },
+		{ "an order", "GET /json/close/1", COOKIE LINK, ORIGIN },
+		{ "typed", "GET /devtools/inspector.html", COOKIE "sec-fetch-site: none\r\n", TEA },
+		{ "its own link", "GET /devtools/inspector.html",
+		  COOKIE "sec-fetch-site: same-origin\r\n", TEA },
+	};
+
+	(void)state;
+	FOR_ROWS(row, rows) {
+		struct guard_world g;
+
+		guard_open(&g, "/devtools");
+		visit(&g, row->line, row->fields, &cookie);
+		RUN_UNTIL(g.w.l, heard(&g.w.client, row->want));
+		world_close(&g.w);
+	}
+}
+
+/* By who comes again with a right address, and not by an old one. */
+static void cookies_are_renewed(void **state)
+{
+	static const struct {
+		const char *name, *line;
+		bool renewed;
+	} rows[] = {
+		{ "by the token", "GET /?e2b-traffic-access-token=%T", true },
+		{ "by nothing", "GET /?e2b-traffic-access-token=x", false },
+	};
+
+	(void)state;
+	FOR_ROWS(row, rows) {
+		struct guard_world g;
+
+		guard_open(&g, "");
+		visit(&g, row->line, COOKIE, &cookie);
+		RUN_UNTIL(g.w.l, heard(&g.w.client, "\r\n\r\n"));
+		assert_true(heard(&g.w.client, "HTTP/1.1 303 "));
+		assert_int_equal(heard(&g.w.client, "set-cookie:"), row->renewed);
 		world_close(&g.w);
 	}
 }
@@ -327,16 +388,28 @@ static void what_node_says_of_ports_is_checked(void **state)
 /* Node is asked with what the visitor has. */
 static void a_paused_one_is_told_of_the_pass(void **state)
 {
-	struct guard_world g;
+	static const struct {
+		const char *name, *fields;
+	} rows[] = {
+		{ "alone", COOKIE },
+		{ "behind another's", "cookie: hotcell-pass=x\r\n" COOKIE },
+		{ "behind one that is over", OLD COOKIE },
+		{ "beside an empty header", "e2b-traffic-access-token:\r\n" COOKIE },
+	};
 
 	(void)state;
-	guard_open(&g, "");
-	g.w.node.paused = true;
-	visit(&g, "GET /", COOKIE, &cookie);
-	RUN_UNTIL(g.w.l, heard(&g.w.client, TEA));
-	assert_int_equal(g.w.node.n_resumes, 1);
-	assert_int_equal(g.w.node.token[0], PASS_COOKIE);
-	world_close(&g.w);
+	FOR_ROWS(row, rows) {
+		struct guard_world g;
+
+		guard_open(&g, "");
+		g.w.node.paused = true;
+		visit(&g, "GET /", row->fields, &cookie);
+		RUN_UNTIL(g.w.l, heard(&g.w.client, TEA));
+		assert_int_equal(g.w.node.n_resumes, 1);
+		assert_int_equal(g.w.node.token[0], PASS_COOKIE);
+		assert_null(strstr(g.w.node.token, ".1."));
+		world_close(&g.w);
+	}
 }
 
 /* --- DevTools ------------------------------------------------------------------------------- */
@@ -442,6 +515,8 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(who_may_enter),
+		cmocka_unit_test(links_into_devtools),
+		cmocka_unit_test(cookies_are_renewed),
 		cmocka_unit_test(the_exchange_leaves_no_token),
 		cmocka_unit_test(nothing_of_it_reaches_the_guest),
 		cmocka_unit_test(other_ports_stay_as_they_are),

@@ -1,6 +1,7 @@
 /* test_gateway_pass.c - passes in what requests say: found, and taken out of it. */
 #include "tests/unit/check.h"
 
+#include "gateway/parse/devtools_urls.h"
 #include "gateway/parse/pass_fields.h"
 
 static void check(struct buf *out, const char *want)
@@ -116,10 +117,40 @@ static void names(void **state)
 				 rows[i].own);
 }
 
+/* Nothing is lost, and what is behind the limit is not looked at. */
+static void addresses_behind_what_is_read(void **state)
+{
+	const struct bytes address = BYTES_LIT("ws://q.localhost:9/x ");
+	struct devtools_urls u = { .mark = "q.localhost:9", .host = "h" };
+	AUTO(buf_done) struct buf piece = BUF_MAX(1 << 16), out = BUF_MAX(1 << 17);
+	size_t passed = 0;
+	struct err err;
+
+	(void)state;
+	while (piece.len + address.len <= 1 << 16)
+		assert_int_equal(buf_add(&piece, address, &err), 0);
+	assert_int_equal(buf_add(&piece, BYTES_LIT("w"), &err), 0);
+	for (; passed <= DEVTOOLS_TEXT_MAX; passed += piece.len) {
+		buf_clear(&out);
+		assert_int_equal(devtools_urls_pass(&u, buf_view(&piece), &out, &err), 0);
+		assert_null(memmem(out.ptr, out.len, "q.local", 7));
+	}
+	assert_int_equal(u.n_held, 1);
+	buf_clear(&out);
+	assert_int_equal(devtools_urls_pass(&u, buf_view(&piece), &out, &err), 0);
+	assert_int_equal(out.len, 1 + piece.len);
+	assert_memory_equal(out.ptr + 1, piece.ptr, piece.len);
+}
+
 int main(void)
 {
-	const struct CMUnitTest tests[] = { cmocka_unit_test(parameters), cmocka_unit_test(cookies),
-					    cmocka_unit_test(origins), cmocka_unit_test(names) };
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(parameters),
+		cmocka_unit_test(cookies),
+		cmocka_unit_test(origins),
+		cmocka_unit_test(names),
+		cmocka_unit_test(addresses_behind_what_is_read),
+	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -95,6 +95,9 @@ int devtools_urls_pass(struct devtools_urls *u, struct bytes piece, struct buf *
 {
 	AUTO(buf_done) struct buf both = BUF_MAX(sizeof(u->held) + piece.len);
 
+	if (u->n_read > DEVTOOLS_TEXT_MAX)
+		return devtools_urls_end(u, out, err) < 0 ? -1 : buf_add(out, piece, err);
+	u->n_read += piece.len;
 	if (u->n_held == 0)
 		return pass_all(u, piece, out, err);
 	if (buf_add(&both, (struct bytes){ u->held, u->n_held }, err) < 0 ||

@@ -15,6 +15,7 @@ enum {
 	DEVTOOLS_MARK_MAX = 63,
 	DEVTOOLS_HOST_MAX = 262, /* a name and a port */
 	DEVTOOLS_HELD_MAX = 5 + DEVTOOLS_MARK_MAX,
+	DEVTOOLS_TEXT_MAX = 4 << 20, /* a list of thousands of tabs; what follows passes unread */
 };
 
 struct devtools_urls {
@@ -23,6 +24,7 @@ struct devtools_urls {
 	bool secure;
 	uint8_t held[DEVTOOLS_HELD_MAX]; /* perhaps the beginning of one */
 	size_t n_held;
+	size_t n_read;
 };
 
 /* Appends what can be passed on now. */

@@ -10,7 +10,10 @@
 #include "wire/port_pass.h"
 #include "wire/target.h"
 
-enum { COOKIE_SIZE = 256 };
+enum {
+	COOKIE_SIZE = 256,
+	COOKIES_TRIED_MAX = 8, /* a sibling can set some; each costs an HMAC */
+};
 
 const struct guarded_port *relay_guarded(const struct relay *r)
 {
@@ -73,24 +76,43 @@ static bool next_cookies(const struct relay *r, size_t *i, struct bytes *ret)
 	return false;
 }
 
-static bool first_cookie(const struct relay *r, struct bytes *ret)
+/* It says that it is for this port, and not over. */
+static bool claims(const struct relay *r, struct bytes given, enum port_pass_kind kind)
 {
-	struct bytes cookies;
+	struct port_pass p;
+
+	return port_pass_claims(given, clock_wall_ns() / NSEC_PER_SEC, &p) && p.kind == kind &&
+	       p.port == r->to.port;
+}
+
+/* The first that may be right; without one, the first. */
+static bool best_cookie(const struct relay *r, struct bytes *ret)
+{
+	struct bytes cookies, one;
+	bool found = false;
 	size_t i = 0;
 
 	while (next_cookies(r, &i, &cookies))
-		if (pass_next_cookie(&cookies, cookie_name(r), ret))
-			return true;
-	return false;
+		while (pass_next_cookie(&cookies, cookie_name(r), &one)) {
+			bool may = claims(r, one, PASS_COOKIE);
+
+			if (may || !found)
+				*ret = one;
+			if (may)
+				return true;
+			found = true;
+		}
+	return found;
 }
 
+/* An empty field is none, as where it is compared. */
 struct bytes relay_credential(const struct relay *r)
 {
 	struct bytes found = { 0 };
 
-	if (http1_find(head_of(r), RELAY_TRAFFIC_TOKEN, &found) > 0)
+	if (http1_find(head_of(r), RELAY_TRAFFIC_TOKEN, &found) > 0 && found.len > 0)
 		return field(r, RELAY_TRAFFIC_TOKEN);
-	if (is_own_name(r) && (in_address(r, &found) || first_cookie(r, &found)))
+	if (is_own_name(r) && (in_address(r, &found) || best_cookie(r, &found)))
 		return found;
 	return (struct bytes){ 0 };
 }
@@ -109,21 +131,25 @@ static bool is_pass(const struct relay *r, struct bytes given, enum port_pass_ki
 	const struct node_sandbox *s = sandbox_of(r);
 	struct port_pass p;
 
-	return port_pass_right(given, s->id, bytes_str(s->traffic_token),
-			       clock_wall_ns() / NSEC_PER_SEC, &p) &&
-	       p.kind == kind && p.port == r->to.port;
+	return claims(r, given, kind) && port_pass_right(given, s->id, bytes_str(s->traffic_token),
+							 clock_wall_ns() / NSEC_PER_SEC, &p);
 }
 
 /* Of several, as a sibling may have put one beside it, one is enough. */
 static bool has_cookie(const struct relay *r)
 {
 	struct bytes cookies, one;
-	size_t i = 0;
+	size_t i = 0, tried = 0;
 
 	while (next_cookies(r, &i, &cookies))
-		while (pass_next_cookie(&cookies, cookie_name(r), &one))
+		while (pass_next_cookie(&cookies, cookie_name(r), &one)) {
+			if (!claims(r, one, PASS_COOKIE))
+				continue;
 			if (is_pass(r, one, PASS_COOKIE))
 				return true;
+			if (++tried == COOKIES_TRIED_MAX)
+				return false;
+		}
 	return false;
 }
 
@@ -134,11 +160,19 @@ static bool is_read(const struct relay *r)
 	return bytes_eq(method, BYTES_LIT("GET")) || bytes_eq(method, BYTES_LIT("HEAD"));
 }
 
-/* A page of whatever site was left for this one. */
+/* A page of whatever site was left for this one. In DevTools another site may choose the list of
+ * tabs, and not its front end, which does what its address says. */
 static bool is_navigation(const struct relay *r)
 {
-	return is_read(r) && bytes_eq(field(r, "sec-fetch-mode"), BYTES_LIT("navigate")) &&
-	       bytes_eq(field(r, "sec-fetch-dest"), BYTES_LIT("document"));
+	struct target t;
+	struct err err;
+
+	if (!is_read(r) || !bytes_eq(field(r, "sec-fetch-mode"), BYTES_LIT("navigate")) ||
+	    !bytes_eq(field(r, "sec-fetch-dest"), BYTES_LIT("document")))
+		return false;
+	return relay_guarded(r)->kind != GUARDED_DEVTOOLS ||
+	       (target_split(head_of(r)->target, &t, &err) == 0 &&
+		bytes_eq(t.path, BYTES_LIT("/")));
 }
 
 /* A browser sends a cookie whoever asks. Sandboxes are siblings below one domain, so who asks has
@@ -164,6 +198,14 @@ static enum relay_entry refused(enum refusal why, enum refusal *ret_why)
 	return ENTRY_REFUSED;
 }
 
+/* Is what is in the address right, whoever follows it? */
+static bool is_address(const struct relay *r)
+{
+	struct bytes given;
+
+	return in_address(r, &given) && (is_token(r, given) || is_pass(r, given, PASS_ADDRESS));
+}
+
 /* Without the header, at a guarded port. */
 static enum relay_entry visitor_entry(const struct relay *r, enum refusal *ret_why)
 {
@@ -171,9 +213,9 @@ static enum relay_entry visitor_entry(const struct relay *r, enum refusal *ret_w
 	struct bytes given;
 
 	address = in_address(r, &given) && is_read(r) && http1_upgrade(head_of(r)).len == 0;
-	if (address && (has || is_token(r, given) || is_pass(r, given, PASS_ADDRESS)))
+	if (address && (has || is_address(r)))
 		return ENTRY_EXCHANGE;
-	if (!has && (address || first_cookie(r, &given) || relay_wants_page(head_of(r))))
+	if (!has && (address || best_cookie(r, &given) || relay_wants_page(head_of(r))))
 		return refused(REFUSE_PASS, ret_why);
 	if (!has)
 		return refused(REFUSE_NO_TRAFFIC_TOKEN, ret_why);
@@ -224,8 +266,8 @@ void relay_exchange(const struct relay *r)
 		{ BYTES_LIT("referrer-policy"), BYTES_LIT("no-referrer") },
 		{ BYTES_LIT("set-cookie"), { 0 } },
 	};
-	/* one that has a cookie keeps it: a pass that is too old does not make another */
-	size_t n = has_cookie(r) ? COUNT(fields) - 1 : COUNT(fields);
+	/* who came by an address that is too old keeps the cookie he has */
+	size_t n = is_address(r) ? COUNT(fields) : COUNT(fields) - 1;
 	struct target t;
 	struct err err;
 
