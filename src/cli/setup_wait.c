@@ -66,17 +66,24 @@ static void show_base(struct setup *s, const json_t *progress)
 	setup_progress(s, 0, 0, "it is made: a VM boots once, and is frozen");
 }
 
-/* The row of a template among those that were told; NULL: there is none. */
-static const json_t *find(const json_t *all, const char *member, const char *name)
+static bool is(const json_t *t, const char *member, const char *value)
+{
+	const char *found = json_string_value(json_object_get(t, member));
+
+	return found && strcmp(found, value) == 0;
+}
+
+/* The row of a template of the host's, or of that namespace, among those that were told; NULL:
+ * there is none. */
+static const json_t *find(const json_t *all, const char *namespace, const char *name)
 {
 	const json_t *t;
 	size_t i;
 
 	json_array_foreach(all, i, t)
 	{
-		const char *found = json_string_value(json_object_get(t, member));
-
-		if (found && strcmp(found, name) == 0)
+		if (namespace ? is(t, "name", name) && is(t, "namespace", namespace)
+			      : is(t, "alias", name))
 			return t;
 	}
 	return NULL;
@@ -103,7 +110,7 @@ static int look_at_base(struct setup *s, struct base_look *l, struct err *err)
 	const json_t *base;
 
 	if (ask_templates(s, &all, err) == 0) {
-		base = find(all, "alias", "base");
+		base = find(all, NULL, "base");
 		state = json_string_value(json_object_get(base, "buildStatus"));
 		l->ready = state && strcmp(state, "ready") == 0;
 		if (state && strcmp(state, "error") != 0) {
@@ -148,6 +155,9 @@ int setup_base(struct setup *s, struct setup_said *ret, struct err *err)
 
 /* --- templates of packages ------------------------------------------------------------------ */
 
+/* Whose they are, as in guest/template. Any team may have others of the same names. */
+#define SHARED_TEAM "hotcell"
+
 /* Of guest/template; each has a package with its image, and then a service that makes it. */
 static const struct packaged {
 	const char *name, *unit, *package;
@@ -173,7 +183,7 @@ static void look_at_template(const struct setup *s, const char *name, struct tem
 	*ret = (struct template_look){ 0 };
 	if (ask_templates(s, &all, &err) < 0)
 		return;
-	build = json_object_get(find(all, "name", name), "build");
+	build = json_object_get(find(all, SHARED_TEAM, name), "build");
 	status = json_string_value(json_object_get(build, "status"));
 	id = json_string_value(json_object_get(build, "buildID"));
 	ret->ready = status && strcmp(status, "ready") == 0;

@@ -58,6 +58,8 @@ void sandbox_egress_forget(struct sandbox_egress *o)
 	audit_done(&o->audit, o->id);
 	share_close(&o->share);
 	share_open(&o->share, o->house->loop, o->house->limits.bytes_per_s);
+	o->pages_since_ms = 0;
+	o->n_pages = 0;
 	o->counts = (struct egress_counts){ 0 };
 }
 

@@ -63,8 +63,8 @@ def building(phase, reached=""):
     return {"buildStatus": "building", "progress": {"phase": phase, "reached": reached}}
 
 
-def template(name, status):
-    return {"templateID": "t1", "teamID": "x", "name": name, "namespace": "hotcell", "createdNs": "7",
+def template(name, status, namespace="hotcell"):
+    return {"templateID": "t1", "teamID": "x", "name": name, "namespace": namespace, "createdNs": "7",
             "build": {"buildID": "9b1deb4d-3b7d-4bad-9bdd-2b0d7b3dcb6d", "status": status}}
 
 
@@ -147,8 +147,8 @@ def test_the_code_interpreter_is_waited_for_where_its_package_is(host):
 
 def test_of_several_packages_each_template_is_waited_for(host):
     host.say("hotcell-template@desktop.service", active="activating", sub="start")
-    listed = [template("code-interpreter-v1", "ready"), template("desktop", "building")]
-    host.node.on_list = iter([listed] * 6 + [[listed[0], template("desktop", "ready")]])
+    listed = [template("browser", "ready", "acme"), template("code-interpreter-v1", "ready"), template("desktop", "building")]
+    host.node.on_list = iter([listed] * 6 + [[*listed[:2], template("desktop", "ready")]])
     host.node.at_the_end = lambda: host.say("hotcell-template@desktop.service", active="inactive", sub="dead")
     r = first(host)
     assert r.returncode == 0, r.stderr

@@ -3,6 +3,7 @@
 
 #include "injector/keys.h"
 #include "injector/rules.h"
+#include "injector/worker/leaves.h"
 #include "injector/worker/rule.h"
 
 #define HEADERS(text) "[{\"transform\":{\"headers\":{" text "}}}]"
@@ -190,6 +191,20 @@ static void a_secret_has_its_length(void **state)
 
 #define TEST(f) cmocka_unit_test_setup_teardown(f, set_up, tear_down)
 
+/* Egress hands over what rules or refusals want; another word of it is no reason to end. */
+static void without_a_branch_there_is_no_certificate(void **state)
+{
+	AUTO(auto_free) struct leaves *none = calloc(1, sizeof(*none));
+	const struct identity *got = NULL;
+	struct err err;
+
+	(void)state;
+	assert_non_null(none);
+	assert_int_equal(leaves_get(none, "a.test", &got, &err), -1);
+	assert_int_equal(err.code, ERR_DENIED);
+	leaves_done(none);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -199,6 +214,7 @@ int main(void)
 		TEST(rules_that_cannot_be_are_an_error),
 		TEST(without_rules_there_may_be_pages),
 		TEST(a_secret_has_its_length),
+		cmocka_unit_test(without_a_branch_there_is_no_certificate),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

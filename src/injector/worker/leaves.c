@@ -13,6 +13,8 @@ int leaves_get(struct leaves *l, const char *name, const struct identity **ret, 
 			*ret = l->all[i].identity;
 			return 0;
 		}
+	if (!l->branch)
+		return err_set(err, ERR_DENIED, 0, "no certificate is made for %s", name);
 	if (identity_new(l->branch, name, &made, err) < 0)
 		return err_wrap(err, "a certificate for %s", name);
 	identity_free(at->identity);

@@ -19,7 +19,7 @@ struct leaves {                   /* all zero but for the branch: none yet */
 	size_t next;
 };
 
-/* Borrowed until the next call. */
+/* Borrowed until the next call. ERR_DENIED: it has no branch. */
 int leaves_get(struct leaves *l, const char *name, const struct identity **ret,
 	       struct err *err) NODISCARD;
 void leaves_done(struct leaves *l);

@@ -386,11 +386,11 @@ static struct opened *make(struct worker *w, const struct injector_hand *hand)
 	return o;
 }
 
-static void turn_away(struct worker *w, uint64_t tag, const int *fds)
+static void turn_away(struct worker *w, uint64_t tag, const char *why, const int *fds)
 {
-	const struct injector_over over = { .tag = tag,
-					    .why = "too many connections at its injector" };
+	struct injector_over over = { .tag = tag };
 
+	snprintf(over.why, sizeof(over.why), "%s", why);
 	close(fds[0]);
 	if (fds[1] >= 0)
 		close(fds[1]);
@@ -417,12 +417,15 @@ static void begin(struct opened *o)
 void opened_start(struct worker *w, const struct injector_hand *hand, const struct hand_rest *rest,
 		  const int fds[static INJECTOR_HAND_FDS])
 {
-	bool room = w->n < WORKER_CONNECTIONS_MAX && (!rest->refusal || worker_has_pages(w));
-	struct opened *o = room ? make(w, hand) : NULL;
+	bool shown = !rest->refusal || worker_has_pages(w);
+	struct opened *o = shown && w->n < WORKER_CONNECTIONS_MAX ? make(w, hand) : NULL;
 	struct err err;
 
 	if (!o) {
-		turn_away(w, hand->tag, fds);
+		turn_away(w, hand->tag,
+			  shown ? "too many connections at its injector"
+				: "its injector shows no refusals, or not any more",
+			  fds);
 		return;
 	}
 	o->page = rest->refusal;
