@@ -44,7 +44,7 @@ void relay_free(struct relay *r)
 	free(r);
 }
 
-static void refuse(struct relay *r, enum refusal why)
+static void refuse(struct relay *r, enum relay_refusal why)
 {
 	relay_refuse(r->rq, &r->to, relay_is_agent(r), why);
 	relay_free(r);
@@ -59,7 +59,7 @@ static void cut_off(struct relay *r)
 /* True: it was answered here, and goes no further. */
 static bool turned_away(struct relay *r)
 {
-	enum refusal why;
+	enum relay_refusal why;
 
 	switch (relay_entry(r, &why)) {
 	case ENTRY_FREE:
@@ -124,7 +124,7 @@ static bool is_https(const struct relay *r)
 	return !relay_is_agent(r) && ingress_is_https(&r->user.guest->ingress, r->to.port);
 }
 
-static enum refusal refusal_of(const struct relay *r, const struct err *err)
+static enum relay_refusal refusal_of(const struct relay *r, const struct err *err)
 {
 	if (err->code == ERR_TIMEOUT)
 		return REFUSE_LATE;
@@ -265,9 +265,9 @@ static void dial_with(struct relay *r, int fd)
 	}
 }
 
-static enum refusal refusal_of_node(const struct err *err)
+static enum relay_refusal refusal_of_node(const struct err *err)
 {
-	static const enum refusal said[ERR_CODES] = {
+	static const enum relay_refusal said[ERR_CODES] = {
 		[ERR_DENIED] = REFUSE_TOKEN,   [ERR_EXISTS] = REFUSE_BUSY,
 		[ERR_EXHAUSTED] = REFUSE_FULL, [ERR_MISMATCH] = REFUSE_ELSEWHERE,
 		[ERR_NO_SPACE] = REFUSE_FULL,  [ERR_BASE_LOST] = REFUSE_BASE,

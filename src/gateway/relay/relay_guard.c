@@ -192,7 +192,7 @@ static bool is_own_page(const struct relay *r)
 	       bytes_eq(site, BYTES_LIT("none")) || is_navigation(r);
 }
 
-static enum relay_entry refused(enum refusal why, enum refusal *ret_why)
+static enum relay_entry refused(enum relay_refusal why, enum relay_refusal *ret_why)
 {
 	*ret_why = why;
 	return ENTRY_REFUSED;
@@ -207,7 +207,7 @@ static bool is_address(const struct relay *r)
 }
 
 /* Without the header, at a guarded port. */
-static enum relay_entry visitor_entry(const struct relay *r, enum refusal *ret_why)
+static enum relay_entry visitor_entry(const struct relay *r, enum relay_refusal *ret_why)
 {
 	bool has = has_cookie(r), address;
 	struct bytes given;
@@ -223,7 +223,7 @@ static enum relay_entry visitor_entry(const struct relay *r, enum refusal *ret_w
 }
 
 /* What it takes to compare tells nothing of the token. */
-enum relay_entry relay_entry(const struct relay *r, enum refusal *ret_why)
+enum relay_entry relay_entry(const struct relay *r, enum relay_refusal *ret_why)
 {
 	bool guarded = relay_guarded(r);
 	struct bytes token = { 0 };

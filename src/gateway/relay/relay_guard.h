@@ -18,7 +18,7 @@ enum relay_entry {
 };
 
 /* Node has been asked. */
-enum relay_entry relay_entry(const struct relay *r, enum refusal *ret_why);
+enum relay_entry relay_entry(const struct relay *r, enum relay_refusal *ret_why);
 
 /* Answers: a cookie, and the same address without what became of it. */
 void relay_exchange(const struct relay *r);

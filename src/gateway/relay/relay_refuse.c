@@ -6,7 +6,7 @@
 #include "wire/json.h"
 #include "wire/target.h"
 
-enum { REFUSAL_MAX = 4096, PATH_ANSWER_MAX = 64 * 1024 };
+enum { RELAY_REFUSAL_MAX = 4096, PATH_ANSWER_MAX = 64 * 1024 };
 
 static const struct {
 	unsigned int status;
@@ -97,7 +97,7 @@ static void answer_page(struct http_request *rq, unsigned int status, bool cors,
 }
 
 /* An identifier is of [a-z0-9] only. */
-static int refusal_json(const struct dispatch *to, enum refusal why, struct buf *ret,
+static int refusal_json(const struct dispatch *to, enum relay_refusal why, struct buf *ret,
 			struct err *err)
 {
 	if (buf_printf(ret, err, "{\"sandboxId\":\"%s\",\"message\":\"%s\",", to->id,
@@ -110,9 +110,9 @@ static int refusal_json(const struct dispatch *to, enum refusal why, struct buf 
 }
 
 void relay_refuse(struct http_request *rq, const struct dispatch *to, bool is_agent,
-		  enum refusal why)
+		  enum relay_refusal why)
 {
-	AUTO(buf_done) struct buf body = BUF_MAX(REFUSAL_MAX);
+	AUTO(buf_done) struct buf body = BUF_MAX(RELAY_REFUSAL_MAX);
 	bool page = relay_wants_page(http_request_head(rq));
 	unsigned int status = refusals[why].status;
 	const struct relay_page_text text = { status, refusals[why].title, refusals[why].message };
@@ -131,7 +131,7 @@ void relay_refuse_crowd(struct http_request *rq, const struct dispatch *to, size
 {
 	static const char said[] = "The sandbox has too many concurrent incoming connections";
 	static const struct relay_page_text text = { 429, "Too many connections", said };
-	AUTO(buf_done) struct buf body = BUF_MAX(REFUSAL_MAX);
+	AUTO(buf_done) struct buf body = BUF_MAX(RELAY_REFUSAL_MAX);
 	bool page = relay_wants_page(http_request_head(rq));
 	struct err err;
 

@@ -8,7 +8,7 @@
 
 struct relay;
 
-enum refusal {
+enum relay_refusal {
 	REFUSE_NOT_FOUND,
 	REFUSE_PORT,   /* nobody listens */
 	REFUSE_BROKEN, /* the guest does not speak HTTP */
@@ -33,7 +33,7 @@ enum refusal {
 	REFUSE_ADDRESS,       /* its client's address has too many */
 };
 void relay_refuse(struct http_request *rq, const struct dispatch *to, bool is_agent,
-		  enum refusal why);
+		  enum relay_refusal why);
 
 /* `limit` requests to its ports are under way. */
 void relay_refuse_crowd(struct http_request *rq, const struct dispatch *to, size_t limit);
