@@ -4,14 +4,12 @@ The screenshots are for a person to look at: meson-logs/browser-*.png of the bui
 """
 
 import shutil
-import subprocess
 
 import pytest
 
 import lone_gateway
 from chromium import Chromium
 from layout import build_dir
-from lone_signer import SIGNER_UID
 from proxied import KINDS, ProxiedGateway, Proxy
 from tls_gateway import TlsGateway
 from warden import wait_for
@@ -24,9 +22,7 @@ PORT = 8081
 @pytest.fixture(scope="module")
 def gateway():
     with TlsGateway(domain=DOMAIN) as g:
-        subprocess.run([build_dir() / "src/cli/hotcell", "tls", "init", DOMAIN, "--tls-dir", g.tls_dir, "--owner",
-                        str(SIGNER_UID)], check=True)
-        wait_for(lambda: (now := g.certificate(DOMAIN)) and now["served"], "the certificate is served")
+        g.tls_init(DOMAIN)
         yield g
 
 

@@ -6,17 +6,12 @@ import json
 import pathlib
 import subprocess
 
-import pytest
-
-from browser_support import TOKEN, endpoint, environment
+from browser_support import NETWORK, SITE, TOKEN, endpoint, environment, internet, server  # noqa: F401
 from desktop_support import Picture
 from engine import artefact
-from internet import Internet
 from secret_use import heard
-from template_server import TemplateServer
 
 SECONDS = 900  # an emulated guest is slow
-SITE = "http://a.wild.test"
 PROGRAM = """
 import { chromium } from '%(library)s'
 const browser = await chromium.connectOverCDP('%(endpoint)s', { headers: %(headers)s, timeout: 240_000 })
@@ -33,20 +28,8 @@ await browser.close()
 """
 
 
-@pytest.fixture(scope="module")
-def internet():
-    with Internet("site.py") as i:
-        yield i
-
-
-@pytest.fixture(scope="module")
-def server(internet):
-    with TemplateServer("browser", internet=internet, tls="hotcell.localhost", node={"pool_each_max": 1}) as s:
-        yield s
-
-
 def test_a_page_a_form_and_a_picture(server, internet, tmp_path):
-    box = server.create(templateID="browser", secure=True, network={"allowOut": ["*.wild.test"], "denyOut": ["0.0.0.0/0"]})
+    box = server.create(templateID="browser", secure=True, network=NETWORK)
     driver = next(pathlib.Path(artefact("playwright")).glob("lib/python3*/site-packages/playwright/driver"))
     program, picture = tmp_path / "drive.mjs", tmp_path / "page.png"
     program.write_text(PROGRAM % {"library": driver / "package/index.mjs", "endpoint": endpoint(server, box), "site": SITE, "picture": picture,

@@ -12,33 +12,19 @@ import time
 
 import pytest
 
-from browser_support import DEVTOOLS, TOKEN, Playwright
+from browser_support import DEVTOOLS, SITE, TOKEN, Playwright, internet, server  # noqa: F401
 from desktop_support import Picture
-from internet import Internet
 from layout import build_dir
 from secret_use import NAME, Secret, heard
-from template_server import TemplateServer
 from warden import wait_for
 
 SECONDS = 180  # an emulated guest is slow
 FASTER = 10    # a create, than a start of the same Chromium in the same guest
 TABS = int(os.environ.get("HOTCELL_TABS", "5"))
-SITE, SECURE, DENIED = "http://a.wild.test", "https://good.test", "evil.test"
+SECURE, DENIED = "https://good.test", "evil.test"
 NETWORK = {"allowOut": ["good.test", "*.wild.test"], "denyOut": ["0.0.0.0/0"],
            "rules": {"good.test": [{"transform": {"headers": {"Authorization": "Bearer ${e2b.secrets.%s}" % NAME}}}]}}
 GREEN = (0x1e, 0x7a, 0x46)  # of the site's page
-
-
-@pytest.fixture(scope="module")
-def internet():
-    with Internet("site.py") as i:
-        yield i
-
-
-@pytest.fixture(scope="module")
-def server(internet):
-    with TemplateServer("browser", internet=internet, tls="hotcell.localhost", node={"pool_each_max": 1}) as s:
-        yield s
 
 
 @pytest.fixture(scope="module")
@@ -101,9 +87,10 @@ def test_devtools_are_for_those_with_the_token(server, box):
 
 @pytest.fixture(scope="module")
 def site(drive, internet):
-    """The page is shown: what a new page costs, it costs once. Its tests come in this order."""
+    """The page is shown: what a new page costs, it costs once. Its tests come in this order. Chromium writes a cookie to the disk
+    within half a minute; the last test wants it there."""
     heard(internet)
-    drive(f"page.goto('{SITE}/')")
+    drive(f"""page.goto('{SITE}/'); page.evaluate("document.cookie = 'kept=cookie; max-age=9999'")""")
     [asked] = heard(internet)
     assert (asked["method"], asked["target"], asked["host"]) == ("GET", "/", "a.wild.test")
     return drive
@@ -214,8 +201,8 @@ def test_pages_of_two_sandboxes_draw_other_numbers(server, drive):
     assert server.delete(box) == 204
 
 
-def test_a_pause_keeps_the_page_and_its_profile(server, drive, box):
-    drive("""page.evaluate("window.kept = 'in memory'; localStorage.kept = 'in the profile'; document.cookie = 'kept=cookie; max-age=9999'")""")
+def test_a_pause_keeps_the_page_and_its_profile(server, site, box):
+    site(f"""page.goto('{SITE}/'); page.evaluate("window.kept = 'in memory'; localStorage.kept = 'in the profile'")""")
     sandbox = box["sandboxID"]
     assert server.api("POST", f"/sandboxes/{sandbox}/pause", seconds=SECONDS).status == 204
     time.sleep(3)  # a clock that stood still would be late by that

@@ -20,11 +20,9 @@ from chromium import Chromium
 from engine import artefact
 from guest_chromium import GuestChromium
 from layout import build_dir
-from lone_signer import SIGNER_UID
 from node_client import value
 from played_node import GUEST_ADDRESS
 from tls_gateway import TlsGateway
-from warden import wait_for
 from website import Website
 
 DOMAIN = "hotcell.localhost"
@@ -38,9 +36,7 @@ HERE = pathlib.Path(__file__).resolve().parent
 @pytest.fixture(scope="module")
 def gateway():
     with TlsGateway(domain=DOMAIN) as g:
-        subprocess.run([build_dir() / "src/cli/hotcell", "tls", "init", DOMAIN, "--tls-dir", g.tls_dir, "--owner",
-                        str(SIGNER_UID)], check=True)
-        wait_for(lambda: (now := g.certificate(DOMAIN)) and now["served"], "the certificate is served")
+        g.tls_init(DOMAIN)
         yield g
 
 

@@ -35,11 +35,11 @@ HOSTILE = {
     "memory": """<title>memory</title><script>
 const kept = [], eat = () => { for (let n = 0; n < 8; n++) kept.push(new Uint8Array(1 << 23).fill(kept.length + 1)); setTimeout(eat, 0) }
 setTimeout(eat, 100)</script>""",
-    # windows, unasked and at each click
+    # windows, a thousand unasked and a hundred at each click
     "windows": """<title>windows</title><body style="height:100vh"><script>
 window.got = 0, window.done = 0
-const open1000 = () => { for (let n = 0; n < 1000; n++) if (open('about:blank', '_blank')) window.got++ ; window.done++ }
-onclick = open1000; open1000()</script>""",
+const many = count => { for (let n = 0; n < count; n++) if (open('about:blank', '_blank')) window.got++ ; window.done++ }
+onclick = () => many(100); many(1000)</script>""",
 }
 sessions, numbers = set(), itertools.count(1)
 

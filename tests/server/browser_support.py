@@ -1,9 +1,11 @@
 """browser_support.py - the browser of a sandbox as a user's program has it: Playwright, through the gateway.
 
-    with Playwright(server, box) as drive:
-        drive("page.goto('http://good.test/'); answer = page.title()")
+    from browser_support import SITE, Playwright, internet, server  # noqa: F401
 
-`server` speaks TLS (`tls=` of a Server). What a piece of code finds is in playwright_client.py.
+    with Playwright(server, box) as drive:
+        drive(f"page.goto('{SITE}/'); answer = page.title()")
+
+`server` has the template and speaks TLS. What a piece of code finds is in playwright_client.py.
 """
 
 import json
@@ -13,11 +15,29 @@ import queue
 import subprocess
 import threading
 
-from engine import artefact
+import pytest
 
+from engine import artefact
+from internet import Internet
+from template_server import TemplateServer
+
+SITE = "http://a.wild.test"  # tests/internet/site.py, as all names
+NETWORK = {"allowOut": ["*.wild.test"], "denyOut": ["0.0.0.0/0"]}
 DEVTOOLS = 9222
 TOKEN = "E2B-Traffic-Access-Token"
 ANSWER_SECONDS = 900  # an emulated guest is slow
+
+
+@pytest.fixture(scope="module")
+def internet():
+    with Internet("site.py") as i:
+        yield i
+
+
+@pytest.fixture(scope="module")
+def server(internet):
+    with TemplateServer("browser", internet=internet, tls="hotcell.localhost", node={"pool_each_max": 1}) as s:
+        yield s
 
 
 def endpoint(server, box):

@@ -13,7 +13,7 @@ import queue
 import struct
 import zlib
 
-from sdk_process import SdkProcess
+from sdk_process import SdkProcess, sdk_words
 
 HERE = pathlib.Path(__file__).resolve().parent
 ANSWER_SECONDS = 300  # an emulated guest is slow
@@ -62,17 +62,9 @@ def paeth(left, up, corner):
 
 class Desktop(SdkProcess):
     def __init__(self, server, sdks, language="python"):
-        super().__init__(server, self.words(sdks, language))
+        super().__init__(server, sdk_words(sdks, language, HERE / "desktop_client"))
         self.said, self.id = queue.Queue(), None
         self.life = {"timeout": 3600} if language == "python" else {"timeoutMs": 3_600_000, "requestTimeoutMs": ANSWER_SECONDS * 1000}
-
-    @staticmethod
-    def words(sdks, language):
-        if language == "python":
-            return [sdks / "newest/python/bin/python", HERE / "desktop_client.py"]
-        modules = sdks / "newest/js/node_modules"
-        own = modules / ".bin/node"
-        return [own if own.exists() else "node", HERE / "desktop_client.mjs", modules]
 
     def read(self):
         for line in self.process.stdout:

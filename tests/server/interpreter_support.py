@@ -16,7 +16,7 @@ import json
 import pathlib
 import queue
 
-from sdk_process import SdkProcess
+from sdk_process import SdkProcess, sdk_words
 
 HERE = pathlib.Path(__file__).resolve().parent
 ANSWER_SECONDS = 300
@@ -98,18 +98,10 @@ class Box:
 class InterpreterClient(SdkProcess):
     def __init__(self, server, sdks, language="python", key=None):
         """`sdks`: artefact("sdks")."""
-        super().__init__(server, self.words(sdks, language), key)
+        super().__init__(server, sdk_words(sdks, language, HERE / "interpreter_client"), key)
         self.language, self.last, self.asked = language, 0, {}
         # an emulated guest is slow; a package waits a minute unless told
         self.patience = {} if language == "python" else {"timeoutMs": ANSWER_SECONDS * 1000, "requestTimeoutMs": ANSWER_SECONDS * 1000}
-
-    @staticmethod
-    def words(sdks, language):
-        if language == "python":
-            return [sdks / "newest/python/bin/python", HERE / "interpreter_client.py"]
-        modules = sdks / "newest/js/node_modules"
-        own = modules / ".bin/node"
-        return [own if own.exists() else "node", HERE / "interpreter_client.mjs", modules]
 
     def __exit__(self, *exc):
         self.kill()

@@ -10,6 +10,15 @@ import subprocess
 import threading
 
 
+def sdk_words(sdks, language, client):
+    """The command of a client program, a path without its ending. `sdks`: artefact("sdks")."""
+    if language == "python":
+        return [sdks / "newest/python/bin/python", client.with_suffix(".py")]
+    modules = sdks / "newest/js/node_modules"
+    own = modules / ".bin/node"
+    return [own if own.exists() else "node", client.with_suffix(".mjs"), modules]
+
+
 class SdkProcess:
     def __init__(self, server, command, key=None):
         """`server` has `url`, `key` and `base`."""

@@ -8,9 +8,11 @@
 import http.client
 import socket
 import ssl
+import subprocess
 
 import certs
 from daemon import free_port
+from layout import build_dir
 from lone_gateway import DOMAIN, GATEWAY_UID, LoneGateway
 from lone_signer import SIGNER_UID, LoneSigner
 from warden import wait_for
@@ -44,6 +46,12 @@ class TlsGateway(LoneGateway):
 
     def put(self, name, pair, **how):
         certs.put(self.tls_dir, name, pair, SIGNER_UID, **how)
+
+    def tls_init(self, domain):
+        """A certificate as an operator without one has it."""
+        subprocess.run([build_dir() / "src/cli/hotcell", "tls", "init", domain, "--tls-dir", self.tls_dir, "--owner",
+                        str(SIGNER_UID)], check=True)
+        wait_for(lambda: (now := self.certificate(domain)) and now["served"], "the certificate is served")
 
     # --- the status ---
 
