@@ -8,6 +8,7 @@
 #include <linux/if_tun.h>
 #include <net/if.h>
 #include <net/if_arp.h>
+#include <poll.h>
 #include <sched.h>
 #include <sys/ioctl.h>
 #include <sys/socket.h>
@@ -18,7 +19,7 @@
 
 #define TAP_NAME "tap0"
 
-enum { DOOR_BACKLOG = 128 };
+enum { DOOR_BACKLOG = 128, DOOR_TRIES = 50, DOOR_WAIT_MS = 2 };
 
 static const uint8_t host_mac[6] = { 0x02, 0x48, 0x43, 0x00, 0x00, 0x01 };
 static const uint8_t guest_mac[6] = { 0x02, 0x48, 0x43, 0x00, 0x00, 0x02 }; /* WARDEN_GUEST_MAC */
@@ -141,6 +142,18 @@ int slot_sockets(int netns, int *ret, size_t n, struct err *err)
 	return 0;
 }
 
+/* The job that made the last ones may still be ending, with a copy of each. */
+static int bind_door(int fd, const struct sockaddr_in *at)
+{
+	int rc = bind(fd, (const struct sockaddr *)at, sizeof(*at));
+
+	for (int i = 0; rc < 0 && errno == EADDRINUSE && i < DOOR_TRIES; i++) {
+		(void)poll(NULL, 0, DOOR_WAIT_MS);
+		rc = bind(fd, (const struct sockaddr *)at, sizeof(*at));
+	}
+	return rc;
+}
+
 int slot_doors(int netns, int *ret, struct err *err)
 {
 	static const int types[SLOT_DOORS] = { SOCK_STREAM, SOCK_DGRAM };
@@ -155,7 +168,7 @@ int slot_doors(int netns, int *ret, struct err *err)
 		ret[i] = socket(AF_INET, types[i] | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
 		if (ret[i] < 0 ||
 		    setsockopt(ret[i], SOL_SOCKET, SO_REUSEADDR, &on, sizeof(on)) < 0 ||
-		    bind(ret[i], (const struct sockaddr *)&at, sizeof(at)) < 0 ||
+		    bind_door(ret[i], &at) < 0 ||
 		    (types[i] == SOCK_STREAM && listen(ret[i], DOOR_BACKLOG) < 0))
 			return err_set(err, ERR_UNAVAILABLE, errno, "make door %u", ports[i]);
 	}
