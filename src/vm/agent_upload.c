@@ -192,7 +192,8 @@ static void on_end(struct http_reply *r)
 	struct agent_upload *u = of(r);
 	struct err err;
 
-	if (u->status >= 200 && u->status < 300 && !u->in) {
+	/* the guest has all that was promised, also when the end of the file is not read yet */
+	if (u->status >= 200 && u->status < 300 && u->left == 0) {
 		finish(u, NULL);
 		return;
 	}

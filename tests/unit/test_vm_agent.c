@@ -786,6 +786,23 @@ static void a_file_arrives_whole(void **state)
 	scene_end();
 }
 
+/* Which of the two is noticed first, the guest's answer or the end of the file, is chance. */
+static void a_guest_may_answer_before_the_end_is_read(void **state)
+{
+	static const struct mock_route route = { .request = "POST /files",
+						 .answer = MOCK_OK(MOCK_LENGTH("2") "[]") };
+
+	(void)state;
+	for (int i = 0; i < 300; i++) {
+		upload_with(&route, 1, 1, MS);
+		loop_run(s.loop);
+		assert_int_equal(s.done, 1);
+		if (s.err.code != ERR_NONE)
+			fail_msg("round %d: %s", i, s.err.msg);
+		scene_end();
+	}
+}
+
 static void what_a_guest_says_of_a_file(void **state)
 {
 	static const struct {
@@ -888,6 +905,7 @@ int main(void)
 		cmocka_unit_test(a_detached_process_is_left_when_it_runs),
 		cmocka_unit_test(a_hostile_stream_fails_the_exec),
 		cmocka_unit_test(a_file_arrives_whole),
+		cmocka_unit_test(a_guest_may_answer_before_the_end_is_read),
 		cmocka_unit_test(what_a_guest_says_of_a_file),
 		cmocka_unit_test(an_upload_is_cancelled),
 		cmocka_unit_test(a_process_cut_by_its_deadline_is_a_timeout),
