@@ -11,6 +11,7 @@
 #define INVALID "Provided token in header 'e2b-traffic-access-token' is invalid"
 #define PASS    "This port is guarded, and no right pass came"
 #define ORIGIN  "A page of another site"
+#define LED     "Another site led here"
 #define TEA     "\r\n\r\ntea"
 
 static const struct script plain = {
@@ -105,14 +106,16 @@ static void visit(struct guard_world *g, const char *line, const char *fields,
 #define LINK \
 	"sec-fetch-site: cross-site\r\nsec-fetch-mode: navigate\r\nsec-fetch-dest: document\r\n"
 
+#define FRAME  "sec-fetch-site: same-site\r\nsec-fetch-mode: navigate\r\nsec-fetch-dest: iframe\r\n"
+#define PERSON "user-agent: Mozilla/5.0\r\naccept: text/html\r\n"
+
 static const struct {
 	const char *name, *line, *fields;
 	const struct pass_of *of;
 	const char *want;
 } visits[] = {
 	{ "nothing", "GET /", "", &cookie, MISSING },
-	{ "a person with nothing", "GET /", "user-agent: Mozilla/5.0\r\naccept: text/html\r\n",
-	  &cookie, PASS },
+	{ "a person with nothing", "GET /", PERSON, &cookie, PASS },
 	{ "a switch with nothing", "GET /", SWITCH, &cookie, MISSING },
 	{ "the agent's token", "GET /", "x-access-token: %T\r\n", &cookie, MISSING },
 	{ "the header", "GET /", "e2b-traffic-access-token: %T\r\n", &cookie, TEA },
@@ -181,12 +184,11 @@ static const struct {
 	  COOKIE
 	  "sec-fetch-site: same-site\r\nsec-fetch-mode: no-cors\r\nsec-fetch-dest: image\r\n",
 	  &cookie, ORIGIN },
-	{ "a sibling's frame", "GET /",
-	  COOKIE
-	  "sec-fetch-site: same-site\r\nsec-fetch-mode: navigate\r\nsec-fetch-dest: iframe\r\n",
-	  &cookie, ORIGIN },
+	{ "a sibling's frame", "GET /", COOKIE FRAME, &cookie, ORIGIN },
 	{ "a link elsewhere", "GET /", COOKIE LINK, &cookie, TEA },
 	{ "a link elsewhere, deep", "GET /a/b", COOKIE LINK, &cookie, TEA },
+	{ "a link of a page that says where it is", "GET /", COOKIE LINK "origin: null\r\n",
+	  &cookie, ORIGIN },
 	{ "its own script", "GET /", COOKIE "sec-fetch-site: same-origin\r\n", &cookie, TEA },
 };
 
@@ -211,18 +213,32 @@ static void who_may_enter(void **state)
 	}
 }
 
-/* Its front end does what its address says, so other sites do not choose that. */
-static void links_into_devtools(void **state)
+/* Front ends do what their address says, so other sites do not choose that. */
+static void links_into_front_ends(void **state)
 {
 	static const struct {
-		const char *name, *line, *fields, *want;
+		const char *name, *kind, *line, *fields, *want;
 	} rows[] = {
-		{ "the list of tabs", "GET /", COOKIE LINK, "Tabs of this browser" },
-		{ "the front end", "GET /devtools/inspector.html?ws=evil.test", COOKIE LINK,
-		  ORIGIN },
-		{ "an order", "GET /json/close/1", COOKIE LINK, ORIGIN },
-		{ "typed", "GET /devtools/inspector.html", COOKIE "sec-fetch-site: none\r\n", TEA },
-		{ "its own link", "GET /devtools/inspector.html",
+		{ "the list of tabs", "/devtools", "GET /", COOKIE LINK, "Tabs of this browser" },
+		{ "the front end", "/devtools", "GET /devtools/inspector.html?ws=evil.test",
+		  COOKIE LINK, LED },
+		{ "an order", "/devtools", "GET /json/close/1", COOKIE LINK, LED },
+		{ "a way on", "/devtools", "GET /devtools/inspector.html", COOKIE LINK PERSON,
+		  "<a href=\"/\">" },
+		{ "typed", "/devtools", "GET /devtools/inspector.html",
+		  COOKIE "sec-fetch-site: none\r\n", TEA },
+		{ "its own link", "/devtools", "GET /devtools/inspector.html",
+		  COOKIE "sec-fetch-site: same-origin\r\n", TEA },
+		{ "noVNC to somewhere else", "/novnc", "GET /vnc.html?path=//evil.test/",
+		  COOKIE LINK, LED },
+		{ "noVNC, perhaps with more behind a #", "/novnc",
+		  "GET /vnc.html?autoconnect=true&resize=scale", COOKIE LINK, LED },
+		{ "noVNC by a frame", "/novnc", "GET /vnc.html", COOKIE FRAME, ORIGIN },
+		{ "noVNC and a way on", "/novnc", "GET /vnc.html", COOKIE LINK PERSON,
+		  "<a href=\"/vnc.html?autoconnect=true&amp;resize=scale#\">" },
+		{ "noVNC, typed", "/novnc", "GET /vnc.html", COOKIE "sec-fetch-site: none\r\n",
+		  TEA },
+		{ "noVNC by its own link", "/novnc", "GET /vnc.html",
 		  COOKIE "sec-fetch-site: same-origin\r\n", TEA },
 	};
 
@@ -230,7 +246,7 @@ static void links_into_devtools(void **state)
 	FOR_ROWS(row, rows) {
 		struct guard_world g;
 
-		guard_open(&g, "/devtools");
+		guard_open(&g, row->kind);
 		visit(&g, row->line, row->fields, &cookie);
 		RUN_UNTIL(g.w.l, heard(&g.w.client, row->want));
 		world_close(&g.w);
@@ -389,12 +405,14 @@ static void what_node_says_of_ports_is_checked(void **state)
 static void a_paused_one_is_told_of_the_pass(void **state)
 {
 	static const struct {
-		const char *name, *fields;
+		const char *name, *line, *fields, *want;
 	} rows[] = {
-		{ "alone", COOKIE },
-		{ "behind another's", "cookie: hotcell-pass=x\r\n" COOKIE },
-		{ "behind one that is over", OLD COOKIE },
-		{ "beside an empty header", "e2b-traffic-access-token:\r\n" COOKIE },
+		{ "alone", "GET /", COOKIE, TEA },
+		{ "behind another's", "GET /", "cookie: hotcell-pass=x\r\n" COOKIE, TEA },
+		{ "behind one that is over", "GET /", OLD COOKIE, TEA },
+		{ "beside an empty header", "GET /", "e2b-traffic-access-token:\r\n" COOKIE, TEA },
+		{ "beside an address that is too old",
+		  "GET /?e2b-traffic-access-token=a%N.1." NO_MAC, COOKIE, "HTTP/1.1 303 " },
 	};
 
 	(void)state;
@@ -403,8 +421,8 @@ static void a_paused_one_is_told_of_the_pass(void **state)
 
 		guard_open(&g, "");
 		g.w.node.paused = true;
-		visit(&g, "GET /", row->fields, &cookie);
-		RUN_UNTIL(g.w.l, heard(&g.w.client, TEA));
+		visit(&g, row->line, row->fields, &cookie);
+		RUN_UNTIL(g.w.l, heard(&g.w.client, row->want));
 		assert_int_equal(g.w.node.n_resumes, 1);
 		assert_int_equal(g.w.node.token[0], PASS_COOKIE);
 		assert_null(strstr(g.w.node.token, ".1."));
@@ -515,7 +533,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(who_may_enter),
-		cmocka_unit_test(links_into_devtools),
+		cmocka_unit_test(links_into_front_ends),
 		cmocka_unit_test(cookies_are_renewed),
 		cmocka_unit_test(the_exchange_leaves_no_token),
 		cmocka_unit_test(nothing_of_it_reaches_the_guest),

@@ -108,13 +108,20 @@ static bool best_cookie(const struct relay *r, struct bytes *ret)
 /* An empty field is none, as where it is compared. */
 struct bytes relay_credential(const struct relay *r)
 {
-	struct bytes found = { 0 };
+	struct bytes found = { 0 }, address = { 0 };
+	bool in;
 
 	if (http1_find(head_of(r), RELAY_TRAFFIC_TOKEN, &found) > 0 && found.len > 0)
 		return field(r, RELAY_TRAFFIC_TOKEN);
-	if (is_own_name(r) && (in_address(r, &found) || best_cookie(r, &found)))
+	if (!is_own_name(r))
+		return (struct bytes){ 0 };
+	in = in_address(r, &address);
+	if (in && claims(r, address, PASS_ADDRESS))
+		return address;
+	/* who has a cookie may come by an address that is too old */
+	if (best_cookie(r, &found) && (!in || claims(r, found, PASS_COOKIE)))
 		return found;
-	return (struct bytes){ 0 };
+	return in ? address : (struct bytes){ 0 };
 }
 
 /* --- is it right? --------------------------------------------------------------------------- */
@@ -160,19 +167,45 @@ static bool is_read(const struct relay *r)
 	return bytes_eq(method, BYTES_LIT("GET")) || bytes_eq(method, BYTES_LIT("HEAD"));
 }
 
-/* A page of whatever site was left for this one. In DevTools another site may choose the list of
- * tabs, and not its front end, which does what its address says. */
+/* A page of whatever site was left for this one. */
 static bool is_navigation(const struct relay *r)
+{
+	struct bytes origin;
+
+	return is_read(r) && http1_find(head_of(r), "origin", &origin) == 0 &&
+	       bytes_eq(field(r, "sec-fetch-mode"), BYTES_LIT("navigate")) &&
+	       bytes_eq(field(r, "sec-fetch-dest"), BYTES_LIT("document"));
+}
+
+static bool is_at(const struct relay *r, const char *path)
 {
 	struct target t;
 	struct err err;
 
-	if (!is_read(r) || !bytes_eq(field(r, "sec-fetch-mode"), BYTES_LIT("navigate")) ||
-	    !bytes_eq(field(r, "sec-fetch-dest"), BYTES_LIT("document")))
-		return false;
-	return relay_guarded(r)->kind != GUARDED_DEVTOOLS ||
-	       (target_split(head_of(r)->target, &t, &err) == 0 &&
-		bytes_eq(t.path, BYTES_LIT("/")));
+	return target_split(head_of(r)->target, &t, &err) == 0 && bytes_eq(t.path, bytes_str(path));
+}
+
+static enum relay_entry refused(enum relay_refusal why, enum relay_refusal *ret_why)
+{
+	*ret_why = why;
+	return ENTRY_REFUSED;
+}
+
+/* By a link of another site. DevTools' front end and noVNC do what their address says, such as to
+ * connect elsewhere, so no other site chooses that: of DevTools it may choose the list of tabs. Of
+ * noVNC nothing, since what stands behind a # is followed, too, and never seen here. */
+static enum relay_entry led_entry(const struct relay *r, enum relay_refusal *ret_why)
+{
+	switch (relay_guarded(r)->kind) {
+	case GUARDED_DEVTOOLS:
+		return is_at(r, "/") ? ENTRY_FREE : refused(REFUSE_LED_DEVTOOLS, ret_why);
+	case GUARDED_NOVNC:
+		return refused(REFUSE_LED_NOVNC, ret_why);
+	case GUARDED_ANY:
+	case GUARDED_KINDS:
+		break;
+	}
+	return ENTRY_FREE;
 }
 
 /* A browser sends a cookie whoever asks. Sandboxes are siblings below one domain, so who asks has
@@ -189,13 +222,7 @@ static bool is_own_page(const struct relay *r)
 	if (switches || !is_read(r))
 		return false; /* browsers say it then */
 	return site.len == 0 || bytes_eq(site, BYTES_LIT("same-origin")) ||
-	       bytes_eq(site, BYTES_LIT("none")) || is_navigation(r);
-}
-
-static enum relay_entry refused(enum relay_refusal why, enum relay_refusal *ret_why)
-{
-	*ret_why = why;
-	return ENTRY_REFUSED;
+	       bytes_eq(site, BYTES_LIT("none"));
 }
 
 /* Is what is in the address right, whoever follows it? */
@@ -219,7 +246,9 @@ static enum relay_entry visitor_entry(const struct relay *r, enum relay_refusal 
 		return refused(REFUSE_PASS, ret_why);
 	if (!has)
 		return refused(REFUSE_NO_TRAFFIC_TOKEN, ret_why);
-	return is_own_page(r) ? ENTRY_FREE : refused(REFUSE_ORIGIN, ret_why);
+	if (is_own_page(r))
+		return ENTRY_FREE;
+	return is_navigation(r) ? led_entry(r, ret_why) : refused(REFUSE_ORIGIN, ret_why);
 }
 
 /* What it takes to compare tells nothing of the token. */

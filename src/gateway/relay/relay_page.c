@@ -60,15 +60,20 @@ bool relay_wants_page(const struct http1_head *head)
 int relay_page(const struct dispatch *to, const struct relay_page_text *text, struct buf *ret,
 	       struct err *err)
 {
+	if (buf_printf(ret, err,
+		       "<!doctype html>\n<html lang=\"en\">\n<meta charset=\"utf-8\">\n"
+		       "<meta name=\"viewport\" content=\"width=device-width\">\n"
+		       "<title>%s</title>\n"
+		       "<style>:root{color-scheme:light dark}body{font:1.1rem/1.5 sans-serif;"
+		       "max-width:40rem;margin:15vh auto;padding:0 1rem}</style>\n"
+		       "<h1>%s</h1>\n<p>%s</p>\n",
+		       text->title, text->title, text->message) < 0)
+		return -1;
+	if (text->way && buf_printf(ret, err, "<p><a href=\"%s\">Open the sandbox's page</a></p>\n",
+				    text->way) < 0)
+		return -1;
 	return buf_printf(ret, err,
-			  "<!doctype html>\n<html lang=\"en\">\n<meta charset=\"utf-8\">\n"
-			  "<meta name=\"viewport\" content=\"width=device-width\">\n"
-			  "<title>%s</title>\n"
-			  "<style>:root{color-scheme:light dark}body{font:1.1rem/1.5 sans-serif;"
-			  "max-width:40rem;margin:15vh auto;padding:0 1rem}</style>\n"
-			  "<h1>%s</h1>\n<p>%s</p>\n"
 			  "<p><small>Sandbox <code>%s</code>, port %u, status %u</small></p>\n"
 			  "</html>\n",
-			  text->title, text->title, text->message, to->id, (unsigned int)to->port,
-			  text->status);
+			  to->id, (unsigned int)to->port, text->status);
 }

@@ -8,11 +8,16 @@
 
 enum { RELAY_REFUSAL_MAX = 4096, PATH_ANSWER_MAX = 64 * 1024 };
 
+#define LED                                                                      \
+	"Another site led here. Its link is not followed as it is: the page of " \
+	"this port does what its address says."
+
 static const struct {
 	unsigned int status;
 	const char *title;
 	const char *message; /* as it stands in JSON and in HTML */
 	bool names_port;
+	const char *way;
 } refusals[] = {
 	[REFUSE_NOT_FOUND] = { 502, "Sandbox not found", "The sandbox was not found", false },
 	[REFUSE_PORT] = { 502, "Closed port", "The sandbox is running but port is not open", true },
@@ -45,6 +50,9 @@ static const struct {
 			  true },
 	[REFUSE_ORIGIN] = { 403, "Private sandbox",
 			    "A page of another site may not use a visit to this port", true },
+	[REFUSE_LED_DEVTOOLS] = { 403, "A link of another site", LED, true, "/" },
+	[REFUSE_LED_NOVNC] = { 403, "A link of another site", LED, true,
+			       "/vnc.html?autoconnect=true&amp;resize=scale#" },
 	[REFUSE_BUSY] = { 409, "Sandbox busy",
 			  "The sandbox is still transitioning. Try again in a moment.", false },
 	[REFUSE_FULL] = { 429, "No room", "The sandbox is paused and there is no room to resume it",
@@ -115,7 +123,8 @@ void relay_refuse(struct http_request *rq, const struct dispatch *to, bool is_ag
 	AUTO(buf_done) struct buf body = BUF_MAX(RELAY_REFUSAL_MAX);
 	bool page = relay_wants_page(http_request_head(rq));
 	unsigned int status = refusals[why].status;
-	const struct relay_page_text text = { status, refusals[why].title, refusals[why].message };
+	const struct relay_page_text text = { status, refusals[why].title, refusals[why].message,
+					      refusals[why].way };
 	struct err err;
 
 	if ((page ? relay_page(to, &text, &body, &err) : refusal_json(to, why, &body, &err)) < 0)
@@ -130,7 +139,7 @@ void relay_refuse(struct http_request *rq, const struct dispatch *to, bool is_ag
 void relay_refuse_crowd(struct http_request *rq, const struct dispatch *to, size_t limit)
 {
 	static const char said[] = "The sandbox has too many concurrent incoming connections";
-	static const struct relay_page_text text = { 429, "Too many connections", said };
+	static const struct relay_page_text text = { 429, "Too many connections", said, NULL };
 	AUTO(buf_done) struct buf body = BUF_MAX(RELAY_REFUSAL_MAX);
 	bool page = relay_wants_page(http_request_head(rq));
 	struct err err;

@@ -24,13 +24,15 @@ enum relay_refusal {
 	REFUSE_TRAFFIC_TOKEN, /* a wrong one */
 	REFUSE_PASS,          /* of an address or a cookie: wrong, too old, of another port */
 	REFUSE_ORIGIN,        /* another site's page asks with a visitor's cookie */
-	REFUSE_BUSY,          /* it is between two states */
-	REFUSE_FULL,          /* no room to resume it */
-	REFUSE_ELSEWHERE,     /* its memory fits another QEMU or processor only */
-	REFUSE_BASE,          /* the template it differs from is damaged or gone */
-	REFUSE_CROWD,         /* the gateway has no connection left for it */
-	REFUSE_REPLACED,      /* the gateway ends; another one is there, or will be */
-	REFUSE_ADDRESS,       /* its client's address has too many */
+	REFUSE_LED_DEVTOOLS,  /* another site's link leads into what does as its address says */
+	REFUSE_LED_NOVNC,
+	REFUSE_BUSY,      /* it is between two states */
+	REFUSE_FULL,      /* no room to resume it */
+	REFUSE_ELSEWHERE, /* its memory fits another QEMU or processor only */
+	REFUSE_BASE,      /* the template it differs from is damaged or gone */
+	REFUSE_CROWD,     /* the gateway has no connection left for it */
+	REFUSE_REPLACED,  /* the gateway ends; another one is there, or will be */
+	REFUSE_ADDRESS,   /* its client's address has too many */
 };
 void relay_refuse(struct http_request *rq, const struct dispatch *to, bool is_agent,
 		  enum relay_refusal why);
