@@ -56,6 +56,13 @@ def test_without_a_domain_getHost_names_nothing_foreign(unset, called, domain):
     assert listed.json["domain"] == domain
 
 
+def test_without_a_domain_no_address_is_made_that_leads_nowhere(unset):
+    sandbox = create(unset, "192.168.7.7:3000")["sandboxID"]
+    asked = unset.ask("POST", f"/sandboxes/{sandbox}/addresses", headers={"Host": "192.168.7.7:3000"})
+    assert asked.status == 412 and "set `domain` in gateway.conf" in asked.json["message"], asked
+    assert unset.ask("POST", f"/sandboxes/{sandbox}/addresses", headers={"Host": "127.0.0.1:3000"}).status == 201
+
+
 def test_without_a_domain_there_is_a_warning_that_says_what_to_set(unset):
     assert log_has(unset, "domain is not set") and log_has(unset, "docs/tls.md")
     assert unset.admin("GET", "/admin/status").json["gateway"]["domain"] is None

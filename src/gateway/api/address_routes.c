@@ -43,9 +43,16 @@ static void on_got(struct api_call *c, struct node_answer *said)
 {
 	const struct node_sandbox *s = &said->reply->sandbox;
 	struct ingress in = { 0 };
-	json_t *all = json_array();
+	json_t *all;
 	struct err err;
 
+	if (strcmp(api_domain(c), SANDBOX_DOMAIN_NONE) == 0) {
+		api_fail(c, 412,
+			 "sandboxes have no host names here, which these addresses need: set "
+			 "`domain` in gateway.conf");
+		return;
+	}
+	all = json_array();
 	if ((s->flags & NODE_INGRESS) && ingress_recall(said->after, &in, &err) < 0) {
 		json_decref(all);
 		api_fail(c, 500, "node's text of the sandbox cannot be read");
