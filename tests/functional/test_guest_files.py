@@ -10,6 +10,8 @@ import pytest
 
 TOP = pathlib.Path(__file__).resolve().parents[2]
 HOOK = TOP / "guest/chromium/files/etc/ca-certificates/update.d/hotcell-chromium"
+FIREFOX = TOP / "guest/desktop/files/etc/ca-certificates/update.d/hotcell-firefox"
+POLICIES = TOP / "guest/desktop/files/etc/firefox/policies/policies.json"
 OCI = TOP / "guest/base/oci"
 
 
@@ -35,6 +37,23 @@ def test_each_authority_is_an_entry_of_chromiums_policy(tmp_path, files, entries
     policy = tmp_path / "policies/hotcell-ca.json"
     subprocess.run([HOOK, tmp_path, policy], check=True, stdin=subprocess.DEVNULL, timeout=10)
     assert json.loads(policy.read_text()) == {"CACertificates": [f"{w}AAAA{w}BBBB==" for w in entries]}
+
+
+def test_all_authorities_are_in_firefoxs_policy(tmp_path):
+    """However many there are; and again when there are others."""
+    policies = tmp_path / "policies.json"
+    policies.write_text(POLICIES.read_text())
+    before = json.loads(POLICIES.read_text())["policies"]
+    for names in ([], [f"hotcell-{n}.crt" for n in range(1, 8)], ["hotcell-1.crt", "one's own.crt", "own.crt"]):
+        folder = tmp_path / f"of-{len(names)}"
+        folder.mkdir()
+        for name in names:
+            (folder / name).write_text(certificate("x"))
+        (folder / "no.pem").write_text("")
+        subprocess.run([FIREFOX, folder, policies], check=True, stdin=subprocess.DEVNULL, timeout=10)
+        after = json.loads(policies.read_text())["policies"]
+        assert after.pop("Certificates") == {"Install": [str(folder / name) for name in names if "'" not in name]}
+        assert after == {name: value for name, value in before.items() if name != "Certificates"}
 
 
 @pytest.mark.parametrize("text, want", [("A=1\nB=two words\n", ["A=1", "B=two words"]), ("A=1\nB=2", ["A=1", "B=2"]), ("", [])],
