@@ -118,5 +118,11 @@ class Page:
             assert time.monotonic() < until, f"{expression} never came true; the page: {self.value('document.body.innerText')}"
             time.sleep(0.1)
 
+    def statuses(self, end):
+        """Of the answers to what was asked at addresses with that end, since Network.enable."""
+        return [one["params"]["response"]["status"] for one in self.browser.events
+                if one.get("sessionId") == self.session and one["method"] == "Network.responseReceived"
+                and one["params"]["response"]["url"].endswith(end)]
+
     def screenshot(self, path):
         path.write_bytes(base64.b64decode(self.ask("Page.captureScreenshot")["data"]))
