@@ -64,10 +64,15 @@ class Interp:
 
     # --- requests -------------------------------------------------------------------------------------------------
 
-    def ask(self, method, path, body=None, timeout=60, headers=()):
+    def send(self, method, path, body=None, timeout=60, headers=()):
+        """A request that has been sent; its answer is not waited for."""
         connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=timeout)
         data = body if body is None or isinstance(body, bytes) else json.dumps(body).encode()
         connection.request(method, path, data, {"Content-Type": "application/json", **dict(headers)})
+        return connection
+
+    def ask(self, *what, **how):
+        connection = self.send(*what, **how)
         return connection, connection.getresponse()
 
     def get(self, path, method="GET", body=None, timeout=60):

@@ -1,5 +1,6 @@
 """Contexts: made, listed, restarted, removed; kernels that die; clients that leave."""
 import concurrent.futures
+import contextlib
 import http.server
 import json
 import os
@@ -186,14 +187,13 @@ def test_the_code_of_who_is_left_behind_goes_on(own_interp):
     interp.partings.write_text("7\n")
     opened = interp.open("import time\nfor n in range(8): time.sleep(0.25)\ndone = True")
     assert next_event(opened[1])["type"] == "number_of_executions"
-    with concurrent.futures.ThreadPoolExecutor(1) as pool:
-        waiting = pool.submit(interp.ask, "POST", "/execute", {"code": "done = 'twice'"})
-        wait_for(lambda: interp.get("/health")[0] == 200, 5, "answer")  # it has read what came before
+    with contextlib.closing(interp.send("POST", "/execute", {"code": "done = 'twice'"})) as waiting:
+        assert interp.get("/health")[0] == 200  # it has read what came before
         interp.partings.write_text("8\n")
         leave(opened)
         assert interp.run("n, done").text == "(7, True)"
         with pytest.raises(OSError):
-            waiting.result()
+            waiting.getresponse()
     assert interp.run("done").text == "True", "what had not begun is not begun"
     opened = interp.open("while True: time.sleep(1)")
     assert next_event(opened[1])["type"] == "number_of_executions"
