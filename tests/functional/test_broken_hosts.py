@@ -391,6 +391,7 @@ SYMPTOMS = {
     "doctor: `names`": "functional/test_names.py::test_without_a_domain_there_is_a_warning_that_says_what_to_set",
     "template `error`": "guest kernel missing",
     "creates are slow": "no KVM, functional/test_pools.py::test_pools_share_the_budget_by_their_use",
+    "a create: 400 `its template guards ports`": "functional/test_builds.py::test_ports_that_it_guards_want_a_token",
     "a port of a sandbox: 403 ": "functional/test_private.py::test_only_the_token_opens_its_ports",
     "port 49983 of a sandbox: 504": "faults/test_server_hung.py::test_an_agent_that_never_answers_delays_nobody_else",
     "a program in a sandbox cannot reach": "functional/test_explain.py::test_why_not",
