@@ -1,6 +1,7 @@
 /* daemons.c - what the daemons say of themselves, and of what they keep, one function each. */
 #include "cli/ask.h"
 #include "cli/doctor.h"
+#include "cli/units.h"
 
 /* Who is out of reach, seen from the gateway; NULL: nobody. */
 static const char *who_is_missing(const json_t *node)
@@ -282,6 +283,48 @@ static void look_templates(const struct told *told, struct finding *f)
 			    "%zu damaged or missing%s", seen.lost, seen.text);
 }
 
+static void see_unit(const struct packaged *p, const struct unit *u, struct finding *f)
+{
+	unsigned long long failures = u->restarts + unit_waits(u);
+	bool over = strcmp(u->active, "failed") == 0, runs = strcmp(u->active, "activating") == 0;
+
+	if (!over && !(runs && failures > 0)) {
+		if (runs || (u->looked && !u->unwanted))
+			finding_add(f, VERDICT_OK, NULL, "%s is %smade", p->name,
+				    runs ? "being " : "");
+		return;
+	}
+	if (f->verdict != VERDICT_FAIL)
+		finding_fix(f,
+			    "journalctl -u hotcell-template@%s says why; hotcell setup tries it "
+			    "again at once",
+			    p->name);
+	if (over)
+		finding_add(f, VERDICT_FAIL, NULL, "%s could not be made", p->name);
+	else
+		finding_add(f, VERDICT_FAIL, NULL,
+			    "%s could not be made, and is tried again (failures so far: %llu)",
+			    p->name, failures);
+}
+
+/* Of packages: nobody waits for the units that make them, and systemd tries again by itself. */
+static void look_template_units(const struct told *t, struct finding *f)
+{
+	struct unit u;
+	struct err err;
+
+	(void)t;
+	for (size_t i = 0; i < PACKAGED; i++) {
+		if (unit_look(packaged[i].unit, PROGRAM_S * 1000, &u, &err) < 0) {
+			finding_set(f, VERDICT_OK, NULL, "not known: systemd does not answer");
+			return;
+		}
+		see_unit(&packaged[i], &u, f);
+	}
+	if (!f->what[0])
+		finding_set(f, VERDICT_OK, NULL, "no package with a template is installed");
+}
+
 /* Whether images can be fetched at all. */
 static void look_images(const struct told *t, struct finding *f)
 {
@@ -382,6 +425,7 @@ static const struct check checks[] = {
 	{ "vms", look_vms, CHECK_NODE },
 	{ "saved", look_saved, CHECK_NODE },
 	{ "templates", look_templates, CHECK_NODE },
+	{ "template-units", look_template_units, CHECK_INSTALLED },
 	{ "images", look_images, CHECK_NODE },
 	{ "builds", look_builds, CHECK_NODE },
 };

@@ -8,6 +8,7 @@
 #include "cli/cli.h"
 #include "cli/conf.h"
 #include "cli/tls_lines.h"
+#include "cli/units.h"
 #include "wire/domain.h"
 #include "wire/json.h"
 
@@ -76,17 +77,9 @@ int setup_plan(struct setup *s, struct err *err) NODISCARD;
 
 /* --- units ---------------------------------------------------------------------------------- */
 
-struct setup_unit {
-	char active[16], sub[24], result[24];
-	bool looked;   /* its condition was, since the host began */
-	bool unwanted; /* and did not hold */
-	bool queued;   /* systemd is still to do what it was told */
-	uint64_t restarts;
-};
 /* systemctl WORDS...; an exit status that is not 0 is a failure, with what it said. */
 int setup_systemctl(struct setup *s, const char *const *words, struct err *err) NODISCARD;
-int setup_unit(struct setup *s, const char *name, struct setup_unit *ret,
-	       struct err *err) NODISCARD;
+int setup_unit(struct setup *s, const char *name, struct unit *ret, struct err *err) NODISCARD;
 /* Its last lines go to standard error, or to the JSON. */
 void setup_journal(struct setup *s, const char *unit);
 

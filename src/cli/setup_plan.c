@@ -125,7 +125,7 @@ static bool is_free(uint16_t port)
 /* Port 443, unless it is somebody else's. */
 static void offer_domain(struct setup *s, char ret[static ANSWER_SIZE])
 {
-	struct setup_unit socket = { 0 };
+	struct unit socket = { 0 };
 	struct err err = { 0 };
 	bool ours = setup_unit(s, "hotcell-https.socket", &socket, &err) == 0 &&
 		    strcmp(socket.active, "active") == 0;

@@ -16,7 +16,6 @@ enum {
 	IDLE_MS = 2 * 60 * 1000, /* all have started, and one does not answer */
 	DEATHS_MAX = 5,          /* a daemon that died so often will not do */
 	FAILED_LOOKS = 4,        /* it may be about to be tried again */
-	WORDS_MAX = 12,
 };
 
 /* In the order in which they start. */
@@ -35,21 +34,12 @@ static const struct {
 
 /* --- systemd -------------------------------------------------------------------------------- */
 
-static int run_systemctl(const char *const *words, struct program *ret, struct err *err)
-{
-	const char *argv[WORDS_MAX + 2] = { "systemctl" };
-
-	for (size_t i = 0; words[i] && i < WORDS_MAX; i++)
-		argv[i + 1] = words[i];
-	return program_run(argv, SYSTEMCTL_MS, ret, err);
-}
-
 int setup_systemctl(struct setup *s, const char *const *words, struct err *err)
 {
 	struct program p;
 
 	setup_fix(s, "see what systemd says of it: systemctl status " SETUP_TARGET);
-	if (run_systemctl(words, &p, err) < 0)
+	if (units_systemctl(words, SYSTEMCTL_MS, &p, err) < 0)
 		return -1;
 	if (p.status == 0)
 		return 0;
@@ -58,47 +48,10 @@ int setup_systemctl(struct setup *s, const char *const *words, struct err *err)
 		       p.said[0] ? p.said : "it failed");
 }
 
-static void take_property(struct bytes line, struct setup_unit *u)
+int setup_unit(struct setup *s, const char *name, struct unit *ret, struct err *err)
 {
-	struct bytes name;
-
-	if (!bytes_cut(&line, '=', &name))
-		return;
-	if (bytes_eq(name, BYTES_LIT("ActiveState")))
-		(void)bytes_to_str(line, u->active, sizeof(u->active));
-	else if (bytes_eq(name, BYTES_LIT("SubState")))
-		(void)bytes_to_str(line, u->sub, sizeof(u->sub));
-	else if (bytes_eq(name, BYTES_LIT("Result")))
-		(void)bytes_to_str(line, u->result, sizeof(u->result));
-	else if (bytes_eq(name, BYTES_LIT("NRestarts")))
-		(void)bytes_to_u64(line, &u->restarts);
-	else if (bytes_eq(name, BYTES_LIT("ConditionTimestampMonotonic")))
-		u->looked = !bytes_eq(line, BYTES_LIT("0"));
-	else if (bytes_eq(name, BYTES_LIT("Job")))
-		u->queued = line.len > 0 && !bytes_eq(line, BYTES_LIT("0"));
-	else if (bytes_eq(name, BYTES_LIT("ConditionResult")))
-		u->unwanted = bytes_eq(line, BYTES_LIT("no"));
-}
-
-int setup_unit(struct setup *s, const char *name, struct setup_unit *ret, struct err *err)
-{
-	const char *const words[] = { "show",
-				      "--property=ActiveState,SubState,Result,NRestarts,Job,"
-				      "ConditionTimestampMonotonic,ConditionResult",
-				      name, NULL };
-	struct bytes rest, line;
-	struct program p;
-
-	*ret = (struct setup_unit){ 0 };
 	setup_fix(s, "Hotcell is set up with systemd; without it: docs/operations.md, Install");
-	if (run_systemctl(words, &p, err) < 0)
-		return -1;
-	rest = bytes_str(p.said);
-	while (bytes_next(&rest, '\n', &line))
-		take_property(line, ret);
-	return ret->active[0] ? 0
-			      : err_set(err, ERR_INTERNAL, 0, "systemctl show %.64s: %.120s", name,
-					p.said);
+	return unit_look(name, SYSTEMCTL_MS, ret, err);
 }
 
 void setup_journal(struct setup *s, const char *unit)
@@ -203,7 +156,7 @@ struct waiting {
 };
 
 /* Has this one failed for good? */
-static int judge_unit(struct setup *s, struct waiting *w, size_t i, const struct setup_unit *u,
+static int judge_unit(struct setup *s, struct waiting *w, size_t i, const struct unit *u,
 		      struct err *err)
 {
 	if (w->first)
@@ -222,7 +175,7 @@ static int look_at_units(struct setup *s, struct waiting *w, size_t *ret_at, str
 {
 	*ret_at = COUNT(daemons);
 	for (size_t i = COUNT(daemons); i-- > 0;) {
-		struct setup_unit u;
+		struct unit u;
 
 		if (setup_unit(s, daemons[i].unit, &u, err) < 0 || judge_unit(s, w, i, &u, err) < 0)
 			return -1;
@@ -323,7 +276,7 @@ static int is_enabled(bool *ret, struct err *err)
 	const char *const words[] = { "is-enabled", SETUP_TARGET, NULL };
 	struct program p;
 
-	if (run_systemctl(words, &p, err) < 0)
+	if (units_systemctl(words, SYSTEMCTL_MS, &p, err) < 0)
 		return -1;
 	*ret = p.status == 0;
 	return 0;

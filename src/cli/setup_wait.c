@@ -11,7 +11,7 @@ enum {
 	TEMPLATE_MS = 90 * 60 * 1000, /* emulated, on a host that is busy */
 	ERROR_MS = 5 * 1000,          /* node tries again by itself */
 	DEAF_MS = 60 * 1000,          /* without an answer: daemons are restarted */
-	FAILURES_MAX = 2,             /* of a template's service */
+	FAILURES_MAX = 2,             /* of a template's service; then it waits for long */
 	ID_SIZE = 64,
 };
 
@@ -158,16 +158,6 @@ int setup_base(struct setup *s, struct setup_said *ret, struct err *err)
 /* Whose they are, as in guest/template. Any team may have others of the same names. */
 #define SHARED_TEAM "hotcell"
 
-/* Of guest/template; each has a package with its image, and then a service that makes it. */
-static const struct packaged {
-	const char *name, *unit, *package;
-} packaged[] = {
-	{ CLI_CODE_TEMPLATE, "hotcell-template@" CLI_CODE_TEMPLATE ".service",
-	  "hotcell-guest-interpreter" },
-	{ "browser", "hotcell-template@browser.service", "hotcell-guest-browser" },
-	{ "desktop", "hotcell-template@desktop.service", "hotcell-guest-desktop" },
-};
-
 struct template_look {
 	bool ready;
 	char build[ID_SIZE]; /* the newest; "": none */
@@ -216,11 +206,11 @@ static void show_build(struct setup *s, const char *build, size_t *seen)
 
 /* 1: done, or unwanted; 0: it goes on; -1: it will not be. */
 static int look_at_service(struct setup *s, const struct packaged *p, uint64_t *restarts,
-			   struct setup_unit *u, struct err *err)
+			   struct unit *u, struct err *err)
 {
 	if (setup_unit(s, p->unit, u, err) < 0)
 		return -1;
-	if (*restarts == UINT64_MAX)
+	if (u->restarts < *restarts) /* at the first look; or it was set back since */
 		*restarts = u->restarts;
 	if (u->queued)
 		return 0;
@@ -228,7 +218,8 @@ static int look_at_service(struct setup *s, const struct packaged *p, uint64_t *
 		return 1;
 	if (strcmp(u->active, "inactive") == 0 && strcmp(u->result, "success") == 0)
 		return u->looked;
-	if (strcmp(u->active, "failed") != 0 && u->restarts < *restarts + FAILURES_MAX)
+	if (strcmp(u->active, "failed") != 0 && u->restarts < *restarts + FAILURES_MAX &&
+	    !(unit_waits(u) && u->restarts >= FAILURES_MAX))
 		return 0;
 	setup_journal(s, p->unit);
 	setup_fix(s,
@@ -237,7 +228,7 @@ static int look_at_service(struct setup *s, const struct packaged *p, uint64_t *
 	return err_set(err, ERR_INTERNAL, 0, "%s could not be made", p->name);
 }
 
-static int wait_for_service(struct setup *s, const struct packaged *p, struct setup_unit *u,
+static int wait_for_service(struct setup *s, const struct packaged *p, struct unit *u,
 			    struct err *err)
 {
 	uint64_t end = clock_mono_ns() + (uint64_t)TEMPLATE_MS * NSEC_PER_MSEC;
@@ -262,9 +253,9 @@ static int wait_for_service(struct setup *s, const struct packaged *p, struct se
 static int make_packaged(struct setup *s, const struct packaged *p, enum setup_state *ret,
 			 struct err *err)
 {
-	const char *const start[] = { "start", "--no-block", p->unit, NULL };
+	const char *start[] = { "start", "--no-block", p->unit, NULL };
 	struct template_look l;
-	struct setup_unit u;
+	struct unit u;
 
 	look_at_template(s, p->name, &l);
 	*ret = SETUP_KEPT;
@@ -273,6 +264,10 @@ static int make_packaged(struct setup *s, const struct packaged *p, enum setup_s
 	*ret = SETUP_WOULD;
 	if (s->cli.dry_run)
 		return 0;
+	if (setup_unit(s, p->unit, &u, err) < 0)
+		return -1;
+	if (unit_waits(&u)) /* a start may wait as well */
+		start[0] = "restart";
 	if (setup_systemctl(s, start, err) < 0 || wait_for_service(s, p, &u, err) < 0)
 		return -1;
 	look_at_template(s, p->name, &l);
@@ -294,7 +289,7 @@ int setup_templates(struct setup *s, struct setup_said *ret, struct err *err)
 	char ready[SETUP_WHAT_SIZE / 2] = "", missing[SETUP_WHAT_SIZE / 2] = "";
 	enum setup_state all = SETUP_SKIPPED, one;
 
-	for (size_t i = 0; i < COUNT(packaged); i++) {
+	for (size_t i = 0; i < PACKAGED; i++) {
 		if (make_packaged(s, &packaged[i], &one, err) < 0)
 			return -1;
 		if (one == SETUP_SKIPPED || one == SETUP_WOULD)

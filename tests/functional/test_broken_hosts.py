@@ -223,6 +223,17 @@ def mode(path, bits, owner=None):
     return break_it
 
 
+def unit(name, active, sub):
+    """systemd is played, and says this of that unit; of others that it never looked at them."""
+    def break_it(host):
+        (host.base / "bin").mkdir()
+        (host.base / "bin/systemctl").write_text(
+            f'#!/bin/sh\ncase "$*" in *{name}.service) set -- {active} {sub} 7 yes ;; *) set -- inactive dead 0 no ;; esac\n'
+            "printf '%s\\n' ActiveState=$1 SubState=$2 NRestarts=0 ConditionTimestampMonotonic=$3 ConditionResult=$4\n")
+        (host.base / "bin/systemctl").chmod(0o755)
+    return break_it
+
+
 def early(host):
     """The program was installed the day after tomorrow: so the clock is wrong."""
     copy = host.base / "hotcell"
@@ -345,6 +356,8 @@ ROWS = [
     Row("corrupt template", "doctor template-files FAIL", ("template t1: memory is empty", "node makes `base` anew"), files=template(memory="")),
     Row("guest kernel missing", "doctor guest FAIL", ("kernel of node.conf", "No such file", "hotcell-guest"), files=lambda host: (host.base / "vmlinux").unlink()),
     Row("guest disk empty", "doctor guest FAIL", ("disk of node.conf", "is empty", "hotcell-guest"), files=file("disk.raw", "")),
+    Row("template of a package not made", "doctor template-units FAIL", ("browser could not be made", "tried again", "journalctl -u hotcell-template@browser"),
+        "PATH=$PWD/bin:$PATH", files=unit("hotcell-template@browser", "activating", "auto-restart")),
     Row("expired certificate", "doctor certificates FAIL", ("a.example expired", "hotcell tls renew"), files=certificate(days=-1), ci=True),
     Row("certificate of another key", "doctor certificates FAIL", ("a.example: ", "key", "hotcell tls install"), files=certificate(other_key=True)),
     Row("no resolver", "doctor dns FAIL", ("/etc/resolv.conf names no resolver", "`resolvers` of egress.conf"), files=file("resolv.conf", "# none\n")),
@@ -390,6 +403,7 @@ SYMPTOMS = {
     "create: 503": "functional/test_node.py::test_creates_do_not_wait_for_ever",
     "doctor: `names`": "functional/test_names.py::test_without_a_domain_there_is_a_warning_that_says_what_to_set",
     "template `error`": "guest kernel missing",
+    "doctor: `template-units`": "template of a package not made",
     "creates are slow": "no KVM, functional/test_pools.py::test_pools_share_the_budget_by_their_use",
     "a create: 400 `its template guards ports`": "functional/test_builds.py::test_ports_that_it_guards_want_a_token",
     "a port of a sandbox: 403 ": "functional/test_private.py::test_only_the_token_opens_its_ports",

@@ -95,11 +95,11 @@ def gateway(tmp_path):
 APART = ["unshare", "--net"]  # doctor asks resolvers where no node answers, and support asks doctor: here nobody is there to be asked
 
 
-def hotcell(gateway, *words):
+def hotcell(gateway, *words, **env):
     path = gateway.socket_path if gateway else "/nonexistent/admin.sock"
     apart = APART if words and words[0] in ("doctor", "support") else []
     return subprocess.run([*apart, build_dir() / "src/cli/hotcell", *words], capture_output=True, text=True,
-                          env={**os.environ, "HOTCELL_ADMIN_SOCKET": str(path)}, timeout=60)
+                          env={**os.environ, "HOTCELL_ADMIN_SOCKET": str(path), **env}, timeout=60)
 
 
 def test_teams_are_a_table_with_aligned_columns(gateway):
@@ -259,6 +259,34 @@ def test_doctor_names_templates_that_are_no_use(gateway, states, verdict, said):
         for n, state in enumerate(states)])
     found = {c["check"]: c for c in json.loads(hotcell(gateway, "doctor", "--json").stdout)}["templates"]
     assert found["verdict"] == verdict and said in found["found"], found
+
+
+NOT_THERE = "inactive dead 0 0 no"
+MADE = "inactive dead 0 7 yes"
+
+
+@pytest.mark.parametrize("browser, desktop, verdict, said", [
+    (None, None, "ok", "not known: systemd does not answer"),
+    (NOT_THERE, NOT_THERE, "ok", "no package with a template is installed"),
+    ("inactive dead 0 7 no", MADE, "ok", "desktop is made"),
+    ("activating start 0 7 yes", MADE, "ok", "browser is being made; desktop is made"),
+    ("activating auto-restart 0 7 yes", MADE, "FAIL", "browser could not be made, and is tried again (failures so far: 1); desktop is made"),
+    ("activating start 3 7 yes", NOT_THERE, "FAIL", "browser could not be made, and is tried again (failures so far: 3)"),
+    (MADE, "failed failed 0 7 yes", "FAIL", "browser is made; desktop could not be made"),
+    ("activating auto-restart-queued 3 7 yes", "failed failed 0 7 yes", "FAIL", "browser could not be made, and is tried again (failures so far: 4); desktop could not be made")])
+def test_doctor_knows_how_the_templates_of_packages_are_made(gateway, tmp_path, browser, desktop, verdict, said):
+    """By their units, whose states, restarts, time of the last look and condition these are; None: nobody can be asked."""
+    systemctl = tmp_path / "systemctl"
+    systemctl.write_text("#!/bin/sh\nfor last; do :; done\ncase $last in\n" + "".join(
+        f"hotcell-template@{name}.service) set -- {states or ''} ;;\n" for name, states in (("code-interpreter-v1", browser and NOT_THERE), ("browser", browser), ("desktop", desktop))) +
+        "esac\n[ $# = 5 ] || { echo 'not booted with systemd'; exit 1; }\n"
+        "printf '%s\\n' ActiveState=$1 SubState=$2 Result=x NRestarts=$3 ConditionTimestampMonotonic=$4 ConditionResult=$5\n")
+    systemctl.chmod(0o755)
+    gateway("GET", "/admin/status", 200, {"gateway": {}, "node": {"warden": True, "egress": True}})
+    found = {c["check"]: c for c in json.loads(hotcell(gateway, "doctor", "--json", PATH=f"{tmp_path}:{os.environ['PATH']}").stdout)}["template-units"]
+    assert found["verdict"] == verdict and found["found"] == said, found
+    failed = "browser" if "browser could" in said else "desktop"
+    assert verdict == "ok" or f"journalctl -u hotcell-template@{failed} " in found["fix"], found
 
 
 def of_team(state, message):

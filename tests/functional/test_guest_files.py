@@ -3,6 +3,7 @@
 import json
 import os
 import pathlib
+import re
 import subprocess
 import tarfile
 
@@ -13,6 +14,18 @@ HOOK = TOP / "guest/chromium/files/etc/ca-certificates/update.d/hotcell-chromium
 FIREFOX = TOP / "guest/desktop/files/etc/ca-certificates/update.d/hotcell-firefox"
 POLICIES = TOP / "guest/desktop/files/etc/firefox/policies/policies.json"
 OCI = TOP / "guest/base/oci"
+TEMPLATE = TOP / "guest/template"
+UNIT = TOP / "deploy/systemd/hotcell-template@.service"
+MIB = 1 << 20
+# a server without teams and templates, as guest/template asks it; and what it was asked
+HOTCELL = """#!/bin/sh
+cd "$PLAYED" && echo "$*" >>asked
+case "$1 $2" in
+"teams --json") echo "[]" ;;
+"templates show") exit 1 ;;
+"templates import") stat -c %s "$3" >imported ;;
+esac
+"""
 
 
 def certificate(word):
@@ -67,3 +80,76 @@ def test_each_line_of_env_is_in_the_image(tmp_path, text, want):
         blobs = [image.extractfile(m).read() for m in image.getmembers() if os.path.dirname(m.name) == "blobs/sha256"]
     config = next(json.loads(b) for b in blobs if b.startswith(b'{"architecture"'))
     assert config["config"]["Env"][2:] == want  # behind PATH and LANG
+
+
+# --- guest/template ---------------------------------------------------------------------------------------------------
+
+class Maker:
+    """guest-template as its unit calls it, with a played server; in mounts of its own: /run, and a temporary folder that is small."""
+
+    def __init__(self, folder):
+        self.folder, self.image = folder, folder / "browser.oci.tar.zst"
+        self.program = folder / "src/cli/hotcell"
+        self.program.parent.mkdir(parents=True)
+        self.program.write_text(HOTCELL)
+        self.program.chmod(0o755)
+        (folder / "tmp").mkdir()
+
+    def compress(self, size, *, told=True):
+        """An image of so many bytes, whose file says how many that are, or does not."""
+        (self.folder / "plain").write_bytes(os.urandom(size))  # of zeros a file without them is made
+        with open(self.folder / "plain", "rb") as plain, open(self.image, "wb") as out:
+            subprocess.run(["zstd", "-q", "-c", *([self.folder / "plain"] if told else [])], stdin=plain, stdout=out, check=True, timeout=60)
+
+    def make(self, *words, room_mib=64):
+        script = "mount -t tmpfs none /run && : >/run/hotcell-template.lock && mount -t tmpfs -o size=$1 none $2 && shift 2 && exec \"$@\""
+        return subprocess.run(["unshare", "--mount", "sh", "-c", script, "sh", f"{room_mib}m", self.folder / "tmp", TEMPLATE, "browser", *words,
+                               "--image", self.image], env={"PATH": os.environ["PATH"], "TMPDIR": str(self.folder / "tmp"), "PLAYED": str(self.folder),
+                                                            "HOTCELL_BUILD": str(self.folder)}, capture_output=True, text=True, timeout=60)
+
+    def asked(self):
+        return (self.folder / "asked").read_text().splitlines()
+
+
+@pytest.fixture
+def maker(tmp_path):
+    if os.geteuid() != 0:
+        pytest.skip("only root makes mounts of its own")
+    return Maker(tmp_path)
+
+
+def test_an_image_for_which_there_is_no_room_is_not_unpacked(maker):
+    maker.compress(8 * MIB)
+    r = maker.make(room_mib=4)
+    assert r.returncode == 1 and "unpacking" not in r.stderr, r.stderr
+    said = r.stderr.splitlines()[-1]
+    assert said.startswith("browser: ") and f"{maker.folder}/tmp has 4 MiB free" in said and "8 MiB" in said and "make room there" in said, said
+    assert not [line for line in maker.asked() if "import" in line]
+
+
+@pytest.mark.parametrize("told", [True, False], ids=["its size is in the file", "it is not"])
+def test_an_image_for_which_there_is_room_is_unpacked(maker, told):
+    maker.compress(8 * MIB, told=told)
+    r = maker.make()
+    assert r.returncode == 0, r.stderr
+    assert (maker.folder / "imported").read_text() == f"{8 * MIB}\n"
+
+
+def tries(unit, seconds):
+    """How often a unit that fails at once is started in that time, by systemd.service(5): RestartSec=, RestartSteps=, RestartMaxDelaySec=."""
+    said = dict(re.findall(r"^(Restart\w+)=(.*)$", unit, re.M))
+    first, last = (int(re.match(r"(\d+)(s|min)$", said.get(key, said["RestartSec"]))[1]) * (60 if "min" in said.get(key, "") else 1)
+                   for key in ("RestartSec", "RestartMaxDelaySec"))
+    steps, n, at = int(said.get("RestartSteps", 0)), 1, 0.0
+    while True:
+        at += first if steps == 0 else last if n > steps else first * (last / first) ** ((n - 1) / steps)
+        if at > seconds:
+            return n
+        n += 1
+
+
+def test_a_template_that_cannot_be_made_is_tried_less_and_less_often():
+    """Each try reads the whole image, and may boot a VM for ten minutes. At first it may be that a daemon is not there yet."""
+    unit = UNIT.read_text()
+    assert tries(unit, 5 * 60) >= 4
+    assert tries(unit, 24 * 3600) <= 60, "a day"
