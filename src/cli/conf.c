@@ -23,16 +23,19 @@ void conf_read_daemon(struct conf *ret, const char *folder, const char *daemon)
 	conf_read(ret, path);
 }
 
-void conf_value(const struct conf *c, const char *name, char ret[static CONF_VALUE_MAX])
+bool conf_value(const struct conf *c, const char *name, char ret[static CONF_VALUE_MAX])
 {
 	struct bytes rest = bytes_str(c->text), line, key;
+	bool there = false;
 
 	ret[0] = '\0';
 	while (bytes_next(&rest, '\n', &line)) {
 		if (!bytes_next(&line, '=', &key) || !bytes_eq(bytes_trim(key), bytes_str(name)))
 			continue;
 		(void)bytes_to_str(bytes_trim(line), ret, CONF_VALUE_MAX);
+		there = true;
 	}
+	return there;
 }
 
 void conf_text(const struct conf *c, const char *name, const char *otherwise,

@@ -22,8 +22,8 @@ struct conf {
 void conf_read_daemon(struct conf *ret, const char *folder, const char *daemon);
 void conf_read(struct conf *ret, const char *path);
 
-/* The last line of it wins, as in the daemon; "": there is none. */
-void conf_value(const struct conf *c, const char *name, char ret[static CONF_VALUE_MAX]);
+/* The last line of it wins, as in the daemon; "": there is none (false), or it says nothing. */
+bool conf_value(const struct conf *c, const char *name, char ret[static CONF_VALUE_MAX]);
 void conf_text(const struct conf *c, const char *name, const char *otherwise,
 	       char ret[static CONF_VALUE_MAX]);
 uint64_t conf_number(const struct conf *c, const char *name, uint64_t otherwise);

@@ -72,6 +72,9 @@ int setup_templates(struct setup *s, struct setup_said *ret, struct err *err) NO
 int setup_team(struct setup *s, struct setup_said *ret, struct err *err) NODISCARD;
 int setup_names(struct setup *s, struct setup_said *ret, struct err *err) NODISCARD;
 
+/* Who owns what all teams may use, as node.conf says: no client's team. "": there is none. */
+void setup_shared_team(const struct setup *s, char ret[static CONF_VALUE_MAX]);
+
 /* What is wanted: flags, then what the files say, then answers, then defaults. */
 int setup_plan(struct setup *s, struct err *err) NODISCARD;
 

@@ -19,13 +19,13 @@ struct team {
 
 /* --- which one ------------------------------------------------------------------------------ */
 
-/* The one that owns what all teams may use: node's, not a client's. */
-static void shared_name(const struct setup *s, char ret[static CONF_VALUE_MAX])
+void setup_shared_team(const struct setup *s, char ret[static CONF_VALUE_MAX])
 {
 	struct conf node;
 
 	conf_read_daemon(&node, s->cli.conf_dir, "node");
-	conf_text(&node, "shared_team", "hotcell", ret);
+	if (!conf_value(&node, "shared_team", ret))
+		snprintf(ret, CONF_VALUE_MAX, "%s", "hotcell");
 }
 
 static int find_team(struct setup *s, struct team *ret, struct err *err)
@@ -39,7 +39,7 @@ static int find_team(struct setup *s, struct team *ret, struct err *err)
 	*ret = (struct team){ 0 };
 	if (cli_list(&s->cli, &rq, &teams, err) < 0)
 		return -1;
-	shared_name(s, shared);
+	setup_shared_team(s, shared);
 	json_array_foreach(teams, i, t)
 	{
 		const char *name = json_string_value(json_object_get(t, "name"));

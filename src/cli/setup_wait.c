@@ -155,25 +155,25 @@ int setup_base(struct setup *s, struct setup_said *ret, struct err *err)
 
 /* --- templates of packages ------------------------------------------------------------------ */
 
-/* Whose they are, as in guest/template. Any team may have others of the same names. */
-#define SHARED_TEAM "hotcell"
-
 struct template_look {
 	bool ready;
 	char build[ID_SIZE]; /* the newest; "": none */
 };
 
+/* Any team may have others of the same names: those of one team are found by them. */
 static void look_at_template(const struct setup *s, const char *name, struct template_look *ret)
 {
 	AUTO(json_decrefp) json_t *all = NULL;
+	char shared[CONF_VALUE_MAX];
 	const json_t *build;
 	const char *status, *id;
 	struct err err;
 
+	setup_shared_team(s, shared);
 	*ret = (struct template_look){ 0 };
 	if (ask_templates(s, &all, &err) < 0)
 		return;
-	build = json_object_get(find(all, SHARED_TEAM, name), "build");
+	build = json_object_get(find(all, shared, name), "build");
 	status = json_string_value(json_object_get(build, "status"));
 	id = json_string_value(json_object_get(build, "buildID"));
 	ret->ready = status && strcmp(status, "ready") == 0;
@@ -249,6 +249,19 @@ static int wait_for_service(struct setup *s, const struct packaged *p, struct un
 	return err_set(err, ERR_TIMEOUT, 0, "%s is not ready yet", p->name);
 }
 
+/* It was made, for another team. */
+static int not_there(struct setup *s, const struct packaged *p, struct err *err)
+{
+	char shared[CONF_VALUE_MAX];
+
+	setup_shared_team(s, shared);
+	setup_fix(s,
+		  "node.conf says shared_team = %.64s: if node runs since before that, systemctl "
+		  "restart hotcell-node, and hotcell setup again",
+		  shared);
+	return err_set(err, ERR_INTERNAL, 0, "%s is not there", p->name);
+}
+
 /* *ret: how it went; SETUP_SKIPPED where its package is not installed. */
 static int make_packaged(struct setup *s, const struct packaged *p, enum setup_state *ret,
 			 struct err *err)
@@ -272,7 +285,7 @@ static int make_packaged(struct setup *s, const struct packaged *p, enum setup_s
 		return -1;
 	look_at_template(s, p->name, &l);
 	if (!l.ready && !u.unwanted)
-		return err_set(err, ERR_INTERNAL, 0, "%s is not there", p->name);
+		return not_there(s, p, err);
 	*ret = l.ready ? SETUP_DONE : SETUP_SKIPPED;
 	return 0;
 }

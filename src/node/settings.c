@@ -118,9 +118,8 @@ const struct config_param settings_table[SETTINGS] = {
 				 .help = "an archive that an operator makes a template of, in "
 					 "MiB" },
 	[SET_SHARED_TEAM] = { "shared_team", CONFIG_TEXT, "hotcell",
-			      .help = "the team whose public templates all teams find by their "
-				      "name "
-				      "alone; empty: there is none" },
+			      .help = "the team, as in TEAM/NAME, whose public templates all teams "
+				      "find by their name alone; empty: there is none" },
 	[SET_DISK_RESERVE_MIB] = { "disk_reserve_mib", CONFIG_NUMBER, "256",
 				   .max = 1024 * 1024 * 1024,
 				   .help = "room on data_dir's disk that is never promised, in "

@@ -17,11 +17,13 @@ OCI = TOP / "guest/base/oci"
 TEMPLATE = TOP / "guest/template"
 UNIT = TOP / "deploy/systemd/hotcell-template@.service"
 MIB = 1 << 20
-# a server without teams and templates, as guest/template asks it; and what it was asked
+# a server without templates, as guest/template asks it; and what it was asked
 HOTCELL = """#!/bin/sh
 cd "$PLAYED" && echo "$*" >>asked
 case "$1 $2" in
-"teams --json") echo "[]" ;;
+"status --json") cat status ;;
+"teams --json") cat teams ;;
+"teams add") echo id-of-a-new-one ;;
 "templates show") exit 1 ;;
 "templates import") stat -c %s "$3" >imported ;;
 esac
@@ -94,6 +96,12 @@ class Maker:
         self.program.write_text(HOTCELL)
         self.program.chmod(0o755)
         (folder / "tmp").mkdir()
+        self.say({"sharedTeam": "hotcell"})
+
+    def say(self, node, *teams):
+        """What node says of itself, and which teams there are."""
+        (self.folder / "status").write_text(json.dumps({"gateway": {}, "node": node}))
+        (self.folder / "teams").write_text(json.dumps([{"teamID": f"id-of-{name}", "name": name, "slug": name.lower()} for name in teams]))
 
     def compress(self, size, *, told=True):
         """An image of so many bytes, whose file says how many that are, or does not."""
@@ -133,6 +141,36 @@ def test_an_image_for_which_there_is_room_is_unpacked(maker, told):
     r = maker.make()
     assert r.returncode == 0, r.stderr
     assert (maker.folder / "imported").read_text() == f"{8 * MIB}\n"
+
+
+@pytest.mark.parametrize("shared, teams, words, asked", [
+    ("hotcell", [], [], ["templates show hotcell/browser", "teams add hotcell", "--team id-of-a-new-one "]),
+    ("acme", ["hotcell"], [], ["templates show acme/browser", "teams add acme", "--team id-of-a-new-one "]),
+    ("acme", ["hotcell", "acme"], [], ["templates show acme/browser", "--team id-of-acme "]),
+    ("acme", ["Acme"], [], ["templates show acme/browser", "--team id-of-Acme "]),  # its templates are acme/NAME
+    ("acme", ["acme", "other"], ["--team", "other"], ["templates show other/browser", "--team id-of-other "]),
+    ("", ["hotcell"], ["--team", "hotcell"], ["--team id-of-hotcell "]),
+])
+def test_a_template_is_made_where_all_teams_find_it(maker, shared, teams, words, asked):
+    maker.compress(MIB)
+    maker.say({"sharedTeam": shared}, *teams)
+    r = maker.make(*words)
+    assert r.returncode == 0, r.stderr
+    assert all(any(text in line for line in maker.asked()) for text in asked), maker.asked()
+    assert any("teams add" in text for text in asked) == any("teams add" in line for line in maker.asked()), maker.asked()
+
+
+@pytest.mark.parametrize("node, says", [
+    ({"sharedTeam": ""}, ("shared_team of node.conf is empty", "restart hotcell-node", "--team")),
+    ({"sharedTeam": "Acme Inc."}, ("shared_team of node.conf is `Acme Inc.`", "lower case", "restart hotcell-node")),
+    (None, ("node does not answer", "hotcell doctor")),
+])
+def test_a_template_that_nobody_would_find_is_not_made(maker, node, says):
+    maker.compress(MIB)
+    maker.say(node, "hotcell")
+    r = maker.make()
+    assert r.returncode == 1 and r.stderr.startswith("browser: ") and all(text in r.stderr for text in says), r.stderr
+    assert maker.asked() == ["status --json"]
 
 
 def tries(unit, seconds):

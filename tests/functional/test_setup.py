@@ -156,6 +156,26 @@ def test_of_several_packages_each_template_is_waited_for(host):
     assert "ready: code-interpreter-v1, desktop; not installed: hotcell-guest-browser" in r.stderr, r.stderr
 
 
+def test_templates_of_packages_are_those_of_the_team_that_shares_its(host):
+    """Others are found by nobody who says their name alone."""
+    host.conf("node", host.conf("node") + "shared_team = acme\n")
+    host.node.on_list = iter([[template("browser", "ready"), template("desktop", "ready", "acme")]])
+    r = first(host)
+    assert r.returncode == 0, r.stderr
+    assert "ready: desktop; not installed: hotcell-guest-interpreter, hotcell-guest-browser" in r.stderr, r.stderr
+
+
+@pytest.mark.parametrize("shared, said", [("", "browser could not be made"), ("acme", "browser is not there")])
+def test_a_template_that_nobody_would_find_is_not_called_ready(host, shared, said):
+    """Its unit says why, but not of a setting that node has not read yet."""
+    host.conf("node", host.conf("node") + f"shared_team = {shared}\n")
+    host.say("hotcell-template@browser.service", active="inactive" if shared else "failed", result="success" if shared else "exit-code")
+    host.node.on_list = iter([[template("browser", "ready")]])
+    r = first(host)
+    assert r.returncode == 1 and said in r.stderr and "ready: " not in r.stderr, r.stderr
+    assert not shared or "shared_team = acme" in r.stderr and "restart hotcell-node" in r.stderr, r.stderr
+
+
 def test_a_template_that_waits_for_its_next_try_is_tried_at_once(host):
     """systemd waits for half an hour in the end; whoever runs setup has mended it, or wants to see why not."""
     host.say("hotcell-template@browser.service", active="activating", sub="auto-restart", restarts=9, result="exit-code")

@@ -680,3 +680,12 @@ def test_an_operator_sees_all_templates_and_logs(pair):
     assert pair.admin("DELETE", f"/admin/builds/{new(pair, 'seen-by-operators')['buildID']}").status == 204
     assert pair.admin("DELETE", f"/admin/templates/{made['templateID']}").status == 204
     assert pair.ask("GET", "/templates/seen-by-operators").status == 404
+
+
+def test_node_says_whose_templates_all_teams_find(pair):
+    """guest/template makes those of packages there."""
+    for shared in ("acme", "", "hotcell"):
+        pair.restart_node(shared_team=shared)
+        wait_for(pair.serves, "the gateway has node")
+        assert pair.admin("GET", "/admin/status").json["node"]["sharedTeam"] == shared
+    pair.restart_node()

@@ -327,7 +327,7 @@ static json_t *status_json(const struct node *n)
 
 	return json_pack(
 		"{s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:b, s:o, s:o, s:b, s:b, s:b, s:I, "
-		"s:o, s:o, s:I, s:o, s:o}",
+		"s:o, s:o, s:I, s:o, s:o, s:o}",
 		"sandboxes", (json_int_t)n->table.in_state[SANDBOX_RUNNING], "paused",
 		(json_int_t)(n->table.in_state[SANDBOX_PAUSED] +
 			     n->table.in_state[SANDBOX_PARKING]),
@@ -342,7 +342,8 @@ static json_t *status_json(const struct node *n)
 		(int)(n->injector.link.up && link_exists(&n->injector.link)), "slotsReady",
 		(json_int_t)n->slots.n_ready, "pooledIDs", pooled_json(n), "builderIDs",
 		builders_json(n), "quarantined", (json_int_t)n->quarantine.n, "quarantine",
-		quarantine_json(n), "templatesLost", base_lost_ids(n));
+		quarantine_json(n), "templatesLost", base_lost_ids(n), "sharedTeam",
+		json_text(bytes_str(n->set[SET_SHARED_TEAM].text)));
 }
 
 /* Which build each daemon is that node asks, and what keeps them from understanding each other. */
