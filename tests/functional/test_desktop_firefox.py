@@ -14,10 +14,10 @@ SECONDS = 1200  # an emulated guest is slow
 SITE, DENIED = "https://good.test/", "https://evil.test/"
 NETWORK = {"allowOut": ["good.test"], "denyOut": ["0.0.0.0/0"],
            "rules": {"good.test": [{"transform": {"headers": {"Authorization": "Bearer ${e2b.secrets.%s}" % NAME}}}]}}
-PROGRAM = """
+PROGRAM = '''
 import json, socket, subprocess, time
 
-firefox = subprocess.Popen(["firefox", "--headless", "--marionette"], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+firefox = subprocess.Popen(["firefox", "--headless", "--marionette", "--remote-allow-system-access"], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
 while True:
     try:
         conn = socket.create_connection(("127.0.0.1", 2828))
@@ -36,23 +36,25 @@ def said():
 def ask(name, **params):
     global last
     last += 1
-    text = json.dumps([0, last, "WebDriver:" + name, params])
+    text = json.dumps([0, last, name, params])
     conn.sendall(f"{len(text)}:{text}".encode())
     _, _, error, result = said()
     assert error is None, error
     return result
 
 said()
-ask("NewSession", capabilities={"alwaysMatch": {"pageLoadStrategy": "normal", "timeouts": {"pageLoad": 600000}}})
+ask("WebDriver:NewSession", capabilities={"alwaysMatch": {"pageLoadStrategy": "normal", "timeouts": {"pageLoad": 600000}}})
 found = {}
 for name, url in PAGES.items():
-    ask("Navigate", url=url)
-    found[name] = ask("ExecuteScript", script="return [document.title, document.body.innerText]", args=[])["value"]
-ask("Navigate", url="about:policies")
-found["policies"] = ask("ExecuteScript", script="return document.body.innerText", args=[])["value"]
+    ask("WebDriver:Navigate", url=url)
+    found[name] = ask("WebDriver:ExecuteScript", script="return [document.title, document.body.innerText]", args=[])["value"]
+ask("Marionette:SetContext", value="chrome")
+found["policies"] = ask("WebDriver:ExecuteScript", args=[], script="""
+    const of = name => [Services.prefs.getBoolPref(name), Services.prefs.prefIsLocked(name)]
+    return [Services.policies.status == Services.policies.ACTIVE, of('network.http.http3.enable'), of('network.dns.echconfig.enabled')]""")["value"]
 firefox.kill()
 print(json.dumps(found))
-"""
+'''
 
 
 @pytest.fixture(scope="module")
@@ -74,4 +76,4 @@ def test_firefox_trusts_the_installation_and_shows_refusals(server, internet):
     assert secret.value not in json.dumps(found)
     title, text = found["denied"]
     assert "evil.test" in title and "denyOut" in text, found["denied"]
-    assert "DisableTelemetry" in found["policies"] and "DNSOverHTTPS" in found["policies"], found["policies"]
+    assert found["policies"] == [True, [False, True], [False, True]]  # in force; no QUIC, no encrypted client hello, for good
