@@ -69,7 +69,7 @@ def test_firefox_trusts_the_installation_and_shows_refusals(server, internet):
     heard(internet)
     server.write(box, "/home/user/drive.py", PROGRAM.replace("PAGES", repr({"site": SITE, "denied": DENIED})).encode())
     found = json.loads(server.run(box, "DISPLAY=:0 timeout 1100 python3 ~/drive.py", SECONDS))
-    assert found["site"][0] == "The test's site"
+    assert found["site"][0] == "The test's site", found
     asked = heard(internet)
     assert asked and {one["proto"] for one in asked} == {"https"}, asked
     assert "Firefox/" in asked[0]["fields"]["user-agent"] and asked[0]["fields"]["authorization"] == f"Bearer {secret.value}"
