@@ -22,6 +22,7 @@ SECONDS = 180  # an emulated guest is slow
 FASTER = 10    # a create, than a start of the same Chromium in the same guest
 TABS = int(os.environ.get("HOTCELL_TABS", "5"))
 SECURE, DENIED = "https://good.test", "evil.test"
+STANDS_FOR = "198.18.0.0"  # all names that are refused
 NETWORK = {"allowOut": ["good.test", "*.wild.test"], "denyOut": ["0.0.0.0/0"],
            "rules": {"good.test": [{"transform": {"headers": {"Authorization": "Bearer ${e2b.secrets.%s}" % NAME}}}]}}
 GREEN = (0x1e, 0x7a, 0x46)  # of the site's page
@@ -199,6 +200,15 @@ def test_pages_of_two_sandboxes_draw_other_numbers(server, drive):
         one, two = drive(CHANCE), other(CHANCE)
     assert not set(one) & set(two)
     assert server.delete(box) == 204
+
+
+def test_chromium_asks_for_nothing_by_itself(server, drive, box):
+    """All that went out of the sandbox since its create, a test asked for: no site of Google's. A pause would forget it."""
+    said = server.admin("GET", f"/admin/sandboxes/{box['sandboxID']}/egress").json
+    names = {one["name"] for one in said if "name" in one}
+    assert DENIED in names and names <= {"a.wild.test", "good.test", DENIED}, said
+    # connections that were opened, and not used
+    assert all("name" in one or one["address"] == STANDS_FOR for one in said if one["verdict"] == "refused"), said
 
 
 def test_a_pause_keeps_the_page_and_its_profile(server, site, box):

@@ -11,7 +11,7 @@ from template_density import idle_sandboxes
 ALIVE = int(os.environ.get("HOTCELL_ALIVE", "4"))
 IDLE_SECONDS = 120
 IDLE_MB_MAX = 120
-WROTE_MB_MAX = {"browser": 12, "desktop": 4}  # in all that time
+WROTE_MB_MAX = {"browser": 6, "desktop": 4}  # in all that time
 COMMANDS = ("Xvfb :0 -ac -screen 0 1024x768x24 -retro -dpi 96 -nolisten tcp -nolisten unix", "startxfce4")
 THERE = "xdpyinfo -display :0 >/dev/null && pgrep -x xfce4-session && pgrep -x xfwm4 && pgrep -x xfdesktop"
 
