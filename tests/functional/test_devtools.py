@@ -31,6 +31,7 @@ SITE = 8081
 TOKEN = "0123456789abcdefghijklmnopqrstuv"
 OTHER = "vutsrqponmlkjihgfedcba9876543210"
 HEADER = "E2B-Traffic-Access-Token"
+SWITCH = {"Connection": "Upgrade", "Upgrade": "websocket", "Sec-WebSocket-Version": "13", "Sec-WebSocket-Key": "MDEyMzQ1Njc4OWFiY2RlZg=="}
 HERE = pathlib.Path(__file__).resolve().parent
 
 
@@ -191,7 +192,6 @@ def test_who_may_not_is_refused_and_costs_the_browser_nothing(gateway, box):
     path = "/json/version"
     own = {"Cookie": "hotcell-pass=" + make_pass("c", "ibrowser", 9222, 60, TOKEN)}
     assert ask(gateway, path, own)[0] == 200
-    switch = {"Connection": "Upgrade", "Upgrade": "websocket", "Sec-WebSocket-Version": "13", "Sec-WebSocket-Key": "MDEyMzQ1Njc4OWFiY2RlZg=="}
     refused = {
         "no token": (path, {}),
         "another sandbox's token": (path, {HEADER: OTHER}),
@@ -204,8 +204,8 @@ def test_who_may_not_is_refused_and_costs_the_browser_nothing(gateway, box):
         "a cookie that is over": (path, {"Cookie": "hotcell-pass=" + make_pass("c", "ibrowser", 9222, -1, TOKEN)}),
         "the token as a cookie": (path, {"Cookie": f"hotcell-pass={TOKEN}"}),
         "a page of another site": (path, {**own, "Origin": "http://evil.test"}),
-        "a socket of another site": ("/devtools/browser", {**own, **switch, "Origin": "http://evil.test"}),
-        "a socket of nobody's": ("/devtools/browser", {**own, **switch}),
+        "a socket of another site": ("/devtools/browser", {**own, **SWITCH, "Origin": "http://evil.test"}),
+        "a socket of nobody's": ("/devtools/browser", {**own, **SWITCH}),
         "a rebinding name": (path, {**own, "Host": "9222-ibrowser.evil.test"}),
         "by headers with a cookie": (path, {**own, "Host": "127.0.0.1", "E2b-Sandbox-Id": "ibrowser", "E2b-Sandbox-Port": "9222"}),
     }
@@ -219,9 +219,8 @@ def test_a_guarded_desktop_has_no_other_door(gateway, box):
     """By the recipe of docs/desktop.md: where noVNC is, and where x11vnc is behind it, which speaks WebSocket, too."""
     recipe = re.search(r'"HOTCELL_GUARDED_PORTS": "([^"]+)"', (TOP / "docs/desktop.md").read_text())[1]
     add(gateway, "idesktop", TOKEN, recipe)
-    switch = {"Connection": "Upgrade", "Upgrade": "websocket", "Sec-WebSocket-Version": "13", "Sec-WebSocket-Key": "MDEyMzQ1Njc4OWFiY2RlZg=="}
     for port in (5900, 6080):
-        for headers in ({}, switch):
+        for headers in ({}, SWITCH):
             assert ask(gateway, "/", headers, host=f"{port}-idesktop.{DOMAIN}")[0] == 403, (port, headers)
 
 
